@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from itertools import chain
 
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
+from ir_scatter.analysis.propagation import Bodies
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import (
@@ -114,6 +116,25 @@ class Check:
             shown = [*_show(scatter, [*self.of_group, *self.of_faults, *self.of_each])]
         for rule, finding in shown:
             yield _from_finding(scatter, rule, finding, graph)
+        if self.model.domain == OPENVINO and scatter.node.graph.scope and scatter.lookup.spec:
+            rules = [one for one in self.of_group if one.is_legality and one.severity is Severity.ERROR]
+            for facts, when in self._of_bodies if self.facts.propagates else ():
+                told = {rule.code for rule, _ in shown}
+                within = ScatterNode(scatter.node, scatter.lookup, facts)
+                for rule, finding in _show(within, [rule for rule in rules if rule.code not in told]):
+                    finding = replace(finding, message=f"{finding.message}; a runtime {when}")
+                    shown.append((rule, finding))
+                    yield _from_finding(within, rule, finding, graph)
+
+    @cached_property
+    def _of_bodies(self) -> list[tuple[Facts, str]]:
+        """What bodies are before it is known what flows in, and what they are for it at first."""
+        ways: list[tuple[Bodies, str]] = [
+            ("declared", "first builds the body with what its inputs declare"),
+            ("first", "computes this at the first iteration"),
+        ]
+        make = partial(Facts, self.facts.max_elements, self.model, propagates=True)
+        return [(make(bodies=bodies), when) for bodies, when in ways]
 
     def _rests_on_ports(self, shown: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:
         """Tell whether an error may be that of a stored shape or type, which a runtime does not look at."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.analysis.propagation import Propagation
+from ir_scatter.analysis.propagation import Bodies, Propagation
 from ir_scatter.core.dataflow import follow
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Model, Value
@@ -43,13 +43,14 @@ class Facts:
         *,
         trusts_stored: bool = True,
         propagates: bool = False,
+        bodies: Bodies = "always",
     ) -> None:
         self.max_elements = max_elements
         self._model = model
         self._followed: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
-            self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored)
+            self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored, bodies=bodies)
         self.skipped: set[Constant] = set()
         self.given_up: set[Value] = set()
         self._budget = MAX_COMPUTED

@@ -1,9 +1,14 @@
 """Operators that scatter nodes depend on, used as their documents forbid."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ir_scatter.analysis.constants import Facts
+from ir_scatter.core.dataflow import Repeat
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Model, Node, OperatorUse
+from ir_scatter.core.shapes import counted, show
+from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general_use import problem
 
 
@@ -16,6 +21,29 @@ def misuses(model: Model, facts: Facts) -> Iterator[Defect]:
         if found is not None:
             span = node.graph.span_of(node, found.part)
             yield Defect(found.kind, found.message, node.location, node, span=span)
+        for message in _cuts(model, node, known) if node.bodies else ():
+            yield Defect("body-mismatch", message, node.location, node)
+
+
+def _cuts(model: Model, node: Node, facts: Facts) -> Iterator[str]:
+    """Yield where a loop cuts values, or puts them together, along an axis that they have not."""
+    try:
+        loop = FORMATS[model.format].dataflow(replace(model, graph=node.graph)).nested(node)
+    except UnreadableModel:
+        return
+    if not isinstance(loop, Repeat):
+        return
+    outer = [port.value for port in node.inputs]
+    ends = [
+        ("input", "flows in", outer[one.outer], one.slice) for one in loop.inputs if one.outer is not None
+    ]
+    given = [loop.body.value(one.key) for one in loop.body.outputs]
+    ends += [("output", "the body gives", given[one.inner], one.slice) for one in loop.outputs]
+    for side, way, value, cut in ends:
+        shape = None if value is None or cut is None else facts.shape(value)
+        if cut is not None and shape is not None and not -len(shape) <= cut.axis < len(shape):
+            is_ = f"axis of an {side} of a port map is {cut.axis}, what {way} is {show(shape)}"
+            yield f"{is_}, expected one of {counted(len(shape), 'dimension')}"
 
 
 def _use(node: Node, facts: Facts) -> OperatorUse:

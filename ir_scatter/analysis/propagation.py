@@ -6,7 +6,7 @@ back to the inputs of the model, without recursion, and forward again through th
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Slice, Source
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
@@ -29,6 +29,9 @@ _NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED, Meaning.LENGTHS})
 
 _CUTTING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
 """Operators with inputs of these keep the rank, unless they have masks."""
+
+
+Bodies: TypeAlias = Literal["always", "declared", "first"]
 
 
 class Known(NamedTuple):
@@ -55,16 +58,23 @@ class Propagation:
     """Finds out what follows for the values of one model, for each once.
 
     Where nothing contradicts what is stored for a value, and `trusts_stored`, that counts as well.
-    `numbers` gives the array of a value that is constant in effect.
+    `numbers` gives the array of a value that is constant in effect. Bodies are what holds at every iteration,
+    or as they are before anything flows in, or at the first iteration.
     """
 
     def __init__(
-        self, model: Model, numbers: "Callable[[Value], Array | None]", *, trusts_stored: bool
+        self,
+        model: Model,
+        numbers: "Callable[[Value], Array | None]",
+        *,
+        trusts_stored: bool,
+        bodies: Bodies = "always",
     ) -> None:
         self._model, self._numbers, self._trusts_stored = model, numbers, trusts_stored
         self._known: dict[Value, Known] = {}
         self._of_nodes: dict[Node, Sequence[Known]] = {}
-        self._inside: dict[Value, _Part] | None = None
+        self._inside: dict[Value, _Part] | None = {} if bodies == "declared" else None
+        self._bodies = bodies
         self._behind: dict[tuple[Node, int], list[_Part]] = {}
 
     def trust(self, value: Value) -> None:
@@ -187,7 +197,7 @@ class Propagation:
             return Known()
         found, cut = self._known.get(part.value, Known()), part.slice
         shape = found.shape
-        if shape is None or (cut is None and not part.is_carried):
+        if shape is None or (cut is None and not (part.is_carried and self._bodies == "always")):
             return found
         if cut is None:
             return found._replace(shape=(UNKNOWN_DIM,) * len(shape), vague=True)

@@ -152,30 +152,37 @@ def _broadcast(*shapes: _Size) -> _Size:
 
 
 def elementwise(case: ShapeCase) -> _Sizes:
-    """All inputs are repeated to one shape, the last dimension with the last unless there is an axis."""
+    """All inputs are repeated to one shape, the last dimension with the last unless there is an axis.
+
+    An IR may say that none is.
+    """
     if "axis" in case.attributes:
         return [case.shape(0)]
+    if str(case.attributes.get("auto_broadcast", "")).lower() in {"none", "explicit"}:
+        return [_joined([case.shape(port) for port in range(len(case.shapes))])]
     return [_broadcast(*map(case.shape, range(len(case.shapes))))]
 
 
-def concatenated(case: ShapeCase) -> _Sizes:
-    """The sizes of one dimension are added, the others are equal."""
-    shapes = [case.shape(number) for number in range(len(case.shapes))]
+def _joined(shapes: Sequence[_Size], axis: int | None = None) -> _Size:
+    """Return the one shape of all, which differ in the size of an axis if at all."""
     if len({*map(len, shapes)}) > 1:
         raise ShapesDiffer(reason="their ranks differ")
-    if not shapes[0]:
-        raise ShapesDiffer(reason="scalars have no dimension")
-    axis, found = (
-        _place(case.written.integer("axis", None if case.is_onnx else 0), len(shapes[0])),
-        list[int](),
-    )
-    pairs = []
+    found, pairs = list[int](), list[tuple[int, int]]()
     for place, sizes in enumerate(zip(*shapes, strict=True)):
         known = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes
         found.append(sum(sizes) if place == axis else known[0])
         pairs += [(known[0], size) for size in known if place != axis]
     _require_equal(*pairs)
-    return [tuple(found)]
+    return tuple(found)
+
+
+def concatenated(case: ShapeCase) -> _Sizes:
+    """The sizes of one dimension are added, the others are equal."""
+    shapes = [case.shape(number) for number in range(len(case.shapes))]
+    if not shapes[0]:
+        raise ShapesDiffer(reason="scalars have no dimension")
+    axis = _place(case.written.integer("axis", None if case.is_onnx else 0), len(shapes[0]))
+    return [_joined(shapes, axis)]
 
 
 def broadcast(case: ShapeCase) -> _Sizes:
@@ -387,8 +394,11 @@ def transposed(case: ShapeCase) -> _Sizes:
 
 
 def tiled(case: ShapeCase) -> _Sizes:
-    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with 1."""
-    data, repeats = case.shape(0), case.integers(1)
+    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with 1.
+
+    OpenVINO takes a number below 0 for 0.
+    """
+    data, repeats = case.shape(0), [number if case.is_onnx else max(number, 0) for number in case.integers(1)]
     if min(repeats, default=0) < 0 or (case.is_onnx and (len(repeats) != len(data) or len(case.shapes) > 2)):
         return [None]
     ones = [1] * abs(len(data) - len(repeats))
@@ -435,7 +445,10 @@ def gathered(case: ShapeCase) -> _Sizes:
     axis = _place(case.written.integer("axis", 0) if case.is_onnx else case.integers(2)[0], len(data))
     batches = case.written.integer("batch_dims", 0)
     batches += len(indices) if batches < 0 else 0
-    return [(*data[:axis], *indices[batches:], *data[axis + 1 :]) if 0 <= batches <= axis else None]
+    if not 0 <= batches <= min(axis, len(indices)):
+        raise ShapesDiffer(reason=f"batch_dims is {batches}, expected 0 to {min(axis, len(indices))}")
+    _require_equal(*zip(data[:batches], indices[:batches], strict=True))
+    return [(*data[:axis], *indices[batches:], *data[axis + 1 :])]
 
 
 def gathered_nd(case: ShapeCase) -> _Sizes:

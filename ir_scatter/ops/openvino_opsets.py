@@ -83,7 +83,7 @@ _TABLE = """
 4-16 n: Acosh Asinh Atanh HSwish
 4-16 nl: ReduceL1 ReduceL2
 4-16 nnn: Range
-5-16 ...: Loop
+5-16 oo?_+: Loop
 5-16 TTT_TTT: LSTMSequence
 5-16 TT_TTT: GRUSequence RNNSequence
 5-16 _: LogSoftmax Round
@@ -158,7 +158,7 @@ Inputs of one capital have one type.
 
 RANKS: Mapping[str, tuple[Sequence[int], str]] = {
     **dict.fromkeys("al", ((0, 1), "a list")),
-    **dict.fromkeys("es", ((0, 1), "one number")),
+    **dict.fromkeys("eos", ((0, 1), "one number")),
     **dict.fromkeys("rvw", ((1,), "a list")),
     "c": ((0,), "a scalar"),
 }

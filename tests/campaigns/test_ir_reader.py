@@ -35,8 +35,7 @@ CLEAN_BUT_REFUSED = {
         r"|is not a member of enum|Cannot parse '|Unsupported element type|data type is not supported"
         r"|Element not supported|Unsupported legacy argument|Accessing out-of-range dimension"
     ),
-    # Where all ports agree, what they store counts: it takes the other operators to know better. And a body is
-    # built with what its Parameters declare, before what flows into it is known.
+    # Where all ports agree, what they store counts: it takes the other operators to know better.
     "stored shapes that agree": (
         r"(?s)While validating node 'opset\d+::Scatter.*"
         r"(Updates shape must|Updates rank|Indices element type|Indices rank|Indices and updates|updates_shape)"

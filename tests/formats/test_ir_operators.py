@@ -1,6 +1,7 @@
 """Operators in front of scatter nodes of an IR: outputs that are stale, and uses that a runtime refuses."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,9 +193,31 @@ def twice(ir: IrText, x: Output) -> Output:
     return x
 
 
+def scalars(ir: IrText, x: Output) -> Output:
+    """Put together what has no dimension, which a port tells from an unknown rank by nothing."""
+    ends = [ir.parameter(name, "f32") for name in ("left", "right")]
+    return ir.add("both", "Concat", "opset1", ends, [("f32", [ROWS, 3])], {"axis": "0"})
+
+
+def unlike(ir: IrText, x: Output) -> Output:
+    """Take a remainder of what is not to be repeated."""
+    three = ir.parameter("three", "f32", [3])
+    return ir.add("rest", "FloorMod", "opset1", [x, three], [("f32", [ROWS, 3])], {"auto_broadcast": "none"})
+
+
+def batches(ir: IrText, x: Output, count: str = "1") -> Output:
+    """Take rows, as if there were batches of them."""
+    rows, axis = ir.const("rows", "i64", [0] * ROWS), ir.const("dim", "i64", 0)
+    return ir.add("some", "Gather", "opset8", [x, rows, axis], [("f32", [ROWS, 3])], {"batch_dims": count})
+
+
 @pytest.mark.parametrize(
     ("add", "message"),
     [
+        (scalars, "scalars have no dimension"),
+        (unlike, "their ranks differ"),
+        (batches, "batch_dims is 1, expected 0 to 0"),
+        (partial(batches, count="+0"), "attribute batch_dims of Gather is '+0', expected a number"),
         (computed_step, "a step is 0"),
         (unknown_starts, "axis 7 is none of 2 dimensions"),
         (twice, "3 and 4 differ"),
@@ -232,3 +255,10 @@ def test_a_parameter_without_a_shape_is_a_scalar(tmp_path: Path) -> None:
     node = ir.add("y", "ScatterUpdate", "opset3", [*inputs, axis], [("f32", [ROWS, 3])])
     ir.add("result", "Result", "opset1", [node], [])
     assert told(read(ir.write(tmp_path))) == []
+
+
+def test_a_list_is_repeated_no_times_below_zero(tmp_path: Path) -> None:
+    ir = IrText()
+    x, times = ir.parameter("x", "f32", [ROWS, 3]), ir.const("times", "i64", [-1, 1])
+    found = scattered(ir, ir.add("tile", "Tile", "opset1", [x, times], [("f32", [ROWS, 3])]), tmp_path)
+    assert ("SCT505", "tile makes [0, 3] of its inputs, its output port 2 stores [16, 3]") in told(found)

@@ -15,9 +15,9 @@ from tests.rules.ir_text import IrText, Output
 TYPES = ("f32", "f16", "i64", "i32", "boolean", "u8")
 SIZES = (1, 2, 3, 3, 6, "?")
 ATTRIBUTES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "Concat": {"axis": ("0", "1", "-1", "2", "-4", "x", "1.5", "")},
-    "Split": {"num_splits": ("1", "2", "3", "0", "-1", "x", "")},
-    "Gather": {"batch_dims": ("0", "0", "1", "-1", "x", "9")},
+    "Concat": {"axis": ("0", "1", "-1", "2", "-4", "x", "1.5", "", "+1")},
+    "Split": {"num_splits": ("1", "2", "3", "0", "-1", "x", "", "+2")},
+    "Gather": {"batch_dims": ("0", "0", "1", "-1", "x", "9", "+0")},
     "GatherND": {"batch_dims": ("0", "0", "1", "-1", "x")},
     "GatherElements": {"axis": ("0", "1", "-1", "5", "x")},
     "Softmax": {"axis": ("0", "1", "x")},
@@ -28,7 +28,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Broadcast": {"mode": ("numpy", "bidirectional", "explicit", "x", "none", "pdpd")},
     "StridedSlice": dict.fromkeys(
         ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"),
-        ("", "0,0", "0,1", "0,0,1", "x", "0,,1", "-1"),
+        ("", "0,0", "0,1", "0,0,1", "x", "0,,1", "-1", "+0"),
     ),
     "MatMul": {"transpose_a": ("true", "false"), "transpose_b": ("true", "false")},
     "ReduceSum": {"keep_dims": ("true", "false")},

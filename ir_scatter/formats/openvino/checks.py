@@ -80,15 +80,13 @@ class Checks:
                 yield from structure.contradictions()
 
     def feeding(self, is_all: bool) -> Iterator[Node]:
-        """Yield the nodes that scatter nodes depend on; all, or those that look misused."""
+        """Yield loops that cut, and what scatter nodes depend on; all of that, or what looks misused."""
         for structure in self._structures:
-            if is_all:
-                feeding, is_scatter = structure.graph.feeding, structure.graph.is_scatter
-                keys = [key for key in structure.body.layers if key in feeding and not is_scatter(key)]
-            else:
-                keys = [key for key, look in structure.looks if look.is_misused]
-                keys = [key for key in keys if key in structure.graph.feeding] if keys else keys
-            yield from map(structure.graph.node, keys)
+            graph, every = structure.graph, structure.body.layers
+            keys = [*every] if is_all else [key for key, look in structure.looks if look.is_misused]
+            keys = [key for key in keys if key in graph.feeding and not graph.is_scatter(key)]
+            keys += [key for key in structure.body.bodies if b"axis=" in graph.text_of(key)]
+            yield from map(graph.node, dict.fromkeys(keys))
 
 
 class _Structure:

@@ -145,4 +145,5 @@ class OperatorChecks:
             shown = difference(type, shape, port)
             if shown:
                 stale.append(Stale(number, *shown, differing(Side.OUTPUT, number, type, shape, port)))
-        return Look(tuple(stale), self._operators.problem(use) is not None)
+        scalars = [() if shape is None else shape for shape in use.shapes]  # or of a rank that nobody knows
+        return Look(tuple(stale), self._operators.problem(use._replace(shapes=scalars)) is not None)

@@ -1,10 +1,9 @@
 """Whether bodies fit the If, Loop or TensorIterator that holds them, as OpenVINO's reader asks."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from ir_scatter.core.shapes import Shape, counted, show
 from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.xml_text import Element, shown
 
@@ -27,7 +26,6 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
     """
     type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
     ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
-    origins, stored = graph.body.producers(key), {port.id: port.shape for port in layer.inputs}
     for prefix in BODIES[type]:
         body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
         if body is None or not body.body.has_layers:
@@ -40,7 +38,6 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
             yield from _names(entry, "external_port_id", ports, "input port of the layer")
             yield from _names(entry, "internal_layer_id", parameters, "Parameter of the body")
             yield from _cut(entry)
-            yield from _axis(entry, graph, origins, stored)
         for entry in outputs:
             yield from _names(entry, "external_port_id", targets, "output port of the layer", dangles=True)
             yield from _names(entry, "internal_layer_id", results, "Result of the body")
@@ -58,6 +55,9 @@ def port_map_defects(graph: IrGraph, key: bytes) -> Iterator[Found]:
         for edge in element.iterfind("back_edges/edge"):
             yield from _names(edge, "from-layer", results, "Result of the body")
             yield from _names(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
+            if edge.id("to-layer") in [one.id("internal_layer_id") for one in inputs if _is_negative(one)]:
+                message = f"a back edge goes to Parameter {edge.get('to-layer')} of the body"
+                yield _MISMATCH, f"{message}, which no input port of the layer feeds", edge, "to-layer"
 
 
 def _ids(body: IrGraph, type: bytes) -> set[bytes]:
@@ -87,34 +87,13 @@ def _names(
 def _cut(entry: Element) -> Iterator[Found]:
     for word in _CUT if "axis" in entry.attributes else ():
         text = entry.get(word, "1")
-        is_part = word == "part_size" and entry.name == "input"
-        if not _INTEGER.fullmatch(text) or (is_part and int(text) == 0):
-            expected = "a number other than 0" if is_part else "a number"
+        least = {"part_size": "other than 0", "axis": "of 0 or more"}.get(word, "")
+        least = least if entry.name == "input" else ""
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        if number is None or (least and (number == 0 if word == "part_size" else number < 0)):
+            expected = f"a number {least}".strip()
             place = f"{word} of an {entry.name} of a port map"
             yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
-
-
-def _axis(
-    entry: Element,
-    graph: IrGraph,
-    origins: Mapping[bytes, tuple[bytes, bytes]],
-    stored: Mapping[bytes, Shape],
-) -> Iterator[Found]:
-    """Yield an axis that what flows in has not, where its rank is declared and no port remembers another.
-
-    What feeds the layer and the shapes of its ports go by the ids of these.
-    """
-    text, id = entry.get("axis", ""), entry.id("external_port_id")
-    if not _INTEGER.fullmatch(text):
-        return
-    origin, known = origins.get(id), stored.get(id)
-    value = graph.value(origin) if origin and graph.type_of(origin[0]) == PARAMETER else None
-    if value is None or value.shape is None or known is None:
-        return
-    rank = len(value.shape)
-    if graph.owner is None and rank == len(known) and not -rank <= int(text) < rank:
-        message = f"axis of an input of a port map is {int(text)}, what flows in is {show(value.shape)}"
-        yield _MISMATCH, f"{message}, expected one of {counted(rank, 'dimension')}", entry, "axis"
 
 
 def _left_out(ids: list[bytes], entries: list[Element], what: str, at: Element) -> Iterator[Found]:
