@@ -30,6 +30,8 @@ _SHAPES, _FILLS = 64, 4
 _REPEATED = 4
 _ILLEGAL = 24
 _TRIES = 60
+_LARGE, _ELEMENTS, _TIMES = 12, 1 << 17, 6
+"""One form in so many has data of so many elements at most; its cases come so often, which shows races."""
 _OF_FORMS = Limits(constants=False, shapes=("dynamic", "bounded"))
 
 
@@ -94,16 +96,19 @@ class Drawer:
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases of one form for a model with dynamic dimensions; the first ones come twice."""
         head, form = self._form(spec, f"forms {number}", replace(_OF_FORMS, values=self.values))
-        cases = []
-        for shape in range(_SHAPES):
+        is_large = self._seed(f"large {number}") % _LARGE == 0
+        if is_large:
+            form = replace(form, elements=_ELEMENTS)
+        cases: list[Case] = []
+        for shape in range(2 if is_large else _SHAPES):
             draws = Draws(self._seed(f"shape {number} {shape}"))
             draws.made.extend(head)
             sizes, start = draw_sizes(draws, form), len(draws.made)
-            for _ in range(_FILLS):
+            for _ in range(1 if is_large else _FILLS):
                 del draws.made[start:]
                 cases.append(fill(draws, sizes))
         self.coverage.count(str(spec.key), form_features(form), len(cases))
-        return cases + cases[:_REPEATED]
+        return cases * _TIMES if is_large else cases + cases[:_REPEATED]
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
         """Draw cases of many forms for a model that holds them all."""
@@ -196,7 +201,7 @@ def limits_of(case: Case, values: str) -> Limits:
     if case.broken is not None:
         return Limits(values="plain")
     if case.shapes != "static":
-        return replace(_OF_FORMS, values=values)
+        return replace(_OF_FORMS, values=values, elements=case.elements)
     return Limits(values=values)
 
 

@@ -56,6 +56,8 @@ _MANY = 1000
 _SEEDS = 1 << 32
 _BEHIND = 3
 """How many elements an index may be beyond its range."""
+_MANY_INDICES = 40
+"""A dimension of indices is at most so long where data is large."""
 
 _SIMPLE_TYPES = ("f32", "i64", "i32")
 _USUAL_TYPES = frozenset({*_SIMPLE_TYPES, "f16", "bf16", "f64", "u8", "i8", "boolean"})
@@ -110,6 +112,7 @@ class Limits:
         constants: whether inputs other than the axis may be constant.
         shapes: "static", "bounded", "dynamic": how a model may say shapes.
         values: "plain", "edge" or "any".
+        elements: about so many data has at most; 0 where its dimensions are at most `LARGEST_DIM`.
     """
 
     reductions: frozenset[Reduction] | None = None
@@ -120,6 +123,7 @@ class Limits:
     constants: bool = True
     shapes: tuple[str, ...] = ("static",)
     values: str = "any"
+    elements: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,8 @@ class Form:
         attributes: those that are written, without the axis.
         constants: the roles of the inputs that a model holds.
         shapes: how a model says shapes: "static", "bounded" or "dynamic".
+        axis_shape: of an axis that is an input: [] or [1].
+        elements: see `Limits`.
     """
 
     spec: OpSpec
@@ -151,6 +157,8 @@ class Form:
     constants: frozenset[Role]
     shapes: str
     has_edges: bool
+    axis_shape: _Shape
+    elements: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +176,7 @@ class Case:
         index_type: that of indices.
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
-        constants, shapes: see `Form`.
+        constants, shapes, axis_shape, elements: see `Form`.
         decisions: what it follows from.
     """
 
@@ -185,6 +193,8 @@ class Case:
     constants: frozenset[Role] = frozenset({Role.AXIS})
     shapes: str = "static"
     has_edges: bool = False
+    axis_shape: _Shape = ()
+    elements: int = 0
     decisions: tuple[int, ...] = field(default=(), repr=False)
 
     @property
@@ -250,7 +260,10 @@ class Case:
             Role.DATA: (self.data, self.element_type),
             Role.INDICES: (self.indices, self.index_type),
             Role.UPDATES: (self.updates, self.element_type),
-            Role.AXIS: (None if self.axis is None else np.array(self.axis), ELEMENT_TYPES["i64"]),
+            Role.AXIS: (
+                None if self.axis is None else np.full(self.axis_shape, self.axis, np.int64),
+                ELEMENT_TYPES["i64"],
+            ),
         }
         for port in spec.ports:
             array, type = known[port.role]
@@ -324,10 +337,12 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
         and (port.role is Role.AXIS or limits.constants)
         and draws.chance(_CONSTANT_AXIS if port.role is Role.AXIS else _CONSTANT)
     }
+    is_vector = Role.AXIS in {port.role for port in spec.ports} and draws.chance(_NEGATIVE)
     has_edges = limits.values == "edge" or (limits.values == "any" and draws.chance(_EDGES))
     return Form(
         spec, reduction, tuple(attributes.items()), element_type, index_type, rank, axis, is_negative,
         index_rank, depth, scalar_rank, is_unique, frozenset(constants), shapes, has_edges,
+        (1,) if is_vector else (), limits.elements,
     )  # fmt: skip
 
 
@@ -351,7 +366,8 @@ def draw_sizes(draws: Draws, form: Form) -> Sizes:
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _MANY)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
-    data = tuple([min(dim, largest) for dim in _dims(draws, form.rank)])
+    usual = max(int(form.elements ** (1 / form.rank)), LARGEST_DIM)
+    data = tuple([min(dim, largest) for dim in _dims(draws, form.rank, usual)])
     # A single index, or tuple, that cannot be left out needs something to name.
     if spec.layout is Layout.SEQUENCE or (spec.layout is Layout.SLICES and form.index_rank == 0):
         data = (*data[:axis], max(data[axis], 1), *data[axis + 1 :])
@@ -374,7 +390,8 @@ def fill(draws: Draws, sizes: Sizes) -> Case:
     blank = None if sizes.indices is None else np.zeros(sizes.indices, dtype(form.index_type))
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
-        form.reduction, None, form.constants, form.shapes, form.has_edges, tuple(draws.made),
+        form.reduction, None, form.constants, form.shapes, form.has_edges,
+        form.axis_shape, form.elements, tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
         return case
@@ -431,22 +448,23 @@ def _draw_value(draws: Draws, row: Attribute) -> Any:
     return draws.pick(row.choices) if row.choices else row.default
 
 
-def _dims(draws: Draws, rank: int) -> _Shape:
-    return tuple([_dim(draws) for _ in range(rank)])
+def _dims(draws: Draws, rank: int, largest: int) -> _Shape:
+    return tuple([_dim(draws, largest) for _ in range(rank)])
 
 
-def _dim(draws: Draws) -> int:
+def _dim(draws: Draws, largest: int) -> int:
     if draws.chance(_EMPTY):
         return 0
-    return 1 if draws.chance(_ONES) else 1 + draws.below(LARGEST_DIM)
+    return 1 if draws.chance(_ONES) else 1 + draws.below(largest)
 
 
 def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None, _Shape]:
     """Return legal shapes of indices, None where they are left out, and of updates."""
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, behind = data[:axis], data[axis], data[axis + 1 :]
+    largest = _MANY_INDICES if form.elements else LARGEST_DIM
     if spec.layout is Layout.SLICES:
-        front = _fewer(_dims(draws, form.index_rank or 0), size, is_unique=is_unique)
+        front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)
     if spec.layout is Layout.ELEMENTS:
         indices = [dim if dim <= 1 else 1 + draws.below(dim) for dim in data]
@@ -456,7 +474,7 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
         return tuple(indices), tuple(indices)
     if spec.layout is Layout.TUPLES:
         assert form.index_rank is not None
-        front = _dims(draws, form.index_rank - 1)
+        front = _dims(draws, form.index_rank - 1, largest)
         front = _fewer(front, prod(data[: form.depth]), is_unique=is_unique)
         updates = (1,) * form.scalar_rank or (*front, *data[form.depth :])
         return (*front, form.depth), updates
@@ -515,6 +533,7 @@ def features(case: Case) -> dict[str, Feature]:
         "elements(data)": data.size,
         "elements(updates)": updates.size,
         "a dimension of data is 1": 1 in data.shape,
+        "a dimension of updates is 1": 1 in updates.shape,
         "elements(data) are odd in number": data.size % 2 > 0,
         "shapes": case.shapes,
         "broken": case.broken or "nothing",
@@ -528,12 +547,14 @@ def features(case: Case) -> dict[str, Feature]:
         found["index type"] = case.index_type.name
         found["rank(indices)"] = case.indices.ndim
         found["elements(indices)"] = case.indices.size
+        found["a dimension of indices is 1"] = 1 in case.indices.shape
         found["an index is negative"] = bool((case.indices < 0).any()) if case.indices.size else False
     elif any(port.is_optional for port in spec.ports):
         found["indices are left out"] = True
     if case.axis is not None and data.ndim:
         found["axis"] = axis
         found["axis is negative"] = case.axis < 0
+        found["rank(axis)"] = len(case.axis_shape)
         found["axis is the last"] = axis == data.ndim - 1
         found["dimension of data on the axis"] = data.shape[axis]
         if axis < data.ndim - 1:
@@ -639,6 +660,26 @@ def _axis_out_of_range(draws: Draws, case: Case) -> Case | None:
     return replace(case, axis=-rank - 1 - beyond if is_below else rank + beyond)
 
 
+def _axis_shape(draws: Draws, case: Case) -> Case | None:
+    if case.spec.port(Role.AXIS) is None:
+        return None
+    return replace(case, axis_shape=draws.pick(((0,), (2,))))
+
+
+def _element_type(draws: Draws, case: Case) -> Case | None:
+    port = case.spec.port(Role.DATA)
+    others = [
+        row for row in ELEMENT_TYPES.values() if port is not None and row.name not in port.element_types
+    ]
+    others = [row for row in others if dtype(row) is not None]
+    if not others:
+        return None
+    row = draws.pick(others)
+    blank = "" if row.kind == "string" else 0
+    data, updates = (np.full(array.shape, blank, dtype(row)) for array in (case.data, case.updates))
+    return replace(case, data=data, updates=updates, element_type=row)
+
+
 def _ranks_differ(draws: Draws, case: Case) -> Case | None:
     if case.spec.layout is not Layout.ELEMENTS or case.indices is None:
         return None
@@ -720,7 +761,9 @@ def _longer(array: Array, axis: int, count: int = 1) -> Array:
 WAYS: Mapping[str, _Way] = {
     "attribute-value": _word,
     "axis-out-of-range": _axis_out_of_range,
+    "axis-shape": _axis_shape,
     "batch-mismatch": _batch,
+    "element-type": _element_type,
     "index-out-of-range": _index_out_of_range,
     "index-type": _index_type,
     "indices-longer-than-data": _longer_indices,
