@@ -17,8 +17,8 @@ from ir_scatter.fuzz.shrink import shrink
 from ir_scatter.inputs.cases import Case, Feature
 from ir_scatter.runners.base import Runner, Status, Streamed
 
-_NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}")
-"""What differs in the messages of one reason: names, types, numbers and shapes."""
+_NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
+"""What differs in the messages of one reason: names, types, numbers, shapes and words of the model."""
 _KEPT = 400
 """Passing cases of an operator that are kept, to learn from."""
 _FRESH, _VARIED = 150, 200

@@ -17,7 +17,7 @@ from ir_scatter.core.shapes import show
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.judge import reference
+from ir_scatter.fuzz.judge import Symptom, reference
 from ir_scatter.inputs.cases import Case
 
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
@@ -121,6 +121,7 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
         "device": device,
         "model": model,
         "symptom": finding.symptom.value,
+        "is_steady": finding.is_steady and finding.symptom is not Symptom.NONDETERMINISTIC,
         "is_illegal": case.broken is not None,
         "inputs": inputs,
         "output": _about(case.element_type),
