@@ -1,8 +1,10 @@
 """A runner with planted defects: each is found once, with the sentence that describes it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
+from threading import Event, Timer
 from time import sleep
 from typing import Any
 
@@ -91,15 +93,10 @@ def test_a_run_that_goes_on_reports_nothing_again(found: Campaign) -> None:
 
 
 class Right(Planted):
-    """NumPy, which takes its time."""
-
-    def __init__(self, name: str = "right", seconds: float = 0.0) -> None:
-        self.name, self.seconds, self.models = name, seconds, 0
+    """NumPy."""
 
     def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
         model = read(model_path)
-        self.models += 1
-        sleep(self.seconds)
         return [Streamed(Status.OK, list(evaluate_model(model, one).values())) for one in feeds]
 
 
@@ -109,16 +106,42 @@ def test_what_is_right_raises_nothing() -> None:
     assert campaign.cases >= 1500
 
 
+class Counting(Planted):
+    """Computes nothing, and counts; what it does before, a test says."""
+
+    def __init__(self, name: str, before: Callable[[], None] = lambda: None) -> None:
+        self.name, self.models, self.before = name, 0, before
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        self.models += 1
+        self.before()
+        return [Streamed(Status.UNAVAILABLE) for _ in feeds]
+
+
 def test_a_slow_runner_holds_nobody_up() -> None:
-    """It leaves out what is long past; where a number of cases is asked for, all compute the same ones."""
-    slow, quick, rows = Right("slow", 1.5), Right("quick"), operators(["ScatterUpdate-3"])
-    assert list(Campaign(Plan(rows, 4.0), [slow, quick]).run()) == []
-    assert 0 < slow.models < quick.models
-    slow.models = quick.models = 0
-    campaign = Campaign(Plan(rows, None, 400), [slow, quick])
+    """While it computes its first model, another computes more than it may be behind."""
+    done = Event()
+
+    def wait() -> None:
+        while campaign.cases < 800 and not done.wait(0.01):
+            pass
+        campaign.started -= 100  # the time is over
+        done.set()
+
+    campaign = Campaign(
+        Plan(operators(["ScatterUpdate-3"]), 100.0), [Counting("slow", wait), Counting("quick")]
+    )
+    Timer(50, done.set).start()
     assert list(campaign.run()) == []
-    assert campaign.cases == 400
-    assert slow.models == quick.models == 3
+    assert campaign.cases >= 800
+
+
+def test_a_number_of_cases_is_computed_by_all() -> None:
+    slow, quick = Counting("slow", lambda: sleep(0.1)), Counting("quick")
+    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 250), [slow, quick])
+    assert list(campaign.run()) == []
+    assert campaign.cases == 250
+    assert slow.models == quick.models
 
 
 @pytest.mark.long
@@ -127,19 +150,17 @@ def test_one_seed_finds_the_same_however_long_a_runner_takes() -> None:
         def stream(
             self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **options: Any
         ) -> list[Streamed]:
-            self.seconds = self.models % 3 * self.pace
+            sleep(next(self.numbers) % 3 * self.pace)
             if 'element_type="f16"' in Path(model_path).read_text():
-                self.models += 1
                 return [Streamed(Status.REFUSED, message="no f16") for _ in feeds]
             return super().stream(model_path, feeds, **options)
 
-        pace = 0.0
+        def __init__(self, pace: float) -> None:
+            self.pace, self.numbers = pace, count()
 
     told = []
     for pace in (0.0, 0.02):
-        runner = Refusing()
-        runner.pace = pace
-        campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 1500), [runner])
+        campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 1500), [Refusing(pace)])
         list(campaign.run())
         report = campaign.as_json()
         told.append([report[name] for name in ("cases", "coverage", "not_run", "findings")])
