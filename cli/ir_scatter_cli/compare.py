@@ -132,20 +132,14 @@ def _job(options: dict[str, Any]) -> "Job":
     from ir_scatter.compare.request import Job
     from ir_scatter.compare.result import Settings
 
+    same = ("seed", "cases", "repeat", "values", "precision", "pairwise", "timeout", "tap_memory")
     settings = Settings(
-        seed=options["seed"],
-        cases=options["cases"],
-        repeat=options["repeat"],
-        values=options["values"],
+        **{name: options[name] for name in same},
         input_shapes=dict(options["input_shape"]),
         map_inputs=options["map_input"],
         map_outputs=options["map_output"],
         tolerances=Tolerances(options["tolerance"]),
-        precision=options["precision"],
-        pairwise=options["pairwise"],
         reference=not options["no_reference"],
-        timeout=options["timeout"],
-        tap_memory=options["tap_memory"],
         describes=bool(options["report"] or options["save"]),
     )
     names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")

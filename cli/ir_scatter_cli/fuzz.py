@@ -1,6 +1,5 @@
 """`ir-scatter fuzz`."""
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ir_scatter_cli.options import (
     number_option,
     words_option,
 )
-from ir_scatter_cli.output import report, say, use_color, write
+from ir_scatter_cli.output import report, say, spinner, use_color, write
 
 if TYPE_CHECKING:
     from ir_scatter.fuzz.campaign import Campaign
@@ -81,13 +80,15 @@ def command(**options: Any) -> int:
     except Missing as error:
         say(error)
         return exits.RUNTIME
-    line, is_text, interrupted = _Progress(campaign), options["format"] == "text", False
-    color = use_color()
+    is_text, interrupted, color = options["format"] == "text", False, use_color()
     try:
-        with line:
+        with spinner() as tell:
+            if tell is not None:
+                tell(_Progress(campaign))
             for finding in run(job, campaign):
                 if is_text:
-                    line.clear()
+                    if tell is not None:
+                        click.echo("\r\x1b[K", nl=False, err=True)
                     write(one_finding(finding, color=color))
                 if folder is not None:
                     write_report(campaign, folder)
@@ -121,34 +122,13 @@ def _replay(options: dict[str, Any]) -> int:
 
 
 class _Progress:
-    """A line on a terminal that says how far it is."""
+    """How far a campaign is, whenever somebody asks."""
 
     def __init__(self, campaign: "Campaign") -> None:
         self._campaign = campaign
-        self._is_shown = sys.stderr.isatty()
-        self._done = False
 
-    def __enter__(self) -> None:
-        if self._is_shown:
-            from threading import Thread
-
-            Thread(target=self._tell, daemon=True).start()
-
-    def __exit__(self, *_: object) -> None:
-        self._done = True
-        self.clear()
-
-    def clear(self) -> None:
-        if self._is_shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
-
-    def _tell(self) -> None:
-        while not self._done:
-            found = self._campaign
-            seconds = time.monotonic() - found.started
-            text = (
-                f"{seconds:.0f} s, {found.cases} cases, {found.cases / max(seconds, 0.1):.0f}/s, "
-                f"{len(found.findings)} findings, {len(found.coverage.pairs)} pairs"
-            )
-            click.echo(f"\r\x1b[2K{text[:79]}", nl=False, err=True)
-            time.sleep(0.5)
+    def __str__(self) -> str:
+        found = self._campaign
+        pace = found.cases / max(time.monotonic() - found.started, 0.1)
+        told = f"{found.cases} cases, {pace:.0f}/s, {len(found.findings)} findings"
+        return f"{told}, {len(found.coverage.pairs)} pairs"

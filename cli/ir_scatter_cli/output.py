@@ -1,4 +1,4 @@
-"""What commands write: results in a format, to standard output or to a file, and a progress bar."""
+"""What commands write: results in a format, to standard output or to a file, and what is being done."""
 
 import os
 import shutil
@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO
 
 import click
 
+from ir_scatter.core.errors import CannotWrite
 from ir_scatter.report.characters import visible, without_middle
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-
-_FEW = 20
-"""Files of fewer than this are checked before anybody looks at a bar."""
 
 
 def say(line: object) -> None:
@@ -42,70 +39,36 @@ def use_color(*, is_file: bool = False) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or is_smart
 
 
-def write(text: str, output: str | None = None) -> None:
-    """Write to standard output, or to a file that appears whole or not at all."""
-    data = text.encode("utf-8", "backslashreplace")
-    if output is not None:
-        write_file(output, lambda file: file.write(data))
-        return
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise exits.ReaderGone from None
+def write(content: str | bytes, output: str | None = None) -> None:
+    """Write to standard output, or to a file that appears whole or not at all.
+
+    Raises:
+        CannotWrite: with the file and the reason.
+    """
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    if output is None:
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise exits.ReaderGone from None
+    elif not is_device(output):
+        from ir_scatter.core.atomic_write import Output, replace_files
+
+        replace_files([Output(Path(output), data)])
+    else:
+        try:
+            with open(output, "ab") as device:  # what standard output leads to may be a file with more in it
+                device.write(data)
+        except OSError as error:
+            raise CannotWrite(f"{output} cannot be written: {(error.strerror or '').lower()}") from None
 
 
 def is_device(path: str) -> bool:
     """Tell whether something is written into, not replaced: a pipe, or /dev/stdout, wherever that leads."""
     folder = Path(os.path.abspath(path)).parts[1:2]
     return folder in {("dev",), ("proc",)} or (os.path.exists(path) and not os.path.isfile(path))
-
-
-def write_file(output: str, save: Callable[[IO[bytes]], object]) -> None:
-    """Let `save` write a file that appears whole or not at all."""
-    import io
-    import tempfile
-
-    target = Path(output)
-    try:
-        if is_device(output):
-            content = io.BytesIO()  # it cannot be sought in
-            save(content)
-            with target.open("ab") as device:  # what standard output leads to may be a file with more in it
-                device.write(content.getvalue())
-            return
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".ir-scatter-", delete=False) as file:
-            try:
-                save(file)
-                os.chmod(file.name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-                os.replace(file.name, target)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        click.echo(f"ir-scatter: {output}: cannot be written: {(error.strerror or '').lower()}", err=True)
-        raise click.exceptions.Exit(exits.UNREADABLE) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-@contextmanager
-def progress(total: int, *, is_wanted: bool) -> Iterator[Callable[[object], None] | None]:
-    """Give a function to call after each file; None where nobody would see the bar."""
-    if not is_wanted or total < _FEW or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("checking", total=total)
-        yield lambda _: bar.advance(task)
 
 
 def circumstances() -> dict[str, str]:
@@ -129,8 +92,11 @@ _PATIENCE = 0.4
 
 
 @contextmanager
-def spinner() -> Iterator[Callable[[str], None] | None]:
-    """Give a function that says on standard error what is being done; None where nobody would see it."""
+def spinner() -> Iterator[Callable[[object], None] | None]:
+    """Give a function that says on standard error what is being done; None where nobody would see it.
+
+    What it is given is asked for its text again and again.
+    """
     is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
     if not is_seen:
         yield None
@@ -138,7 +104,7 @@ def spinner() -> Iterator[Callable[[str], None] | None]:
     import threading
     import time
 
-    phase, ended, started = ["starting"], threading.Event(), time.monotonic()
+    phase, ended, started = list[object](["starting"]), threading.Event(), time.monotonic()
     is_utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
     frames = _FRAMES if is_utf8 else _PLAIN_FRAMES
 
@@ -146,7 +112,9 @@ def spinner() -> Iterator[Callable[[str], None] | None]:
         for number in count():
             if ended.wait(_PATIENCE if not number else 0.1):
                 break
-            line = f"{frames[number % len(frames)]} {visible(phase[0])}, {time.monotonic() - started:.0f} s"
+            line = (
+                f"{frames[number % len(frames)]} {visible(str(phase[0]))}, {time.monotonic() - started:.0f} s"
+            )
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r{without_middle(line, width)}\x1b[K")
             sys.stderr.flush()

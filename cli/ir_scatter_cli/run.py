@@ -1,5 +1,6 @@
 """`ir-scatter run`."""
 
+import io
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from ir_scatter_cli.options import (
     overwrite_option,
     stdin_format_option,
 )
-from ir_scatter_cli.output import report, say, write_file
+from ir_scatter_cli.output import report, say, write
 
 _EXAMPLES = {
     "on drawn inputs, and say what comes out": "ir-scatter run model.onnx --seed 1",
@@ -97,5 +98,7 @@ def _run(given: dict[str, Any]) -> int:
         written = archive.storable(array).dtype
         if written != array.dtype and array.dtype != object:
             say(f"{name} is {array.dtype.name}, written as {written.name}")
-    write_file(output, lambda file: archive.write_arrays(file, found))
+    content = io.BytesIO()
+    archive.write_arrays(content, found)
+    write(content.getvalue(), output)
     return exits.OK

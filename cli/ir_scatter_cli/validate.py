@@ -1,5 +1,6 @@
 """`ir-scatter validate`."""
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ from ir_scatter_cli.options import (
     stdin_format_option,
     where_from,
 )
-from ir_scatter_cli.output import progress, report, write
+from ir_scatter_cli.output import report, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.settings import Settings
@@ -105,7 +106,9 @@ def command(context: click.Context, /, **given: Any) -> int:
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
-    with progress(len(sources), is_wanted=not given["quiet"]) as seen:
+    with spinner() as tell:
+        numbers = count(1)
+        seen = None if tell is None else lambda _: tell(f"{next(numbers)} of {len(sources)} files")
         try:
             checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
         except BadFeed as error:

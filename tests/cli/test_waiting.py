@@ -55,6 +55,25 @@ def test_a_terminal_shows_the_phase_and_is_clean_afterwards(monkeypatch: pytest.
     assert shown.endswith("\r\x1b[K")
 
 
+def test_what_moves_on_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign of the fuzzer says how far it is, rather than being told to say it."""
+
+    class Campaign:
+        cases = 0
+
+        def __str__(self) -> str:
+            self.cases += 1
+            return f"{self.cases} cases"
+
+    screen = watched(monkeypatch)
+    with spinner() as tell:
+        assert tell is not None
+        tell(Campaign())
+        time.sleep(0.7)
+    assert "⠋ 1 cases, 0 s" in screen.getvalue()
+    assert "⠙ 2 cases, " in screen.getvalue()
+
+
 def test_what_is_done_at_once_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = watched(monkeypatch)
     with spinner() as tell:
