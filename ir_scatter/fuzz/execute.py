@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, combinations_with_replacement, count
@@ -73,13 +73,13 @@ class Workshop:
         refusals, traits = self._refusals[runner.name], [_traits(case) for case in cases]
         found, open_ = dict[int, Streamed](), list(range(len(cases)))
         while open_:
-            against = {number: refusals.about(traits[number]) for number in open_}
-            open_.sort(key=lambda number: len(against[number]))
-            part = [number for number in open_ if not against[number]][:NODES]
-            if not part:  # what only pairs speak against is likely innocent, and less so what many do
-                part = [number for number in open_ if all(a != b for _, a, b in against[number])]
-                part = part[: min((len(part) + 1) // 2, NODES)]
-            if part:
+            against = {number: refusals.against(traits[number]) for number in open_}
+            open_.sort(key=against.__getitem__)
+            part = [number for number in open_ if not any(against[number])]
+            if not part:  # what one refusal speaks against is likely innocent, where little of it does
+                part = [number for number in open_ if against[number][0] == 1]
+                part = part[: (len(part) + 1) // 2]
+            if part := part[:NODES]:
                 found |= self._first_guilty(runner, {number: cases[number] for number in part})
             else:
                 one = open_[0]
@@ -168,13 +168,14 @@ class _Refusals:
         for known in self._refused.keys() & traits:
             del self._refused[known]
 
-    def about(self, traits: _Traits) -> "Set[tuple[str, str, str]]":
-        """Return what speaks against a node."""
-        return self._refused.keys() & traits
+    def against(self, traits: _Traits) -> tuple[int, int]:
+        """Return what speaks against a node: how often a pair was refused, and how many pairs were."""
+        counts = [self._refused[key] for key in self._refused.keys() & traits]
+        return max(counts, default=0), len(counts)
 
     def is_certain(self, traits: _Traits) -> bool:
         """Tell whether so many nodes of the same operator were refused that another one tells nothing new."""
-        return any(key[0] and self._refused[key] >= _HOPELESS for key in self.about(traits))
+        return any(key[0] and self._refused[key] >= _HOPELESS for key in self._refused.keys() & traits)
 
 
 @lru_cache(2 * NODES)
