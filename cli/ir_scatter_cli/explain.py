@@ -3,8 +3,9 @@
 import click
 
 from ir_scatter.explain import explain
+from ir_scatter.report.characters import reflowed
 from ir_scatter_cli.options import Command, offer
-from ir_scatter_cli.output import write
+from ir_scatter_cli.output import terminal_width, write
 
 _EXAMPLES = {
     "a rule, by its code or its name": "ir-scatter explain SCT203",
@@ -21,4 +22,4 @@ def command(topic: str) -> None:
 
     `ir-scatter rules` lists the rules.
     """
-    write(explain(topic))
+    write(reflowed(explain(topic), terminal_width()))

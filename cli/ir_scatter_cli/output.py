@@ -24,8 +24,12 @@ def say(line: object) -> None:
 def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:
     """Write a result in a format; coloured and as wide as the terminal if that is where it goes."""
     color = use_color(is_file=output is not None)
-    width = shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
+    width = terminal_width() if output is None else None
     write(render(result, format, found, color=color, width=width, **options), output)
+
+
+def terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def use_color(*, is_file: bool = False) -> bool:

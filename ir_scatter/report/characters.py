@@ -61,6 +61,21 @@ def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     return [*lines, line]
 
 
+def reflowed(text: str, width: int | None) -> str:
+    """Return a page whose paragraphs are as wide as the terminal; tables and code stay as they are."""
+    blocks, is_code = list[str](), False
+    for block in text.rstrip("\n").split("\n\n"):
+        is_kept = is_code or "```" in block or block.startswith(("|", "#", "<", "{"))
+        is_code ^= block.count("```") % 2 == 1
+        lines = block.splitlines() if is_kept or "\n " in block else [" ".join(block.splitlines())]
+        blocks.append(
+            "\n".join(
+                line if is_kept else wrapped(line, width, "    " * line.startswith(" ")) for line in lines
+            )
+        )
+    return "\n\n".join(blocks) + "\n" if width else text
+
+
 def dumps(document: Mapping[str, Any]) -> str:
     r"""JSON that UTF-8 can encode and a terminal can show, indented by two spaces.
 

@@ -5,10 +5,10 @@ from typing import TypeAlias
 from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.shapes import counted
-from ir_scatter.report.characters import visible
+from ir_scatter.report.characters import visible, wrapped
 
 
-def render(done: Done) -> str:
+def render(done: Done, *, width: int | None = None) -> str:
     """A table of nodes, the reason of each refusal on a line of its own, and a summary."""
     conversion = done.conversion
     rows = [*map(_converted_row, conversion.converted), *map(_refused_row, conversion.refused)]
@@ -19,7 +19,7 @@ def render(done: Done) -> str:
         lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
         lines += [f"    {reason}"] if reason else []
     lines += [f"note: {visible(remark)}" for remark in done.remarks]
-    return "".join(f"{line}\n" for line in (*lines, _summary(done)))
+    return "".join(f"{wrapped(line, width, '    ')}\n" for line in (*lines, _summary(done)))
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]

@@ -138,6 +138,9 @@ def resting(folder: Path) -> Conversion:
 def test_a_form_that_rests_on_a_stored_shape_says_so(tmp_path: Path) -> None:
     done = Done(resting(tmp_path))
     assert f"assumed: {RESTS}" in conversion_text.render(done)
+    narrow = conversion_text.render(done, width=40)
+    assert narrow.split() == conversion_text.render(done).split()
+    assert max(map(len, narrow.splitlines())) <= 40
     (one,) = json.loads(conversion_json.render(done))["converted"]
     assert (one["applicability"], one["assumptions"]) == ("assumed", [RESTS])
 

@@ -1,8 +1,11 @@
 """Tables as text: nothing is cut in a pipe, and nothing is wider than a terminal."""
 
+import re
+
 import pytest
 
-from ir_scatter.report.characters import Cell, Table, table_text, without_middle
+from ir_scatter.explain import explain
+from ir_scatter.report.characters import Cell, Table, reflowed, table_text, without_middle
 
 LONG = [f"model.layers.{number}.self_attn/aten::index_put_/ScatterNDUpdate" for number in (3, 5)]
 TABLE = Table(
@@ -51,3 +54,15 @@ def test_without_middle() -> None:
     assert without_middle("abcdefghij", 6) == "ab…hij"
     assert without_middle("abcdef", 6) == "abcdef"
     assert without_middle("abcdefghij", None) == "abcdefghij"
+
+
+@pytest.mark.parametrize("topic", ["SCT203", "ScatterND-18", "gpu-differs", "index", "architecture"])
+def test_pages_fit_the_terminal_and_say_what_they_say_in_a_pipe(topic: str) -> None:
+    page = explain(topic)
+    assert reflowed(page, None) == page
+    shown = reflowed(page, 60)
+    assert shown.split() == page.split()
+    prose = re.sub(r"(?s:```.*?```)|^\|.*$|^#.*$", "", shown, flags=re.MULTILINE)
+    assert max(map(len, prose.splitlines())) <= 60
+    if "```" in page:
+        assert re.findall(r"```.*?```", shown, re.DOTALL) == re.findall(r"```.*?```", page, re.DOTALL)
