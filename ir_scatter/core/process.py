@@ -97,8 +97,8 @@ class Child:
     def ask(self, name: str, *arguments: Any, limit: float, again: bool = True) -> tuple[Any, str]:
         """Return what a handler returns, and how the process ended that was asked first, "" if none did.
 
-        A process that has worked before and crashes now may have been damaged then: the question is
-        asked once more, in a new one, unless `again` is false.
+        A process that has worked before and crashes now, or has a bug, may have been damaged then: the
+        question is asked once more, in a new one, unless `again` is false; then a bug is a crash.
 
         Raises:
             Failure: there is no result, or none within the limit of seconds.
@@ -110,14 +110,15 @@ class Child:
                 process = self._started()
                 is_fresh = not process.questions
                 try:
-                    answer = process.ask(name, arguments, limit)
+                    result, problem = _unpacked(process.ask(name, arguments, limit))
+                    if type(problem) is RuntimeError and not is_fresh:
+                        raise Failure("crashed", "the process is damaged")
                     break
                 except BaseException as error:
                     self.close()
                     if not isinstance(error, Failure) or error.status != "crashed" or is_fresh or not again:
                         raise
                     died = error.message
-            result, problem = _unpacked(answer)
         try:
             if problem is not None:
                 raise problem

@@ -14,6 +14,8 @@ from ir_scatter.fuzz.draw import again, limits_of
 from ir_scatter.inputs.cases import Case
 
 _AT_ONCE = 48
+_NOTHING = 12
+"""So many elements are no worse than none."""
 
 
 def shrink(
@@ -59,10 +61,14 @@ def shrink(
 
 
 def size(case: Case) -> tuple[int, ...]:
-    """Return how much there is to read, the weightiest first."""
+    """Return how much there is to read, the weightiest first; where there is nothing, little is shown."""
     indices = 0 if case.indices is None else case.indices.size
     ranks = case.data.ndim + case.updates.ndim + (0 if case.indices is None else case.indices.ndim)
-    return (case.data.size + case.updates.size + indices, ranks, sum(1 for one in case.decisions if one))
+    return (
+        case.data.size + case.updates.size + indices + _NOTHING * (case.data.size == 0),
+        ranks,
+        sum(1 for one in case.decisions if one),
+    )
 
 
 def _simpler(case: Case, values: str, seen: set[tuple[int, ...]]) -> Iterator[Case]:

@@ -25,6 +25,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
         "leave": _leave,
         "fail": _fail,
         "bug": lambda: 1 // 0,
+        "bug_later": lambda: 1 // (_STATE["answered"] == 0),
         "greedy": _greedy,
     }
 

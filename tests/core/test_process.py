@@ -136,6 +136,16 @@ def test_a_process_that_may_have_been_damaged_before_gets_a_second_chance(child:
     assert child.starts == 3
 
 
+def test_nonsense_of_a_process_that_has_worked_before_is_damage(child: Child) -> None:
+    """A runtime that wrote outside its arrays gives shapes that no array has."""
+    ask(child, "echo")
+    assert child.ask("bug_later", limit=60) == (1, "the process is damaged")
+    assert child.starts == 2
+    ask(child, "echo")
+    with pytest.raises(Failure, match="the process is damaged"):
+        child.ask("bug_later", limit=60, again=False)
+
+
 def test_the_last_words_of_a_process_that_leaves_are_told(child: Child) -> None:
     assert failure(child, "leave") == ("crashed", "the process ended with 3: last words")
 
@@ -151,12 +161,13 @@ def test_a_process_that_takes_too_long_is_killed(child: Child) -> None:
     assert ask(child, "echo", 1, limit=float("inf")) == 1
 
 
-def test_failures_and_bugs_end_no_process(child: Child) -> None:
+def test_failures_end_no_process(child: Child) -> None:
     assert failure(child, "fail") == ("refused", "I will not")
     assert failure(child, "greedy") == ("refused", "there is not enough memory")
+    assert child.starts == 1
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         ask(child, "bug")
-    assert child.starts == 1
+    assert child.starts == 2  # it is no damage of the first process
 
 
 def test_a_module_that_cannot_be_imported_is_told() -> None:

@@ -183,7 +183,8 @@ class FoldEngine(OpenVinoEngine):
         return [_folded(source) for source in self._fold(model)]
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        sources = self._fold(loaded.model.clone())
+        model = loaded.model.clone()  # which keeps alive what is folded
+        sources = self._fold(model)
         return [_folded(sources[number]) for number in (*range(len(self.names)), *map(int, keys))]
 
     def _fold(self, model: Any) -> list[Any]:
