@@ -1,6 +1,5 @@
 """Defaults from `[tool.ir-scatter]` of the nearest pyproject.toml."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +61,8 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
     for path in (parent / "pyproject.toml" for parent in (start, *start.parents)):
         if not path.is_file():
             continue
+        import tomllib  # which most folders do not need
+
         try:
             tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
         except RecursionError:

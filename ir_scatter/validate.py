@@ -5,10 +5,10 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
-from ir_scatter.analysis.propagation import Bodies
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import (
@@ -27,6 +27,9 @@ from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_name, code_prefixes
 from ir_scatter.rules.base import Finding, Rule
+
+if TYPE_CHECKING:
+    from ir_scatter.analysis.propagation import Bodies
 
 _STORED = "SCT5"
 

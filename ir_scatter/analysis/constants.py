@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ir_scatter.analysis.propagation import Bodies, Propagation
-from ir_scatter.core.dataflow import follow
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Model, Value
+from ir_scatter.core.model import Model, Value, follow
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops.general import find_computed
@@ -13,6 +11,7 @@ from ir_scatter.ops.lookup import find, is_scatter, opset_number
 from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.propagation import Bodies, Propagation
     from ir_scatter.core.arrays import Array
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
@@ -43,14 +42,18 @@ class Facts:
         *,
         trusts_stored: bool = True,
         propagates: bool = False,
-        bodies: Bodies = "always",
+        bodies: "Bodies" = "always",
     ) -> None:
         self.max_elements = max_elements
         self._model = model
         self._followed: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
-            self._propagation = Propagation(model, self.array, trusts_stored=trusts_stored, bodies=bodies)
+            from ir_scatter.analysis import propagation  # which few models need
+
+            self._propagation = propagation.Propagation(
+                model, self.array, trusts_stored=trusts_stored, bodies=bodies
+            )
         self.skipped: set[Constant] = set()
         self.given_up: set[Value] = set()
         self._budget = MAX_COMPUTED

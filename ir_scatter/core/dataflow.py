@@ -5,10 +5,10 @@ a value inside one graph; what it is made of is the format's business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Graph, Node, Value
@@ -16,7 +16,6 @@ from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
 
 Key: TypeAlias = Hashable
-_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,34 +170,3 @@ class Dataflow(ABC):
         Raises:
             UnreadableModel: the wires do not fit together.
         """
-
-
-def follow(
-    wanted: Value,
-    known: dict[Value, _Made | None],
-    sources: Callable[[Value], Iterable[Value]],
-    make: Callable[[Value], _Made | None],
-    most: int,
-) -> bool:
-    """Make something of a value when it is `known` of all its sources, None where it is None of one.
-
-    Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
-    depends on more than `most` values; then False is returned.
-    """
-    path = {wanted: iter(sources(wanted))}
-    while path:
-        value = next(reversed(path))
-        source = next(path[value], None)
-        if source is not None and source not in known and source not in path and most > 0:
-            most -= 1
-            path[source] = iter(sources(source))
-            continue
-        if source is None:
-            del path[value]
-            found = known[value] = make(value)
-        else:
-            found = known.get(source)
-        if found is None:
-            known.update(dict.fromkeys(path))
-            return source is None or source in known
-    return True

@@ -20,8 +20,8 @@ from ir_scatter.ops.openvino_opsets import KINDS, RANKS, Signature
 from ir_scatter.ops.scatter_openvino import OPSET_WORDS
 
 _OPSET_WORD = re.compile(r"opset[0-9]+")
-_NUMBER = re.compile(r"\s*-?[0-9]{1,18}(?![0-9])")
-_NUMBERS = re.compile(r"\s*([0-9]+[^,]*(,\s*[0-9]+[^,]*)*)?")
+_NUMBER = r"\s*-?[0-9]{1,18}(?![0-9])"
+_NUMBERS = r"\s*([0-9]+[^,]*(,\s*[0-9]+[^,]*)*)?"
 _INTEGERS = {
     "axis": "Concat GatherElements LogSoftmax OneHot Softmax TopK",
     "batch_dims": "Gather GatherND",
@@ -130,10 +130,10 @@ def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterat
         if type in types.split() and not (type == "Gather" and opset < _BATCHES_SINCE):
             is_count = name == "num_splits"
             text = written.get(name, "" if is_count else "0")
-            if not _NUMBER.match(text) or (is_count and text.strip()[:1] in {"-", "0"}):
+            if not re.match(_NUMBER, text) or (is_count and text.strip()[:1] in {"-", "0"}):
                 yield _wrong(use, name, "a number above 0" if is_count else "a number")
     for name in _MASKS if type == "StridedSlice" else ():
-        if not _NUMBERS.fullmatch(written.get(name, "-" if name == "begin_mask" else "")):
+        if not re.fullmatch(_NUMBERS, written.get(name, "-" if name == "begin_mask" else "")):
             yield _wrong(use, name, "numbers")
     if type == "Convert" and not is_element_type(written.get("destination_type", "dynamic")):
         yield _wrong(use, "destination_type", "an element type")

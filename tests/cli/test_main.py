@@ -96,6 +96,18 @@ def test_validating_an_ir_imports_neither_runtime_nor_rich(broken: Path) -> None
     assert not {"onnx", "openvino", "onnxruntime", "rich"} & _imported(["validate", str(broken)], code=1)
 
 
+def test_validating_a_sound_ir_imports_nothing_that_bodies_and_contradictions_need(clean: Path) -> None:
+    found = _imported(["validate", str(clean)])
+    assert "ir_scatter.formats.openvino.checks" in found
+    unneeded = {
+        "analysis.propagation",
+        "core.dataflow",
+        "formats.openvino.port_maps",
+        "formats.openvino.places",
+    }
+    assert not {f"ir_scatter.{name}" for name in unneeded} & found
+
+
 def test_converting_onnx_imports_neither_lxml_nor_what_runs_whole_models(tmp_path: Path) -> None:
     source = f"{SAMPLES}/documented/scatter_1.onnx"
     found = _imported(["convert", source, "-o", str(tmp_path / "out.onnx")])

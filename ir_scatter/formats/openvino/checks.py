@@ -10,7 +10,6 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TypeAlias
 
-from ir_scatter.core.dataflow import Choice, GraphInput, Nested, Repeat, Slice
 from ir_scatter.core.diagnostics import Location, Part, Related, Side, Span
 from ir_scatter.core.element_types import (
     from_element_type,
@@ -18,8 +17,7 @@ from ir_scatter.core.element_types import (
     is_precision,
     meant_in_ir,
 )
-from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Defect, Node, Value
+from ir_scatter.core.model import Defect, Node
 from ir_scatter.core.shapes import (
     MAX_RANK,
     counted,
@@ -29,12 +27,10 @@ from ir_scatter.core.shapes import (
     show,
 )
 from ir_scatter.formats.cycles import find_cycles
-from ir_scatter.formats.openvino.dataflow import IrWiring
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
+from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
 from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, Stale, difference, differing
-from ir_scatter.formats.openvino.port_maps import BODIES, port_map_defects
 from ir_scatter.formats.openvino.xml_text import decoded, shown
 
 CONTRADICTION = "stored-contradiction"
@@ -120,6 +116,8 @@ class _Structure:
         for key, (type, _, _) in self.body.layers.items():
             lower = type.lower()
             if lower in BODIES:
+                from ir_scatter.formats.openvino.port_maps import port_map_defects
+
                 for kind, message, element, attribute in port_map_defects(self.graph, key):
                     place = self.graph.places(key).attribute(element, attribute.encode())
                     yield replace(self._defect(kind, message, key), span=self.graph.span(key, place))
@@ -320,12 +318,10 @@ class _Structure:
     def _body_inputs(self) -> Iterator[Defect]:
         """Yield where inputs of bodies declare something else than what flows into them."""
         for key in self.body.bodies:
+            from ir_scatter.formats.openvino.dataflow import inflows  # which files without bodies do not need
+
             node = self.graph.node(key)
-            try:
-                nested = IrWiring(self.graph).nested(node)
-            except UnreadableModel:
-                continue
-            for input, value, cut in _inflows(nested, node):
+            for input, value, cut in inflows(node):
                 shape = value.shape
                 if cut is not None and shape is not None and -len(shape) <= cut.axis < len(shape):
                     axis = cut.axis % len(shape)
@@ -590,19 +586,3 @@ def _declared_key(type: bytes, shape: bytes) -> _PortKey | None:
     if element_type is None or element_type.ir_name is None or not all(size.isdigit() for size in sizes):
         return None
     return element_type.ir_name.encode(), b"".join(b"<dim>%s</dim>" % size for size in sizes)
-
-
-def _inflows(nested: Nested | None, node: Node) -> Iterator[tuple[GraphInput, Value, Slice | None]]:
-    """Yield the inputs of bodies with the value that flows in, and how that is cut."""
-    pairs: list[tuple[GraphInput, int | None, Slice | None]] = []
-    if isinstance(nested, Repeat):
-        pairs += [
-            (input, inflow.outer, inflow.slice)
-            for input, inflow in zip(nested.body.inputs, nested.inputs, strict=True)
-        ]
-    for call in nested.branches.values() if isinstance(nested, Choice) else ():
-        pairs += [(input, outer, None) for input, outer in zip(call.body.inputs, call.inputs, strict=True)]
-    for input, outer, cut in pairs:
-        value = None if outer is None else node.inputs[outer].value
-        if value is not None:
-            yield input, value, cut

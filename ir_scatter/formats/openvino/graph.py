@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CONST = b"const"
 PARAMETER = b"parameter"
 RESULT = b"result"
+BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
+"""By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
+
 _SINKS = frozenset({b"Result", b"Assign"})
 """The types of layers that OpenVINO begins with, written like this."""
 

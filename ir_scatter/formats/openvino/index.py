@@ -45,8 +45,8 @@ _LAYER_END = b"</layer>"
 _SLASH = ord("/")
 _BEFORE_ID = len(b'<layer id="')
 
-_PLACE = re.compile(rb"[0-9]{1,19}")
-_TOKEN = re.compile(rb"<dim>[^<]*</dim>|" + TOKEN.pattern, re.DOTALL)
+_PLACE = rb"[0-9]{1,19}"
+_TOKEN = rb"<dim>[^<]*</dim>|" + TOKEN.pattern
 """Most elements are dimensions, inside which nothing can stand that counts."""
 _DECLARED = (b"element_type", b"shape", b"offset", b"size")
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
@@ -189,7 +189,7 @@ def exact_index(data: bytes) -> Body:
     """Index well-formed XML whose root is `<net>`."""
     opened: list[_Open] = []
     declared: set[int] = set()  # where the layers begin whose `<data>` was seen
-    for match in _TOKEN.finditer(data):
+    for match in re.finditer(_TOKEN, data, re.DOTALL):
         slash, name = match.groups()
         if name is None:
             continue
@@ -233,7 +233,7 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
         declared.add(first)
         found = attributes(data, start, end)
         type, shape, offset, size = (found.get(attribute, b"") for attribute in _DECLARED)
-        is_usual = {*_DECLARED} <= found.keys() and _PLACE.fullmatch(offset) and _PLACE.fullmatch(size)
+        is_usual = {*_DECLARED} <= found.keys() and all(re.fullmatch(_PLACE, one) for one in (offset, size))
         if is_usual and body.layers[key][0] == b"Const":
             body.constants[key] = type, shape, offset, size
     elif kind == "layer" and b"body" in name:

@@ -4,11 +4,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
-from ir_scatter.formats.openvino.graph import PARAMETER, RESULT, IrGraph
+from ir_scatter.formats.openvino.graph import BODIES, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.xml_text import Element, shown
-
-BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
-"""By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
 
 Found: TypeAlias = tuple[str, str, Element, str]
 """The kind of a defect, what is wrong, and the element and the attribute where it stands."""

@@ -30,9 +30,7 @@ ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 _ENCODING = re.compile(rb"""(<\?xml\s[^>]*?)(\sencoding\s*=\s*(["'])([A-Za-z0-9._-]+)\3)(?=[^>]*\?>)""")
 _PROLOG = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
-_JARGON = re.compile(
-    r"^xml\w+ ?: |(?:, try XML_PARSE_HUGE)?(?:(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?)?$"
-)
+_JARGON = r"^xml\w+ ?: |(?:, try XML_PARSE_HUGE)?(?:(?:, line \d+(?:, column \d+)?)+(?: \(.*\))?)?$"
 _UTF8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _NO_CHARACTER_SETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _EXCERPT = 2000
@@ -141,7 +139,7 @@ class XmlText:
         except etree.XMLSyntaxError as error:
             line, column = error.position
             location = Location(self.path, line or 1, max(column, 1))
-            message = _JARGON.sub("", " ".join((error.msg or "syntax error").split()))
+            message = re.sub(_JARGON, "", " ".join((error.msg or "syntax error").split()))
             if "xcessive depth" in message:
                 message = f"elements are nested deeper than {MAX_DEPTH}"
                 raise UnreadableModel("nested-too-deep", message, location) from None
