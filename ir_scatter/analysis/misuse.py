@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.core.dataflow import Repeat
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Model, Node, OperatorUse
 from ir_scatter.core.shapes import counted, show
@@ -27,6 +26,8 @@ def misuses(model: Model, facts: Facts) -> Iterator[Defect]:
 
 def _cuts(model: Model, node: Node, facts: Facts) -> Iterator[str]:
     """Yield where a loop cuts values, or puts them together, along an axis that they have not."""
+    from ir_scatter.core.dataflow import Repeat  # which nothing but nodes with bodies needs
+
     try:
         loop = FORMATS[model.format].dataflow(replace(model, graph=node.graph)).nested(node)
     except UnreadableModel:
