@@ -4,28 +4,66 @@ import click
 
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import Command, format_option, output_option
-from ir_scatter_cli.output import report, spinner
+from ir_scatter_cli.output import report, say, spinner, write
 
 _EXAMPLES = {
     "what `ir-scatter compare --on` can name here": "ir-scatter devices",
     "for programs": "ir-scatter devices --format json",
+    "a release beside the one that is installed": "ir-scatter devices --install openvino@2025.4",
 }
+_SECTIONS = {"Releases": "--install --remove", "The list": "--format --verbose --output"}
 
 
-@click.command("devices", cls=Command, examples=_EXAMPLES)
+@click.command("devices", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@click.option("--install", multiple=True, metavar="RELEASE", help="Let pip install it, apart; repeatable.")
+@click.option("--remove", multiple=True, metavar="RELEASE", help="Remove it, or all patches; repeatable.")
 @format_option("devices", "How to write the list.")
 @click.option("-v", "--verbose", is_flag=True, help="Say all there is to know of each.")
 @output_option
-def command(format: str, verbose: bool, output: str | None) -> int:
+def command(
+    format: str, verbose: bool, output: str | None, install: tuple[str, ...], remove: tuple[str, ...]
+) -> int:
     """List what can run here, and what the others need.
 
-    The precision is what a device computes in if nobody asks for another one.
+    The precision is what a device computes in if nobody asks for another one. A RELEASE is
+    openvino@2025.4, onnxruntime@1.17.3: who computes is then openvino@2025.4:CPU, onnxruntime@1.17.3.
+    `ir-scatter explain releases` says more.
+
+    Exit codes: 2 wrong usage; 4 a release cannot be installed or removed.
     """
     from ir_scatter.compare.request import survey
+    from ir_scatter.runners.releases.environments import installed
 
+    if install or remove:
+        if verbose or output is not None or format != "text":
+            raise click.UsageError("--install and --remove list nothing, and go with each other alone")
+        return _change(install, remove)
     with spinner() as tell:
         if tell is not None:
             tell("every runner runs a small model")
         found = survey()
-    report("devices", format, found, output, verbose=verbose)
+    report("devices", format, found, output, verbose=verbose, environments=installed())
+    return exits.OK
+
+
+def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:
+    from ir_scatter.report.devices_text import megabytes
+    from ir_scatter.runners.releases import environments
+
+    removed, made = (
+        [environments.parse_release(text) for text in texts] for texts in (to_remove, to_install)
+    )
+    try:
+        for release in removed:
+            for one in environments.remove(release):
+                write(f"{one.release} is removed: {megabytes(one.size)}\n")
+        for release in made:
+            with spinner() as tell:
+                if tell is not None:
+                    tell(f"pip installs {release}")
+                one = environments.install(release)
+            write(f"{one.release} is installed: {megabytes(one.size)} in {one.folder}\n")
+    except environments.CannotInstall as error:
+        say(error)
+        return exits.RUNTIME
     return exits.OK

@@ -134,8 +134,8 @@ def dtype(element_type: ElementType) -> "np.dtype[np.generic] | None":
     """Return the NumPy dtype (ml_dtypes for bf16, f8, u4, i4 and the like), None without one."""
     import numpy
 
-    if element_type.kind == "string":
-        return numpy.dtype(object)
+    if element_type.kind in {"string", "boolean"}:  # NumPy 1 has no numpy.bool
+        return numpy.dtype(object if element_type.kind == "string" else bool)
     if element_type.dtype_name is None:
         return None
     if hasattr(numpy, element_type.dtype_name):

@@ -40,6 +40,15 @@ _START = (
 )
 """Modules are looked for where the parent finds them, not where it was called."""
 
+_START_APART = (
+    "import sys, types; sys.path.append(sys.argv[1]); "
+    "ours = sys.modules['ir_scatter'] = types.ModuleType('ir_scatter'); ours.__path__ = sys.argv[4:]; "
+    "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
+)
+"""Modules are Python's own, this library's, and those of one folder: other releases of what is installed."""
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""
 
@@ -78,15 +87,18 @@ class Child:
         module: str,
         environment: Callable[[], Mapping[str, str]] = dict,
         questions_per_process: int | None = None,
+        packages: str = "",
     ) -> None:
         """Start nothing yet.
 
         What `environment` adds is asked for when a process starts; a new one takes over after some questions.
+        With a folder of `packages` the process finds no others.
         """
         self.starts = 0
         self._module = module
         self._environment = environment
         self._most = questions_per_process
+        self._packages = packages
         self._process: _Process | None = None
         self._lock = threading.Lock()
 
@@ -143,20 +155,22 @@ class Child:
             return process
         self.close()
         self.starts += 1
-        self._process = process = _Process(self._module, self._environment())
+        self._process = process = _Process(self._module, self._environment(), self._packages)
         return process
 
 
 class _Process:
     """One process. Whoever gets an exception instead of an answer must end it."""
 
-    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, module: str, environment: Mapping[str, str], packages: str) -> None:
         self.folder = tempfile.mkdtemp(prefix="ir_scatter_")
         self.questions = 0
         self._owner = os.getpid()
         self._noise = os.path.join(self.folder, "noise")
         paths = json.dumps([path or os.getcwd() for path in sys.path])
         command = [sys.executable, "-P", "-c", _START, paths, module, self.folder]
+        if packages:
+            command = [sys.executable, "-IS", "-c", _START_APART, packages, module, self.folder, _OURS]
         try:
             with open(self._noise, "ab") as noise:
                 self.popen = subprocess.Popen(

@@ -110,7 +110,8 @@ def _about(row: ElementType) -> dict[str, Any]:
 def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
     case = finding.case
     assert case is not None
-    runtime, _, device = finding.runner.partition(":")
+    package, _, device = finding.runner.partition(":")
+    runtime, _, release = package.partition("@")
     inputs = {}
     for name, array in feeds.items():
         row = from_dtype(array.dtype)
@@ -129,6 +130,7 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
         "document": f"{case.spec.summary} {case.spec.url}",
     }
     needs = {"openvino": "openvino", "onnxruntime": "onnxruntime"}.get(runtime, "onnx")
+    needs += f"=={release}" if release else ""
     if device.endswith("@cpu"):
         needs += ", with ir-scatter[gpu-on-cpu] to reach the plugin without a GPU"
     text = (
@@ -143,7 +145,8 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     """Write the report in the headings of the form of the project that it concerns."""
     case = finding.case
     assert case is not None
-    runtime, _, device = finding.runner.partition(":")
+    package, _, device = finding.runner.partition(":")
+    runtime = package.partition("@")[0]
     system = f"{platform.platform()}, Python {platform.python_version()}"
     arrays = {role.value: array for role, array in case.arrays().items() if array is not None}
     lines = [
@@ -156,7 +159,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     lines.append(f"- constant inputs: {constants}; shapes: {case.shapes}")
     expected = "the model is refused" if case.broken else _shown(reference(case).values)
     got = finding.judged.message if finding.judged.got is None else _shown(finding.judged.got)
-    version = versions.get(runtime if runtime != "onnx-reference" else "onnx", "unknown")
+    version = versions.get(package if package != "onnx-reference" else "onnx", "unknown")
     others = [f"- {name}: {told}" for name, told in finding.others.items()] or ["- none asked"]
     description = [
         f"{finding.operator}: {finding.when}.",

@@ -1,5 +1,6 @@
 """What is asked of the fuzzer: runners, a campaign, findings in a folder; and findings run once more."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -124,12 +125,19 @@ def replay(folder: Path) -> Iterator[Replayed]:
     programs = sorted(folder.glob("*/repro.py"))
     if not programs:
         raise UsageError(f"{folder} holds no findings, expected folders with a repro.py")
-    symptoms = {one["signature"]: one["symptom"] for one in read_report(folder / REPORT).get("findings", [])}
+    told = {one["signature"]: one for one in read_report(folder / REPORT).get("findings", [])}
     for program in programs:
         signature = program.parent.name
+        known = told.get(signature, {})
+        runner = find(known["runner"]) if "runner" in known else None
+        if runner is not None and runner.problem:
+            yield Replayed(signature, "cannot run", runner.problem)
+            continue
+        environment = {**os.environ, **(runner.environment() if runner is not None else {})}
+        command = [sys.executable, str(program)]
         try:
             done = subprocess.run(
-                [sys.executable, str(program)], capture_output=True, text=True, timeout=_REPLAY_LIMIT
+                command, capture_output=True, text=True, timeout=_REPLAY_LIMIT, env=environment
             )
         except subprocess.TimeoutExpired:
             yield Replayed(signature, "changed", f"no answer within {_REPLAY_LIMIT:g} seconds")
@@ -137,7 +145,7 @@ def replay(folder: Path) -> Iterator[Replayed]:
         lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
         last = lines[-1] if lines else ""
         outcome = _OUTCOMES.get(done.returncode, "cannot run")
-        was = symptoms.get(signature, "")
+        was = known.get("symptom", "")
         if outcome == "still there" and was and not last.startswith(f"{was}:"):
             outcome = "changed"
         yield Replayed(signature, outcome, last)

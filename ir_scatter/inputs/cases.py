@@ -277,7 +277,7 @@ class Case:
         if spec.axis is not None and spec.axis.attribute is not None:
             attributes[spec.axis.attribute] = self.axis
         shape = declared(self.data.shape, self.shapes)
-        return OneNode(spec.key.type, spec.opsets[-1], attributes, inputs, self.element_type, shape)
+        return OneNode(spec.key.type, spec.opsets[0], attributes, inputs, self.element_type, shape)
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
         """Return what a model of the node asks for."""

@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.report.characters import Table, table_text, visible, wrapped
 from ir_scatter.runners.base import MODEL_PRECISION, Availability
+from ir_scatter.runners.releases.environments import Environment
 
 _MORE = "`ir-scatter devices -v` says more of each, and why others do not run"
 
 
 def render(
-    found: Sequence[Availability], *, color: bool = False, width: int | None = None, verbose: bool = False
+    found: Sequence[Availability],
+    *,
+    color: bool = False,
+    width: int | None = None,
+    verbose: bool = False,
+    environments: Sequence[Environment] = (),
 ) -> str:
     here = [one for one in found if one.is_available]
     others = [one for one in found if not one.is_available]
@@ -20,6 +26,10 @@ def render(
             [(one.runner, one.full_name, one.default_precision or MODEL_PRECISION) for one in here],
         ),
         Table(("does not", "needs"), [(one.runner, one.remedy or one.reason) for one in others]),
+        Table(
+            ("release", "size", "for"),
+            [(str(one.release), megabytes(one.size), one.python) for one in environments],
+        ),
     )
     parts = [table_text(table, color=color, width=width) for table in tables if table.rows]
     if verbose:
@@ -29,6 +39,10 @@ def render(
         shown = ", ".join(f"{name} {version}" for name, version in versions.items())
         parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in (shown, _MORE) if line))
     return "\n".join(parts)
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"
 
 
 def _details(one: Availability, width: int | None) -> Iterator[str]:

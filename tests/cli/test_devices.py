@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,8 @@ HERE = Availability("here", True, capabilities=("FP7",), remarks=("a long remark
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> None:
+def two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     gone = FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver\x1b[31m")
     monkeypatch.setattr(runners, "survey", lambda: [HERE, gone.availability()])
 
@@ -53,6 +55,39 @@ def test_json(cli: Cli, two: None) -> None:
         "runner", "available", "reason", "remedy", "full_name", "capabilities", "default_precision",
         "remarks", "versions", "driver",
     }  # fmt: skip
+
+
+def test_releases_are_listed_with_their_sizes(cli: Cli, two: None, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "ir-scatter" / "releases" / "a-python" / "openvino@2099.1.0"
+    folder.mkdir(parents=True)
+    assert "2099" not in cli("devices").out
+    (folder / "record.json").write_text('{"bytes": 226900000}')
+    assert "\nrelease            size    for\nopenvino@2099.1.0  227 MB  a-python\n" in cli("devices").out
+    found = json.loads(cli("devices", "--format", "json").out)["releases"]
+    assert [{**found[0], "folder": Path(found[0]["folder"])}] == [
+        {"release": "openvino@2099.1.0", "python": "a-python", "folder": folder, "bytes": 226900000}
+    ]
+    done = cli("devices", "--remove", "openvino@2099.1")
+    assert (done.code, done.out) == (0, "openvino@2099.1.0 is removed: 227 MB\n")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--install", "openvino"], "'openvino' is no release, expected one like openvino@2025.4"),
+        (
+            ["--remove", "openvino@2099.1"],
+            "openvino@2099.1 is not installed, expected nothing, as no release is",
+        ),
+        (["--install", "openvino@2025.4", "--format", "json"], "--install and --remove list nothing"),
+        (["--install", "openvino@2025.4", "--remove", "x"], "'x' is no release"),
+    ],
+)
+def test_wrong_releases_change_nothing(cli: Cli, two: None, words: list[str], message: str) -> None:
+    done = cli("devices", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
 
 
 @pytest.mark.openvino

@@ -502,7 +502,7 @@ def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
 
 
 IR_VERSION = 10
-"""One that every runtime of the last years reads."""
+"""One that every runtime of the last years reads; older ones read the version of the opset's time."""
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> bytes:
@@ -526,7 +526,8 @@ def write_nodes(nodes: Sequence[OneNode]) -> bytes:
     name = "one_node" if len(nodes) == 1 else "nodes"
     graph = helper.make_graph(written, name, inputs, outputs, constants)
     opset = helper.make_opsetid("", int(nodes[0].opset))
-    model = helper.make_model(graph, ir_version=IR_VERSION, producer_name="ir-scatter", opset_imports=[opset])
+    version = min(IR_VERSION, helper.find_min_ir_version_for([opset]))
+    model = helper.make_model(graph, ir_version=version, producer_name="ir-scatter", opset_imports=[opset])
     return bytes(model.SerializeToString(deterministic=True))
 
 

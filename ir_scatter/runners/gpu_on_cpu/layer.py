@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.errors import UsageError
 
 _SOURCE = Path(__file__).with_name("layer.c")
@@ -31,7 +32,8 @@ def build_layer() -> Path:
     command = [*compiler, *_FLAGS, str(file.st_size), str(file.st_mtime_ns)]
     key = hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
     name = f"layer-{key}.so"
-    cached = _cache_folder()
+    folder = cache_folder()  # the loader takes a list of layers with colons between them
+    cached = None if folder is None or ":" in str(folder) else folder / "opencl"
     if cached is not None:
         with suppress(OSError):
             return _keep(compiler, cached / name)
@@ -57,17 +59,6 @@ def _find_compiler() -> list[str]:
         f"{is_missing} on PATH, expected a C compiler to build the OpenCL layer with: "
         "install one (Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc) or set CC"
     )
-
-
-def _cache_folder() -> Path | None:
-    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not told.is_absolute():
-        try:
-            told = Path.home() / ".cache"
-        except RuntimeError:
-            return None
-    # The loader takes a list of layers with colons between them.
-    return None if ":" in str(told) else told / "ir-scatter" / "opencl"
 
 
 @cache

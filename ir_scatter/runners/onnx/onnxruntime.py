@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
 from ir_scatter.runners.engine import Input, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine
+from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
@@ -78,7 +80,7 @@ class _OnnxRuntime(OnnxEngine):
             values = {name: _value(array) for name, array in self.feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
         except Exception as error:  # whatever the runtime says is the answer
-            raise _failure(error) from None
+            raise (error if isinstance(error, Failure) else _failure(error)) from None
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 
@@ -100,8 +102,11 @@ def _value(array: Array) -> Any:
 
     row = from_dtype(array.dtype)
     assert row is not None
-    make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
-    return make(np.ascontiguousarray(array).reshape(array.shape), row.onnx_number)
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    make = getattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
+    if make is None and array.dtype.isbuiltin != 1:
+        raise Failure("unsupported", f"this release of onnxruntime takes no {row.name} {NOT_FROM_NUMPY}")
+    return make(array, row.onnx_number) if make else onnxruntime.OrtValue.ortvalue_from_numpy(array)
 
 
 def _array(value: Any, name: str) -> Array:
@@ -116,7 +121,7 @@ def _array(value: Any, name: str) -> Array:
         raise Failure("unsupported", f"output {name} is {value.data_type()}, which NumPy has no type for")
     if 0 in shape:
         return np.empty(shape, dtype(row))
-    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    raw = ctypes.string_at(value.data_ptr(), row.byte_size(prod(shape)))
     found = decode(memoryview(raw), row, shape)
     assert found is not None
     return found

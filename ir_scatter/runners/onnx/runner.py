@@ -3,6 +3,9 @@
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.base import Family, Runner
 
+NOT_FROM_NUMPY = "from NumPy"
+"""How the message ends where a release cannot be given an element type, though it may compute in it."""
+
 
 class OnnxRuntimeRunner(Runner):
     """onnxruntime on the processor, with its graph optimizations as they are by default."""
@@ -12,6 +15,7 @@ class OnnxRuntimeRunner(Runner):
     packages = ("onnxruntime",)
     install = "pip install onnxruntime"
     formats = (ONNX_FORMAT,)
+    declines = NOT_FROM_NUMPY
 
 
 class OnnxReferenceRunner(Runner):

@@ -109,7 +109,9 @@ def to_tensor(array: Array) -> Any:
     assert row is not None
     if row.kind == _STRING:
         return openvino.Tensor(array.astype(np.str_) if array.size else np.empty(array.shape, np.str_))
-    type, shape = getattr(openvino.Type, row.name), openvino.Shape(list(array.shape))
+    type, shape = getattr(openvino.Type, row.name, None), openvino.Shape(list(array.shape))
+    if type is None:
+        raise Failure("unsupported", f"this release of OpenVINO has no {row.name}")
     if not array.size:
         return openvino.Tensor(type, shape)
     flat = np.ascontiguousarray(array).reshape(-1)

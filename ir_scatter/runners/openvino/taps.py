@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ir_scatter.core.model import OPENVINO
-from ir_scatter.core.process import Failure
+from ir_scatter.core.process import Failure, shortened
 from ir_scatter.core.shapes import static
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Tap
@@ -141,6 +141,8 @@ class _Tapper:
             ]
         except Failure as failure:
             return failure.message
+        except AttributeError as error:  # of an older release
+            return f"this release does not lead it out: {shortened(str(error))}"
         return [TapRun([*inputs], output, markers)]
 
     def _value(self, place: Place, source: Any) -> Value:

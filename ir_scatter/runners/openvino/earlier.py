@@ -1,0 +1,44 @@
+"""The program of the child on an earlier release: OpenVINO gets the names that it has today."""
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from ir_scatter.runners.openvino import child
+
+_MOVED = ("op", "opset8", "passes")
+"""Modules of `openvino` that releases before 2025 have in `openvino.runtime`."""
+
+
+def handlers() -> dict[str, Callable[..., Any]]:
+    """Return what answers questions."""
+    with suppress(ImportError):  # the child says it
+        import openvino
+
+        if not hasattr(openvino, "opset8"):
+            old = import_module("openvino.runtime")
+            for name in _MOVED:
+                setattr(openvino, name, import_module(f"openvino.runtime.{name}"))
+                sys.modules[f"openvino.{name}"] = getattr(openvino, name)
+            for name in vars(old).keys() - vars(openvino).keys():
+                setattr(openvino, name, getattr(old, name))
+            openvino.op.Constant.get_tensor_view = _tensor_of
+            if not hasattr(openvino.InferRequest, "reset_state"):
+                openvino.InferRequest.reset_state = _reset_state
+    return child.handlers()
+
+
+def _tensor_of(constant: Any) -> Any:
+    """Return a copy of what a constant holds: these releases do not show it in every element type."""
+    import openvino
+
+    tensor = openvino.Tensor(constant.get_element_type(), constant.output(0).get_shape())
+    openvino.Model([openvino.opset8.result(constant)], []).evaluate([tensor], [])
+    return tensor
+
+
+def _reset_state(request: Any) -> None:
+    for state in request.query_state():
+        state.reset()

@@ -1,0 +1,203 @@
+"""Environments: in the user's cache a folder of packages for each release, filled by pip.
+
+A child of this Python finds the packages of one such folder, and no others. The record of what is in it
+is written last, and the folder gets its name after that: without either there is no environment.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ir_scatter.core.atomic_write import locked
+from ir_scatter.core.cache import cache_folder
+from ir_scatter.core.errors import CannotWrite, Error, UsageError
+
+_FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
+"""By package the first release that runs with NumPy 2 or says that it does not; those before say nothing."""
+
+_OF_THE_CHILD = ("ml_dtypes", "onnx")
+"""What our program in the child needs: element types that NumPy lacks, and a parser."""
+
+_NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
+_RECORD, _UNFINISHED = "record.json", ".unfinished-"
+_PATIENCE = 1.0
+THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
+_OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
+
+
+class CannotInstall(Error):
+    """A release cannot be had, or not be removed."""
+
+
+class Release(NamedTuple):
+    """A package and two or three numbers; with two of them the newest patch is meant."""
+
+    package: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.package}@{self.version}"
+
+    @property
+    def version(self) -> str:
+        return ".".join(map(str, self.numbers))
+
+    def means(self, other: "Release") -> bool:
+        return (self.package, self.numbers) == (other.package, other.numbers[: len(self.numbers)])
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One release with what it needs.
+
+    Attributes:
+        python: for which it is, "cpython-311-linux-x86_64".
+        size: in bytes, as it was installed.
+    """
+
+    release: Release
+    python: str
+    folder: Path
+    size: int
+
+
+def parse_release(text: str) -> Release:
+    """Return what "openvino@2025.4" or "onnxruntime@1.17.3" means.
+
+    Raises:
+        UsageError: it names no release.
+    """
+    found = _NAME.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text!r} is no release, expected one like openvino@2025.4 or onnxruntime@1.17.3")
+    return Release(found[1].lower(), tuple(map(int, found[2].split("."))))
+
+
+def installed() -> list[Environment]:
+    """Return all environments that are whole, those of other Pythons too, in the order of releases."""
+    cache, found = cache_folder(), list[Environment]()
+    for record in () if cache is None else cache.glob(f"releases/*/*/{_RECORD}"):
+        folder = record.parent
+        try:
+            size, release = int(json.loads(record.read_bytes())["bytes"]), parse_release(folder.name)
+        except (OSError, ValueError, TypeError, KeyError, UsageError):  # it can be made anew
+            continue
+        found.append(Environment(release, folder.parent.name, folder, size))
+    return sorted(found, key=lambda one: (one.release, one.python))
+
+
+def find(release: Release) -> Environment | None:
+    """Return the environment of a release for this Python; of a shortened one that of its newest patch."""
+    found = (one for one in reversed(installed()) if one.python == THIS_PYTHON)
+    return next((one for one in found if release.means(one.release)), None)
+
+
+def install(release: Release) -> Environment:
+    """Return the environment of a release, which pip fills if there is none.
+
+    Raises:
+        CannotInstall: another process is at it, pip cannot do it, or there is no room.
+    """
+    with _alone() as root:
+        made = find(release)
+        if made is None:
+            home = root / THIS_PYTHON
+            home.mkdir(exist_ok=True)
+            new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=home))
+            try:
+                wheels = _fill(new, release)
+                (version,) = (one["version"] for one in wheels if one["name"] == release.package)
+                size = sum(file.lstat().st_size for file in new.rglob("*"))
+                record = {"python": sys.version.split()[0], "bytes": size, "wheels": wheels}
+                (new / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+                place = home / f"{release.package}@{version}"
+                shutil.rmtree(place, ignore_errors=True)
+                new.rename(place)
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+            made = find(release)
+            assert made is not None
+    return made
+
+
+def remove(release: Release) -> list[Environment]:
+    """Remove the environments of a release, of all its patches if it is shortened, and return them.
+
+    Raises:
+        UsageError: there is none.
+        CannotInstall: another process is at it, or a folder cannot be removed.
+    """
+    with _alone():
+        every = installed()
+        found = [one for one in every if release.means(one.release)]
+        if not found:
+            known = ", ".join(str(one.release) for one in every) or "nothing, as no release is"
+            raise UsageError(f"{release} is not installed, expected {known}")
+        for one in found:
+            (one.folder / _RECORD).unlink()
+            shutil.rmtree(one.folder)
+    return found
+
+
+@contextmanager
+def _alone() -> Iterator[Path]:
+    """Give the folder of environments, without what was left unfinished, while nobody else changes it."""
+    cache = cache_folder()
+    if cache is None:
+        raise CannotInstall("there is no home for releases, expected one: set XDG_CACHE_HOME")
+    root = cache / "releases"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with locked([root], _PATIENCE):
+            for left in root.glob(f"*/{_UNFINISHED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            yield root
+    except CannotWrite:
+        reason = "another ir-scatter installs or removes a release: try again when it has ended"
+        raise CannotInstall(f"{root} is locked, as {reason}") from None
+    except OSError as error:
+        raise CannotInstall(f"{root} cannot be written: {(error.strerror or str(error)).lower()}") from None
+
+
+def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
+    """Let pip install a release into a folder, and return names, versions and hashes of the wheels."""
+    version = release.version + (".*" if len(release.numbers) < 3 else "")
+    wanted = [f"{release.package}=={version}", *_OF_THE_CHILD]
+    if release.numbers < _FIRST_WITH_NUMPY_2[release.package]:
+        wanted.append("numpy<2")
+    report = folder / "report.json"
+    words = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
+    words += ["--only-binary", ":all:", "--target", str(folder), "--report", str(report)]
+    command = [sys.executable, "-m", "pip", *words, *wanted]
+    done = subprocess.run(
+        command, capture_output=True, stdin=subprocess.DEVNULL, encoding="utf-8", errors="replace"
+    )
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]
+        reason = next((line for line in lines if line.startswith("ERROR:")), lines[-1]).removeprefix(
+            "ERROR: "
+        )
+        python, others = "Python {}.{}".format(*sys.version_info), _OTHERS.search(reason)
+        if others and f"requirement {release.package}==" in reason:
+            known = ", ".join(one for one in others[1].split(", ") if "dev" not in one)
+            reason = f"there is no wheel for {python} on this machine, expected one of {known}"
+        raise CannotInstall(f"{release} cannot be installed by pip: {reason}")
+    told = json.loads(report.read_bytes())["install"]
+    report.unlink()
+    return [
+        {
+            "name": one["metadata"]["name"],
+            "version": one["metadata"]["version"],
+            "sha256": one["download_info"]["archive_info"]["hashes"]["sha256"],
+        }
+        for one in sorted(told, key=lambda one: str(one["metadata"]["name"]))
+    ]
