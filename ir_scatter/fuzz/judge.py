@@ -1,7 +1,8 @@
 """What a runner made of a case, held against the document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
@@ -34,6 +35,8 @@ class Judged(NamedTuple):
     is_run: bool = True
 
 
+_DESCRIBED = 1 << 12
+"""Of so many cases the features are kept: what to ask for, what to count and what to learn needs them."""
 _FAILED = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.HUNG}
 
 
@@ -45,7 +48,8 @@ def reference(case: Case) -> DetailedResult:
     return DetailedResult(values, Evaluated(task, data, indices, updates, case.spec, data.dtype))
 
 
-def described(case: Case) -> dict[str, Feature]:
+@lru_cache(_DESCRIBED)
+def described(case: Case) -> Mapping[str, Feature]:
     """Return the features of a case, and of a legal one those of its result, where wrong values show."""
     if case.broken is not None:
         return features(case)
