@@ -134,8 +134,9 @@ class Campaign:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
         with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
-            # each learns what is refused from what it runs, rounds in their order
-            workshop, rounds = (Workshop(folder, _LIMIT, self.deadline) for _ in range(2))
+            # each learns what is refused from what it runs, rounds in their order; what explains runs all
+            workshop = Workshop(folder, _LIMIT, self.deadline, passes_over=False)
+            rounds = Workshop(folder, _LIMIT, self.deadline)
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]

@@ -33,9 +33,15 @@ _OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 class Workshop:
     """Writes models of cases to a folder, has them run, and learns what each runner refuses."""
 
-    def __init__(self, folder: str, timeout: float, deadline: float = inf) -> None:
-        """Begin with nothing; after the deadline, on the monotonic clock, nothing more is run."""
+    def __init__(
+        self, folder: str, timeout: float, deadline: float = inf, *, passes_over: bool = True
+    ) -> None:
+        """Begin with nothing; after the deadline, on the monotonic clock, nothing more is run.
+
+        Unless nothing is passed over, what is like much that was refused is not run either.
+        """
         self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
+        self._passes_over = passes_over
         self._refusals: defaultdict[str, _Refusals] = defaultdict(_Refusals)
 
     def answers(
@@ -53,7 +59,7 @@ class Workshop:
     def stream(self, runner: Runner, cases: Sequence[Case], threads: int = 0) -> list[Streamed]:
         """Run cases of one form, whose model has dynamic dimensions, one after the other."""
         refusals, common = self._refusals[runner.name], _traits(cases[0])
-        if refusals.is_certain(common):
+        if self._passes_over and refusals.is_certain(common):
             return [_NOT_RUN] * len(cases)
         model = self._write(cases[:1], [""])
         try:
@@ -83,8 +89,8 @@ class Workshop:
                 found |= self._first_guilty(runner, {number: cases[number] for number in part})
             else:
                 one = open_[0]
-                is_certain = len(cases) > 1 and refusals.is_certain(traits[one])
-                found[one] = _NOT_RUN if is_certain else self._together(runner, [cases[one]])
+                is_over = self._passes_over and len(cases) > 1 and refusals.is_certain(traits[one])
+                found[one] = _NOT_RUN if is_over else self._together(runner, [cases[one]])
             open_ = [number for number in open_ if number not in found]
         return [found[number] for number in range(len(cases))]
 

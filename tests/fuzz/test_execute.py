@@ -37,8 +37,11 @@ class Refusing(Runner):
         return [Streamed(Status.OK, [np.array(number) for number in range(len(nodes))]) for _ in feeds]
 
 
-def batches(runner: Runner, folder: Path, count: int) -> list[list[tuple[Case, Streamed]]]:
-    drawer, workshop = Drawer(0, "plain", Coverage()), Workshop(str(folder), 60.0)
+def batches(
+    runner: Runner, folder: Path, count: int, *, passes_over: bool = True
+) -> list[list[tuple[Case, Streamed]]]:
+    drawer = Drawer(0, "plain", Coverage())
+    workshop = Workshop(str(folder), 60.0, passes_over=passes_over)
     drawn = [
         [case for case in drawer.batch(SPEC, number, 60) if case.element_type.name != "string"]
         for number in range(count)
@@ -76,3 +79,9 @@ def test_what_is_known_to_be_refused_is_not_put_among_others_again(tmp_path: Pat
         seen = runner.models
     assert sum(taken[1:]) < 30
     assert taken[-1] <= 4
+
+
+def test_what_explains_passes_nothing_over(tmp_path: Path) -> None:
+    for answers in batches(Refusing(of_scalars), tmp_path, 2, passes_over=False):
+        for case, answer in answers:
+            assert answer.status == ("refused" if is_guilty(case) else "ok")
