@@ -29,8 +29,8 @@ _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
 _REST = 0.03
 """So small a share of the failures is not explained further."""
 _FEW_VALUES = 12
-_GREATEST = 4
-"""No number above this is a reason for itself."""
+_GREATEST, _SIZES = 4, ("elements", "dimension")
+"""No number above this is a reason for itself, and of sizes none but 0 and 1."""
 _LONGEST_NAME = 60
 
 
@@ -205,7 +205,8 @@ def _predicates(
             found += [Predicate(name, "is", value) for value in values]
         elif all(isinstance(value, int) for value in [*bad, *good]):
             numbers = sorted({int(value) for value in [*bad, *good]})
-            found += [Predicate(name, "is", value) for value in values if int(value) <= _GREATEST]
+            greatest = 1 if name.startswith(_SIZES) else _GREATEST
+            found += [Predicate(name, "is", value) for value in values if int(value) <= greatest]
             found += [Predicate(name, "below", value) for value in numbers[1 : _FEW_VALUES + 1]]
             found += [Predicate(name, "above", value) for value in numbers[:_FEW_VALUES]]
         else:

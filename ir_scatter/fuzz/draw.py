@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, cycle
 from zlib import crc32
 
 from ir_scatter.fuzz.conditions import Predicate
@@ -21,13 +21,15 @@ from ir_scatter.inputs.cases import (
     fill,
     types_of,
 )
+from ir_scatter.inputs.twins import TWINS, twin
 from ir_scatter.ops.spec import OpSpec, Role
 
 _CANDIDATES, _OF_BATCHES = 6, 3
 """Of so many forms the one with most new pairs is taken; of fewer where each is for a single case."""
 _SHAPES, _FILLS = 64, 4
 """Of one form: a runtime prepares for each shape anew, and to compile a model takes as long as 200 cases."""
-_REPEATED = 4
+_REPEATED, _TWINS = 4, 4
+"""So many cases of a form come twice; of a batch one in so many is a twin."""
 _ILLEGAL = 24
 _TRIES = 60
 _LARGE, _ELEMENTS, _TIMES = 12, 1 << 17, 6
@@ -111,9 +113,14 @@ class Drawer:
         return cases * _TIMES if is_large else cases + cases[:_REPEATED]
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
-        """Draw cases of many forms for a model that holds them all."""
-        cases = []
+        """Draw cases of many forms for a model that holds them all; some are twins of the one before."""
+        names = cycle(TWINS)
+        cases: list[Case] = []
         for one in range(count):
+            other = twin(cases[-1], next(names)) if one % _TWINS == _TWINS - 1 else None
+            if other is not None:
+                cases.append(other)
+                continue
             head, form = self._form(spec, f"batch {number} {one}", Limits(values=self.values), _OF_BATCHES)
             draws = Draws(self._seed(f"batch {number} {one} sizes"))
             draws.made.extend(head)
@@ -193,6 +200,9 @@ def again(case: Case, decisions: Sequence[int], limits: Limits, seed: int | None
     if case.broken is not None:
         assert found is not None
         found = break_case(draws, found, case.broken)
+    if case.twin:
+        assert found is not None
+        found = twin(found, case.twin)
     return found
 
 

@@ -12,9 +12,10 @@ from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
-from ir_scatter.fuzz.judge import Judged, Symptom, described, judge
+from ir_scatter.fuzz.judge import Judged, Symptom, contradicted, described, judge
 from ir_scatter.fuzz.shrink import shrink
 from ir_scatter.inputs.cases import Case, Feature
+from ir_scatter.inputs.twins import TWINS, twin
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 _NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
@@ -40,6 +41,9 @@ _SAME = 0.8
 """A condition that holds for so large a share of the failures of a finding is about the same defect."""
 
 
+_RIGHT, _NOT_RUN = "right", "not run"
+
+
 @dataclass(eq=False, slots=True)
 class Finding:
     """One way in which one runner is wrong with one operator.
@@ -50,6 +54,7 @@ class Finding:
         case: the simplest that was found.
         message: what the runner does with it.
         others: what the other runners do with it, by their names.
+        twins: what the same runner does with cases that must give the same, by how they differ.
         path: the folder that it was written to; "" without one.
         is_known: whether an earlier run found it, and `saved` what that said.
         samples: features of cases that fail, from which the condition was learned.
@@ -68,6 +73,7 @@ class Finding:
     case: Case | None
     judged: Judged
     others: Mapping[str, str] = field(default_factory=dict)
+    twins: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
     is_known: bool = False
     saved: Mapping[str, Any] | None = None
@@ -80,6 +86,12 @@ class Finding:
         total = self.failing + self.passing
         what = "gives no error" if self.symptom is Symptom.ACCEPTED_ILLEGAL else "fail"
         return f"{self.condition}: {self.failing} of {total} {what}"
+
+    @property
+    def outlier(self) -> str:
+        """Return the runner if it stands alone against two or more that are right; else ""."""
+        run = [told for told in self.others.values() if not told.startswith(_NOT_RUN)]
+        return self.runner if len(run) > 1 and set(run) == {_RIGHT} else ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding as the report has it."""
@@ -107,6 +119,8 @@ class Finding:
             "path": self.path,
             "message": known.get("message", ""),
             "others": dict(self.others),
+            "twins": dict(self.twins),
+            "outlier": self.outlier,
             "predicates": self.condition.as_json(),
         }
 
@@ -116,8 +130,8 @@ class Finding:
         return cls(
             found["signature"], found["runner"], found["operator"], Symptom(found["symptom"]),
             Condition.from_json(found["predicates"]), found["failing"], found["passing"], None,
-            Judged(Symptom(found["symptom"]), found["message"]), found["others"], found["path"],
-            is_known=True, saved=found,
+            Judged(Symptom(found["symptom"]), found["message"]), found["others"],
+            found.get("twins", {}), found["path"], is_known=True, saved=found,
         )  # fmt: skip
 
 
@@ -169,12 +183,15 @@ class Explainer:
 
     def judge(self, kind: str, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
         """Count what is known, and note what is new; a case that comes twice must give the same."""
-        first: dict[tuple[int, ...], Streamed] = {}
+        first: dict[tuple[int, ...], tuple[Case, Streamed]] = {}
         few = Counter[object]()
         for case, answer in zip(cases, answers, strict=True):
-            earlier = first.setdefault(case.decisions, answer)
+            other, earlier = first.setdefault(case.decisions, (case, answer))
             is_again = earlier is not answer and earlier.status is Status.OK
-            judged = _judged(self.runner, case, answer, earlier.outputs[:1] if is_again else ())
+            again = earlier.outputs[:1] if is_again and case.twin == other.twin else ()
+            judged = _judged(self.runner, case, answer, again)
+            if case.twin and case.twin != other.twin:
+                judged = contradicted(case, judged, earlier.outputs[0] if is_again else None)
             few[judged.symptom] += 1
             is_alike = kind == "forms" and few[judged.symptom] > _ALIKE
             self._note(case, judged, is_alike=is_alike)
@@ -240,6 +257,7 @@ class Explainer:
                 del evidence.failing[0]
                 continue
             case, judged, is_steady = shown
+            evidence.failing.append((case, judged))
             self._ask(
                 evidence, list(variations(case, self._drawer.values, _FEW if evidence.is_costly else _VARIED))
             )
@@ -261,7 +279,7 @@ class Explainer:
                 continue
             finding = Finding(
                 signature, self.runner.name, operator, evidence.symptom, condition, len(meeting), passing,
-                case, judged, self._others(case), is_steady=is_steady,
+                case, judged, self._others(case), self._twins(case), is_steady=is_steady,
                 samples=[described(case) for case, _ in meeting[:_KEPT]],
             )  # fmt: skip
             self.findings.append(finding)
@@ -338,12 +356,18 @@ class Explainer:
             if monotonic() > limit:
                 return
             part = cases[start : start + step]
-            for one, judged in zip(part, self._computed(part, evidence.symptom), strict=True):
-                found = described(one)
-                if judged.is_run and judged.symptom is None:
-                    evidence.passing += [found] if _can_show(evidence.symptom, found) else []
-                elif evidence.is_shown(one, judged) and not _meets(known, found):
-                    evidence.failing.append((one, judged))
+            computed = self._computed(part, evidence.symptom)
+            self._learn(evidence, known, list(zip(part, computed, strict=True)))
+
+    def _learn(
+        self, evidence: "_Evidence", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]
+    ) -> None:
+        for case, judged in pairs:
+            found = described(case)
+            if judged.is_run and judged.symptom is None:
+                evidence.passing += [found] if _can_show(evidence.symptom, found) else []
+            elif evidence.is_shown(case, judged) and not _meets(known, found):
+                evidence.failing.append((case, judged))
 
     def _known(self, evidence: "_Evidence") -> list[Finding]:
         operator = evidence.failing[0][0].operator if evidence.failing else ""
@@ -374,14 +398,14 @@ class Explainer:
         None if that fails no more when it is alone.
         """
         known = self._known(evidence)
-        is_alone = self.is_illegal or evidence.is_costly
+        is_alone = is_costly = self.is_illegal or evidence.is_costly
 
         def shows(cases: Sequence[Case], *, is_alone: bool = is_alone) -> list[bool]:
             computed = self._computed(cases, evidence.symptom, is_alone=is_alone)
-            return [
-                evidence.is_shown(case, judged) and not _meets(known, described(case))
-                for case, judged in zip(cases, computed, strict=True)
-            ]
+            pairs = list(zip(cases, computed, strict=True))
+            if is_costly:
+                self._learn(evidence, known, pairs)
+            return [evidence.is_shown(*pair) and not _meets(known, described(pair[0])) for pair in pairs]
 
         first, judged = evidence.failing[0]
         if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
@@ -401,6 +425,15 @@ class Explainer:
             other.name: _told(_judged(other, case, self._workshop.batch(other, [case])[0]))
             for other in self.others
             if takes(other, case.spec)
+        }
+
+    def _twins(self, case: Case) -> dict[str, str]:
+        """Return what the runner itself does with cases that must give the same, or leave data as it is."""
+        twins = [twin(case, name) for name in TWINS] if case.broken is None else []
+        return {
+            other.twin: _told(_judged(self.runner, other, self._workshop.batch(self.runner, [other])[0]))
+            for other in twins
+            if other is not None
         }
 
     def _signature(self, operator: str, symptom: Symptom, condition: Condition) -> str:
@@ -455,5 +488,5 @@ def _reason(case: Case, judged: Judged) -> str:
 
 def _told(judged: Judged) -> str:
     if not judged.is_run:
-        return f"not run: {judged.message}"
-    return "right" if judged.symptom is None else f"{judged.symptom}: {judged.message}"
+        return f"{_NOT_RUN}: {judged.message}"
+    return _RIGHT if judged.symptom is None else f"{judged.symptom}: {judged.message}"

@@ -185,6 +185,11 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         "### Other runtimes on this case",
         "",
         *others,
+        *([f"- {finding.outlier} stands alone"] if finding.outlier else []),
+        "",
+        "### This runtime on cases that must give the same",
+        "",
+        *([f"- {name}: {told}" for name, told in finding.twins.items()] or ["- none"]),
     ]
     regression = "Not known: run `repro.py` with other releases."
     if runtime == "onnxruntime":

@@ -1,6 +1,7 @@
 """What a runner made of a case, held against the document."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
 from ir_scatter.inputs.cases import Case, Feature, features, value_features
+from ir_scatter.inputs.twins import promised
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 
@@ -84,6 +86,22 @@ def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:
     if found.verdict is not Verdict.MISMATCH:
         return Judged(None, got=got)
     return Judged(Symptom.WRONG_VALUE, worded(found), got)
+
+
+def contradicted(case: Case, judged: Judged, of_the_other: Array | None) -> Judged:
+    """Hold the answer to a twin against that to the other case, for which no reference is needed.
+
+    Where reductions round, and where the document leaves elements open, the two may differ.
+    """
+    known = promised(case, of_the_other)
+    if judged.got is None or known is None or judged.got.shape != known.shape:
+        return judged
+    expected = reference(case)
+    found = measure_node(replace(expected, values=known), judged.got, case.reduction)
+    if found.verdict is not Verdict.MISMATCH:
+        return judged
+    told = f"{worded(found).replace('the document says', 'its twin gives')}, {case.twin}"
+    return Judged(Symptom.WRONG_VALUE, f"{judged.message}; {told}" if judged.message else told, judged.got)
 
 
 def worded(found: Measure) -> str:

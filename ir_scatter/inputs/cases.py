@@ -177,6 +177,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, elements: see `Form`.
+        twin: how it differs from the case that follows from the same decisions; see `twins`.
         decisions: what it follows from.
     """
 
@@ -195,6 +196,7 @@ class Case:
     has_edges: bool = False
     axis_shape: _Shape = ()
     elements: int = 0
+    twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
 
     @property
@@ -391,7 +393,7 @@ def fill(draws: Draws, sizes: Sizes) -> Case:
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
         form.reduction, None, form.constants, form.shapes, form.has_edges,
-        form.axis_shape, form.elements, tuple(draws.made),
+        form.axis_shape, form.elements, decisions=tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
         return case
@@ -534,6 +536,7 @@ def features(case: Case) -> dict[str, Feature]:
         "elements(updates)": updates.size,
         "a dimension of data is 1": 1 in data.shape,
         "a dimension of updates is 1": 1 in updates.shape,
+        "elements(updates) are odd in number": updates.size % 2 > 0,
         "elements(data) are odd in number": data.size % 2 > 0,
         "shapes": case.shapes,
         "broken": case.broken or "nothing",
@@ -555,11 +558,13 @@ def features(case: Case) -> dict[str, Feature]:
         found["axis"] = axis
         found["axis is negative"] = case.axis < 0
         found["rank(axis)"] = len(case.axis_shape)
+        found["elements(axis)"] = prod(case.axis_shape)
         found["axis is the last"] = axis == data.ndim - 1
         found["dimension of data on the axis"] = data.shape[axis]
         if axis < data.ndim - 1:
             found["a dimension behind the axis is 1"] = 1 in data.shape[axis + 1 :]
         found["elements in front of the axis"] = prod(data.shape[:axis])
+        found["elements behind the axis"] = prod(data.shape[axis + 1 :])
     if spec.layout is Layout.TUPLES and case.indices is not None and case.indices.ndim:
         found["coordinates of a tuple"] = case.indices.shape[-1]
         found["rank(data) - coordinates"] = data.ndim - case.indices.shape[-1]

@@ -100,6 +100,9 @@ def _card(number: int, one: Mapping[str, Any]) -> Iterator[str]:
     if one["others"]:
         rows = [(named(name), plain(told)) for name, told in one["others"].items()]
         yield _table(("Runner", "On the same case"), rows, "What the others do with it")
+    if one["twins"]:
+        rows = [(plain(name), plain(told)) for name, told in one["twins"].items()]
+        yield _table(("The same case", "On this runner"), rows, "What must give the same, or data as it is")
     if one["path"]:
         folder = escape(one["signature"], quote=True)
         links = [(f"{folder}/{name}", name) for name in ("report.md", "repro.py")]

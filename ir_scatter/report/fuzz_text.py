@@ -32,11 +32,13 @@ def one_finding(one: Finding, *, color: bool = False, width: int | None = None) 
     minimal = told["minimal"]
     shapes = ", ".join(f"{name} {shape}" for name, shape in minimal.get("shapes", {}).items())
     attributes = ", ".join(f"{name}={value}" for name, value in minimal.get("attributes", {}).items())
+    types = minimal.get("element_types", {})
+    shapes = shapes.replace("indices ", f"{types.get('indices')} indices ")
     lines = [
         one.when,
-        f"for {minimal.get('element_types', {}).get('data', '')} "
-        + "; ".join(filter(None, (shapes, attributes))),
+        f"for {types.get('data', '')} " + "; ".join(filter(None, (shapes, attributes))),
         told["message"],
+        f"{one.outlier} stands alone: what others give is right" if one.outlier else "",
         one.path or one.signature,
     ]
     shown = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)

@@ -1,0 +1,58 @@
+"""Twins give what the case gives, or leave data as it is: NumPy says so, and who breaks that is found."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ir_scatter.core.arrays import are_equal
+from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.judge import Judged, Symptom, contradicted, judge, reference
+from ir_scatter.inputs.cases import Case
+from ir_scatter.inputs.twins import TWINS, promised, twin
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.runners.base import Status, Streamed
+
+ROWS = {str(key): spec for key, spec in SPECS.items() if not spec.is_removed}
+
+
+def pairs(name: str, kind: str, count: int = 30) -> list[tuple[Case, Case]]:
+    cases = Drawer(3, "plain", Coverage()).batch(ROWS[name], 0, count)
+    found = [(case, twin(case, kind)) for case in cases if not case.twin]
+    return [(case, other) for case, other in found if other is not None]
+
+
+@pytest.mark.parametrize("kind", TWINS)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_twin_gives_what_is_promised(name: str, kind: str) -> None:
+    for case, other in pairs(name, kind):
+        known = promised(other, reference(case).values)
+        assert known is not None
+        got = reference(other).values
+        if case.element_type.kind in {"signed", "unsigned", "boolean", "string"}:
+            assert are_equal(got, known)
+        assert contradicted(other, judge(other, Streamed(Status.OK, [got])), known).symptom is None
+
+
+@pytest.mark.parametrize("kind", TWINS)
+def test_an_answer_that_contradicts_its_twin_is_a_wrong_value(kind: str) -> None:
+    """Of an element that one update hits, however the reference judged it."""
+    for case, other in pairs("ScatterUpdate-3", kind, 300):
+        if case.element_type.name != "i32" or not case.data.size or reference(case).contested.any():
+            continue
+        right = reference(case).values
+        wrong = np.array(promised(other, right))
+        wrong.reshape(-1)[0] += 1
+        found = contradicted(other, Judged(None, got=wrong), right)
+        assert found.symptom is Symptom.WRONG_VALUE
+        assert f"its twin gives {promised(other, right).reshape(-1)[0]}, {kind}" in found.message  # type: ignore[union-attr]
+        return
+    raise AssertionError
+
+
+def test_batches_have_twins_of_every_kind() -> None:
+    cases = Drawer(0, "any", Coverage()).batch(ROWS["ScatterElementsUpdate-12"], 0, 100)
+    assert len(cases) == 100
+    assert {case.twin for case in cases} == {"", *TWINS}
+    for before, case in pairwise(cases):
+        assert not case.twin or case.decisions == before.decisions
