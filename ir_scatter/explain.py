@@ -66,7 +66,7 @@ def pages() -> Mapping[str, Path]:
 
 
 def explain(topic: str = "index") -> str:
-    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or print a page.
+    """Explain a rule ("SCT203", "updates-shape-mismatch"), a known defect, an operator, or print a page.
 
     An operator without a version stands for all of its versions. The page "index" names the others.
 
@@ -79,8 +79,12 @@ def explain(topic: str = "index") -> str:
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:
         return _rule(rule)
+    from ir_scatter.defects import all_defects
     from ir_scatter.rewrites.refusals import Reason
 
+    for defect in all_defects():
+        if text.lower() in {defect.code.lower(), defect.name}:
+            return _plain((DOCS / "defects" / f"{defect.code}.md").read_text(encoding="utf-8"))
     for reason in Reason:
         if text.lower() in {reason.lower(), reason.rule}:
             return f"{reason} {reason.rule} (refused conversion)\n\n{reason.meaning}\n"

@@ -22,7 +22,7 @@ from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
-from ir_scatter.rules import by_name
+from ir_scatter.rules import by_name, code_prefixes
 from ir_scatter.validate import file_diagnostic, validate
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class Options:
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     stdin_format: str | None = None
     with_neighbourhoods: bool = False
+    targets: tuple[str, ...] = ()
+    """Devices and releases whose known defects are looked for, as users name them."""
 
 
 def check_files(
@@ -192,6 +194,10 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         max_index_elements=options.max_index_elements,
         shapes_given=bool(shapes),
     )
+    if options.targets:
+        found = with_defects(
+            model, found, options.targets, options.select, options.ignore, options.max_index_elements
+        )
     kept = [
         diagnostic
         for diagnostic in (*problems, *found)
@@ -205,6 +211,23 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
 
     places = {one.location for one in kept if one.location.scope}
     return replace(result, neighbourhoods=neighbourhoods(model, places))
+
+
+def with_defects(
+    model: Model,
+    found: Sequence[Diagnostic],
+    targets: tuple[str, ...],
+    select: str | Iterable[str] = (),
+    ignore: str | Iterable[str] = (),
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+) -> list[Diagnostic]:
+    """Return what was found with what nodes meet on devices, in the order of the file."""
+    from ir_scatter.portability import diagnose, portability_to  # which nobody else needs
+
+    codes, ignored = code_prefixes(select) or ("",), code_prefixes(ignore)
+    met = diagnose(model, portability_to(targets), max_index_elements)
+    more = [one for one in met if one.code.startswith(codes) and not one.code.startswith(ignored)]
+    return sorted([*found, *more], key=lambda one: one.location.line or 0)
 
 
 def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:

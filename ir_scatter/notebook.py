@@ -591,6 +591,7 @@ def validate(
     ignore: str | Collection[str] = (),
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
+    targets: str | Collection[str] = (),
 ) -> Findings:
     """Hold every scatter node of a model against the documents, and the file against itself.
 
@@ -602,12 +603,13 @@ def validate(
         max_index_elements: constants with more elements are not looked at, and a note says so.
         shapes_given: the shapes are the caller's own, so that those the file stores are not held
             against them.
+        targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are looked for, too.
 
     Returns:
         All violations of all nodes, in the order of the file. A file that cannot be read is one, too.
 
     Raises:
-        UsageError: `select` or `ignore` holds what is no rule.
+        UsageError: `select` or `ignore` holds what is no rule, `targets` what is no device.
         TypeError: the model is nothing that `read` takes.
 
     Example:
@@ -618,7 +620,7 @@ def validate(
         >>> found[0]
         <Diagnostic error SCT303 samples/broken/scatter_nd_update.xml:57: indices[1, 0] is -1, expected 0 to 3 in ScatterNDUpdate-3>
     """  # noqa: E501
-    from ir_scatter.lint import file_result, unreadable
+    from ir_scatter.lint import file_result, unreadable, with_defects
 
     codes = {"select": _several(select, "select"), "ignore": _several(ignore, "ignore")}
     for texts in codes.values():
@@ -628,6 +630,8 @@ def validate(
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
     found = validate_model(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    if devices := tuple(_several(targets, "targets")):
+        found = with_defects(known, found, devices, **codes, max_index_elements=max_index_elements)
     return Findings(file_result(known, found))
 
 
@@ -683,6 +687,7 @@ def convert(
     keep_negative_indices: bool = False,
     verify: int = DEFAULT_CASES,
     seed: int = 0,
+    targets: Sequence[str] = (),
 ) -> Conversion:
     """Rewrite scatter nodes into equal forms; nothing is written yet.
 
@@ -699,6 +704,8 @@ def convert(
         keep_negative_indices: leave negative indices as they are where the target forbids them.
         verify: on how many generated inputs both forms of each node are compared; 0 for none.
         seed: for these inputs.
+        targets: devices, "CPU" or "GPU@2025.4", whose known defects no node is to meet. Without `to` nothing
+            but that happens.
 
     Returns:
         What is rewritten, what is refused and why, and what was proven; `.write(path)` writes it.
@@ -723,6 +730,7 @@ def convert(
         keep_negative_indices=keep_negative_indices,
         verify=verify,
         seed=seed,
+        targets=targets,
     )
     return Conversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 

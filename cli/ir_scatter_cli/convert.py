@@ -25,6 +25,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 _EXAMPLES = {
     "deprecated operators become their successors": "ir-scatter convert model.onnx -o new.onnx",
+    "what devices refuse or get wrong, and nothing else": "ir-scatter convert model.xml --for CPU -o new.xml",
     "only some nodes; look at it first": "ir-scatter convert model.xml --to ScatterNDUpdate "
     "--node 'cache*' --diff",
     "with a promise of what the file does not tell": "ir-scatter convert model.xml --to ScatterUpdate "
@@ -33,7 +34,7 @@ _EXAMPLES = {
     "-o model.xml --verify-on CPU",
 }
 _SECTIONS = {
-    "What is converted": "--to --from --node --opset --assume --keep-negative-indices --partial",
+    "What is converted": "--to --for --from --node --opset --assume --keep-negative-indices --partial",
     "How it is proven": "--verify --verify-on --seed",
     "What is written": "--output --in-place --overwrite --dry-run --diff --format",
 }
@@ -48,6 +49,9 @@ _SECTIONS = {
     metavar="OPERATOR",
     help="What to convert to; see `ir-scatter routes`.",
     multiple=False,
+)
+@words_option(
+    "--for", "targets", kind="runners", metavar="DEVICE", help="Around its known defects; repeatable."
 )
 @words_option("--from", "sources", kind="operators", metavar="OPERATOR", help="Only nodes of it; repeatable.")
 @words_option("--node", "nodes", kind="nodes", metavar="NAME", help="Only this node, or a glob; repeatable.")
@@ -83,7 +87,17 @@ def command(**options: Any) -> int:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
     from ir_scatter.convert.job import Job, run_job
 
-    wanted = ("to", "sources", "nodes", "opset", "assume", "keep_negative_indices", "verify", "seed")
+    wanted = (
+        "to",
+        "sources",
+        "nodes",
+        "opset",
+        "assume",
+        "keep_negative_indices",
+        "verify",
+        "seed",
+        "targets",
+    )
     job = Job(
         source=options["path"],
         output=options["path"] if options["in_place"] else options["output"],

@@ -22,6 +22,7 @@ _SECTIONS = {
         "compare": "Run a model on several runtimes and compare.",
         "fuzz": "Find what runtimes get wrong, and shrink it.",
         "devices": "List what can run here.",
+        "doctor": "Say which known defects a device has.",
     },
     "A model that a runtime takes": {
         "convert": "Rewrite scatter operators into equal forms.",

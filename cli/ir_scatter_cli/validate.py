@@ -33,6 +33,7 @@ from ir_scatter_cli.options import (
     output_option,
     stdin_format_option,
     where_from,
+    words_option,
 )
 from ir_scatter_cli.output import report, spinner, write
 
@@ -45,10 +46,11 @@ _EXAMPLES = {
     "one rule by its name, one group of rules less": "ir-scatter validate model.onnx "
     "--select index-out-of-range --ignore SCT5",
     "with shapes that the file leaves open": "ir-scatter validate model.onnx --input-shape data=4,5",
+    "what two devices will refuse or get wrong": "ir-scatter validate model.xml --for CPU,GPU",
     "only what is new from today on": "ir-scatter validate models --write-baseline known.json",
 }
 _SECTIONS = {
-    "What is reported": "--select --ignore --min-severity --baseline --write-baseline --strict",
+    "What is reported": "--for --select --ignore --min-severity --baseline --write-baseline --strict",
     "What is looked at": "--exclude --input-shape --stdin-format --max-index-elements --jobs",
     "How it is written": "--format --output --docs-url --statistics --quiet --verbose",
 }
@@ -63,6 +65,9 @@ _SECTIONS = {
 @exclude_option
 @choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
+@words_option(
+    "--for", "targets", kind="runners", metavar="DEVICE", help="Known defects of it too; repeatable."
+)
 @click.option("--docs-url", metavar="URL", help="The site of the pages, for links in SARIF.")
 @click.option("--statistics", is_flag=True, help="Count the findings by code.")
 @click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
@@ -95,7 +100,12 @@ def command(context: click.Context, /, **given: Any) -> int:
         dict(given["input_shape"]),
         given["stdin_format"],
         with_neighbourhoods=given["format"] == "html",
+        targets=given["targets"],
     )
+    if options.targets:
+        from ir_scatter.portability import portability_to
+
+        portability_to(options.targets)  # which says what is no device before anything is read
     paths, output, new = given["paths"], given["output"], given["write_baseline"]
     known = None
     if given["baseline"] and not new:

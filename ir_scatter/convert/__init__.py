@@ -25,6 +25,7 @@ def convert(
     keep_negative_indices: bool = False,
     verify: int = DEFAULT_CASES,
     seed: int = 0,
+    targets: Sequence[str] = (),
 ) -> Conversion:
     """Rewrite scatter nodes into equal forms, as `ir_scatter.convert` says of each argument."""
     from ir_scatter.convert.pipeline import run
@@ -39,4 +40,5 @@ def convert(
         keeps_negative=keep_negative_indices,
         cases=verify,
         seed=seed,
+        targets=targets,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Diagnostic, Location
 from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
@@ -106,6 +106,7 @@ class Conversion:
         seed: of the generated inputs.
         cases: on how many of them each node was to be compared.
         origin: the file that the model comes from, where another program has read it before.
+        warnings: known defects of a device that nodes which stay as they are may meet when they run.
     """
 
     model: Model
@@ -116,6 +117,7 @@ class Conversion:
     seed: int = 0
     origin: str | None = None
     cases: int = 0
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def opset(self) -> int | None:

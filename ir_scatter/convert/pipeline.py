@@ -10,16 +10,18 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
+from ir_scatter.convert.around import around, may_be_met
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.diagnostics import Diagnostic, Location
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
+from ir_scatter.portability import Portability, portability_to
 from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
@@ -64,6 +66,7 @@ def run(
     keeps_negative: bool,
     cases: int,
     seed: int,
+    targets: Sequence[str] = (),
 ) -> Conversion:
     for text in (assume := tuple(assume)):
         if text not in list(Condition):
@@ -77,10 +80,18 @@ def run(
         with suppress(UnreadableModel):  # said when the model is written
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
-        tasks, final = _plan(rewriter, to, sources, nodes, opset)
+        portability = portability_to(tuple(targets)) if targets else None
+        if portability is not None and to is None:
+            tasks, final = _met(rewriter, portability, sources, nodes), None
+        else:
+            tasks, final = _plan(rewriter, to, sources, nodes, opset)
         for candidate, target, own in tasks:
             node, scatters = candidate
-            outcome = rewriter.rewrite(scatters, target, own)
+            if portability is not None:
+                rows = _targets() if to is None else [target]
+                target, outcome = around(rewriter, portability, scatters, rows, own)
+            else:
+                outcome = rewriter.rewrite(scatters, target, own)
             if isinstance(outcome, Rewritten) and cases > 0:
                 from ir_scatter.convert.proof import prove
 
@@ -111,7 +122,24 @@ def run(
         place = Location(known.path, scope=scope)
         if scope not in told:
             refused.append(Refused(Reason.OPSET, message, scope.rpartition("/")[2], place, type=type))
-    return Conversion(known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases)
+    warnings: tuple[Diagnostic, ...] = ()
+    if portability is not None:
+        settled = {one.node.scope for one in converted}
+        warnings = may_be_met(known, portability, settled)
+    return Conversion(
+        known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases, warnings=warnings
+    )
+
+
+def _met(
+    rewriter: Rewriter, portability: Portability, sources: Collection[str], nodes: Sequence[str]
+) -> list[_Task]:
+    """Return the nodes that a defect certainly meets; what they become is found for each."""
+    return [
+        (one, one.spec, one.node.opset if isinstance(one.node.opset, int) else None)
+        for one in _candidates(rewriter, sources, nodes)
+        if one.spec is not None and any(map(portability.surely_met, one.scatters))
+    ]
 
 
 def _plan(
@@ -121,16 +149,7 @@ def _plan(
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
-    found = [
-        _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
-    ]
-    for function in model.functions:
-        found += _of_function(rewriter, function)
-    if nodes:
-        found = _matching(found, nodes)
-    if sources:
-        keys = _find_sources(model, sources)
-        found = [one for one in found if one.key in keys]
+    found = _candidates(rewriter, sources, nodes)
     rows = _find_targets(model, to) if to is not None else None
     is_explicit = bool(sources or nodes)
     specs = {one.key: one.spec for one in found}
@@ -177,6 +196,22 @@ def _plan(
 
 
 # The scatter nodes of a model
+
+
+def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str]) -> list[_Candidate]:
+    """Return the nodes that may be meant, of these operators and with these names, if any are given."""
+    model = rewriter.model
+    found = [
+        _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
+    ]
+    for function in model.functions:
+        found += _of_function(rewriter, function)
+    if nodes:
+        found = _matching(found, nodes)
+    if sources:
+        keys = _find_sources(model, sources)
+        found = [one for one in found if one.key in keys]
+    return found
 
 
 def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]:

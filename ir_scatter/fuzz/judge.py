@@ -2,30 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.shapes import show, show_numbers
+from ir_scatter.defects.base import Symptom as Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
 from ir_scatter.inputs.cases import Case, Feature, features, value_features
 from ir_scatter.inputs.twins import promised
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
-
-
-class Symptom(StrEnum):
-    """How a runner is wrong."""
-
-    WRONG_VALUE = "wrong-value"
-    REFUSED = "refused"
-    ACCEPTED_ILLEGAL = "accepted-illegal"
-    CRASHED = "crashed"
-    HUNG = "hung"
-    NONDETERMINISTIC = "nondeterministic"
 
 
 class Judged(NamedTuple):

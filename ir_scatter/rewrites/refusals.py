@@ -84,6 +84,12 @@ class Reason(StrEnum):
         "Nothing that the node is given tells an input of the new form.",
         "indices without a position along another axis leave no list of them to take.",
     )
+    KNOWN_DEFECTS = (
+        "CVT113",
+        "Every form of the node that is known meets a defect of a device that `--for` names.",
+        "the device would refuse the result, or compute it wrong.",
+        "`ir-scatter validate --for` says more of each defect; `--partial` leaves the node as it is.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The rules: checks of scatter nodes, found by scanning this folder, and a table about broken files."""
 
 import pkgutil
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
@@ -48,7 +49,8 @@ def _prefix(word: str) -> str:
     named, prefix = by_name().get(word.lower().replace("_", "-")), word.upper()
     if named is not None:
         return named.code
-    if prefix and any(code.startswith(prefix) for code in by_code()):
+    is_defect = re.fullmatch(r"DEV\d*", prefix) is not None  # of a device: known when one is asked about
+    if is_defect or (prefix and any(code.startswith(prefix) for code in by_code())):
         return prefix
     guess, span = (
         did_you_mean(word, [*by_name(), *by_code()]),

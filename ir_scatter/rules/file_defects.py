@@ -244,6 +244,13 @@ take too long to infer for the size of the file, and indices or axes that would 
 operators, or 8 million elements, to compute from constants.
 Fix: inline the functions, store the shapes, or fold the constants.
 """, Severity.NOTE),
+    _defect("SCT942", "untested-device", """
+Nobody has probed a device or a release that --for names, or not for every known defect.
+Why: silence would look like success.
+Applies to: devices without a record, releases outside of those that were recorded, formats that a runtime
+does not read.
+Fix: run `ir-scatter doctor` on a machine that has the device.
+""", Severity.NOTE),
     _defect("SCT999", "internal-error", """
 The file could not be checked because of a bug in ir-scatter.
 Why: nothing can be said of the file; the other files are reported.

@@ -14,6 +14,7 @@ RESULTS = {
     "comparison": ("compare", "compare-each"),
     "conversion": ("convert",),
     "devices": ("devices",),
+    "doctor": ("doctor",),
     "findings": ("validate",),
     "fuzz": ("fuzz",),
     "inspection": ("inspect",),
@@ -39,6 +40,7 @@ QUICK = {
 }
 SLOW = {
     "devices": ["devices"],
+    "doctor": ["doctor --on onnxruntime"],
     "compare": [
         "compare {samples}/plugins/one_behind_the_axis.xml --on CPU --on openvino:fold",
         "compare {samples}/plugins/large_numbers.xml --on CPU --values edge --cases 2 --repeat 2",

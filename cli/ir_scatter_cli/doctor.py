@@ -1,0 +1,44 @@
+"""`ir-scatter doctor`."""
+
+from typing import Any
+
+import click
+
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import Command, format_option, output_option, words_option
+from ir_scatter_cli.output import report, say, spinner
+
+_EXAMPLES = {
+    "every device that is found here": "ir-scatter doctor",
+    "the same of another release": "ir-scatter doctor --on CPU --release 2025.4.0",
+    "two of them, for a bug report": "ir-scatter doctor --on CPU --on onnxruntime --format json",
+}
+
+
+@click.command("doctor", cls=Command, examples=_EXAMPLES)
+@words_option("--on", "on", kind="runners", metavar="RUNNER", help="Only this device; repeatable.")
+@click.option("--release", "releases", multiple=True, metavar="R", help="Of the runtime; repeatable.")
+@click.option("--record", is_flag=True, help="Enter what is found in the history that the package ships.")
+@format_option("doctor", "How to write what was found.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what is right, too.")
+@output_option
+def command(on: tuple[str, ...], output: str | None, **options: Any) -> int:
+    """Run small probes of every known defect on each device, and say which are here.
+
+    What is found is kept, so that `ir-scatter validate --for` knows this machine.
+
+    Exit codes: 0 as recorded, or nothing was recorded; 1 something differs from the record; 2 wrong usage;
+    4 a device that was named cannot run here.
+    """
+    from ir_scatter.defects.evidence import HISTORY
+    from ir_scatter.doctor import examine
+
+    with spinner() as tell:
+        found = list(examine(on, options["releases"], tell, HISTORY if options["record"] else None))
+    report("doctor", options["format"], found, output, verbose=options["verbose"])
+    missing = [one.device for one in found if not one.device.is_available]
+    for device in missing:
+        say(f"{device.runner} cannot run here: {device.reason}")
+    if missing:
+        return exits.RUNTIME
+    return exits.FINDINGS if any(one.differs for one in found) else exits.OK

@@ -1,0 +1,60 @@
+"""Forms of a node that no known defect of some devices meets."""
+
+from collections.abc import Collection, Sequence
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
+from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import listed
+from ir_scatter.ops.spec import OpSpec
+from ir_scatter.portability import Portability, diagnose
+from ir_scatter.rewrites import leads_to
+from ir_scatter.rewrites.refusals import Reason, Refusal
+
+
+def around(
+    rewriter: Rewriter,
+    portability: Portability,
+    scatters: Sequence[ScatterNode],
+    rows: Sequence[OpSpec],
+    opset: int | None,
+) -> tuple[OpSpec, Rewritten | Refusal | None]:
+    """Return the row and the form with the fewest nodes that no known defect certainly meets.
+
+    Args:
+        rewriter: that of the model.
+        portability: what is known of the devices.
+        scatters: the node, once for each signature of the function that it is in.
+        rows: what it may become; of one alone it is said why not.
+        opset: of the new nodes in ONNX.
+    """
+    own, reasons = scatters[0].spec, list[str]()
+    found: list[tuple[int, OpSpec, Rewritten]] = []
+    in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
+    for row in rows:
+        if len(rows) > 1 and (row.key.domain != own.key.domain or not leads_to(own.key, row.key, opset)):
+            continue
+        made = rewriter.rewrite(scatters, row, opset)
+        if not isinstance(made, Rewritten):
+            if len(rows) == 1:
+                return row, made
+            reasons += [] if made is None else [made.message]
+            continue
+        news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
+        met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
+        in_the_way |= met
+        if not met:
+            found.append((len(made.fragment.news), row, made))
+    if found:
+        _, row, made = min(found, key=lambda one: one[0])
+        return row, made
+    message = f"every form that is known meets {listed([*in_the_way])} on a device of --for"
+    row = rows[0] if len(rows) == 1 else own
+    return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
+
+
+def may_be_met(model: Model, portability: Portability, settled: Collection[str]) -> tuple[Diagnostic, ...]:
+    """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
+    found = [one for one in diagnose(model, portability) if one.severity is Severity.WARNING]
+    return tuple([one for one in found if one.location.scope not in settled])

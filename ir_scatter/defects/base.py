@@ -1,0 +1,148 @@
+"""What a known defect of a runtime is: which nodes meet it, and the cases that show it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from inspect import cleandoc
+from typing import Any, NamedTuple, TypeAlias
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING, Fact
+from ir_scatter.core.diagnostics import Part
+from ir_scatter.core.shapes import Shape, element_count
+from ir_scatter.ops.names import OperatorName
+from ir_scatter.ops.spec import Role
+
+
+class Symptom(StrEnum):
+    """How a runtime is wrong."""
+
+    WRONG_VALUE = "wrong-value"
+    REFUSED = "refused"
+    ACCEPTED_ILLEGAL = "accepted-illegal"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    NONDETERMINISTIC = "nondeterministic"
+
+
+class Known(NamedTuple):
+    """Whether a condition holds; None if that hangs on what a file does not say, and then `when` it does."""
+
+    truth: bool | None
+    when: str = ""
+
+
+class Meeting(NamedTuple):
+    """That a node meets a defect.
+
+    Attributes:
+        reason: the fact of the node that triggers it, "indices have no dimensions".
+        role: the input that it is about; None for the node.
+        part: what is at fault, if it is not the input.
+        when: what must be so when the model runs, "an index is negative"; "" if it is certain.
+        probe: the name of the one probe that tells; "" for all.
+    """
+
+    reason: str
+    role: Role | None = None
+    part: Part | None = None
+    when: str = ""
+    probe: str = ""
+
+
+def meets(
+    reason: str, conditions: Iterable[Known | bool], role: Role | None = None, part: Part | None = None
+) -> Meeting | None:
+    """Return that a node meets a defect if all conditions hold, or those that are open may hold."""
+    open_ = list[str]()
+    for one in conditions:
+        truth, when = one if isinstance(one, Known) else (one, "")
+        if truth is False:
+            return None
+        if truth is None:
+            open_.append(when)
+    return Meeting(reason, role, part, " and ".join(filter(None, open_)) if open_ else "")
+
+
+Numbers: TypeAlias = tuple[int, ...] | list[Any] | int | float
+"""A shape (a tuple), to be filled, or the numbers themselves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """A case of the table that shows a defect, or comes near it and must not.
+
+    Attributes:
+        name: its name in the history; another case gets another name.
+        operator: with its version.
+        data, indices, updates: a shape (a tuple), to be filled with numbers that count, for indices with
+            zeros; or numbers as lists.
+        axis: as it is written; None where the operator has none.
+        attributes: those that are written.
+        constants: the inputs that the model holds.
+        shapes: "static", "bounded" or "dynamic": how the model says them.
+        breaks: the name of the rule that it breaks on purpose; "" if it is legal.
+        times: how often it is run, where the result changes from run to run.
+    """
+
+    name: str
+    operator: OperatorName
+    data: Numbers
+    indices: Numbers | None
+    updates: Numbers
+    axis: int | None = None
+    element_type: str = "f32"
+    index_type: str = "i64"
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constants: frozenset[Role] = frozenset({Role.AXIS})
+    shapes: str = "static"
+    breaks: str = ""
+    times: int = 1
+
+
+def rank_of(shape: Shape, rank: int, what: str) -> Known:
+    """Return whether something has a rank."""
+    return Known(None if shape is None else len(shape) == rank, f"{what} has rank {rank}")
+
+
+def has_elements(scatter: ScatterNode) -> Known:
+    """Return whether data may have elements: a plugin compiles nothing where it cannot."""
+    return Known(element_count(scatter.data_shape) != 0)
+
+
+Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defect:
+    """One defect of one runner: one code, never renumbered or reused. What it decorates becomes it.
+
+    Attributes:
+        name: "scalar-indices-refused".
+        runners: the long names of those that have it, "openvino:CPU"; of devices without a number, and
+            not those of stand-ins.
+        symptom: what the runtime does with a node that meets it.
+        reads: all that `affects` looks at.
+        probes: cases that show it.
+        near: cases that come near it, and that the runtime computes right.
+        avoid: how to get around it, in a sentence without a full stop.
+        is_of_type: whether it concerns all that has an element type: one note per model says so, unless a
+            node meets it for certain.
+        affects: tells whether a node that breaks no rule meets it.
+        text: what goes wrong, why, since when; the docstring of what it decorates.
+    """
+
+    code: str
+    name: str
+    runners: tuple[str, ...]
+    symptom: Symptom
+    probes: tuple[Probe, ...]
+    near: tuple[Probe, ...] = ()
+    avoid: str = ""
+    is_of_type: bool = False
+    reads: frozenset[Fact] = EVERYTHING
+    affects: Affects | None = None
+    text: str = ""
+
+    def __call__(self, affects: Affects) -> "Defect":
+        return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

@@ -1,0 +1,185 @@
+"""Element types that a runtime does not take, or computes as others."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.shapes import element_count, is_static
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.ops.spec import Layout, Reduction, Role
+
+_TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
+_VALUES = frozenset({*_TYPES, Fact.ATTRIBUTES, Fact.SHAPES, Fact.VALUES, Fact.INDICES, Fact.CONSTANCY})
+_INTEGERS = ("i4", "i8", "i16", "i32", "i64", "u4", "u8", "u16", "u32", "u64")
+
+
+def _type(operand: Operand | None) -> str:
+    return operand.element_type.name if operand is not None and operand.element_type is not None else ""
+
+
+def element_type_is(scatter: ScatterNode, role: Role, *names: str) -> Known:
+    known = _type(scatter.operand(role))
+    return Known(known in names if known else None, f"{role.value} is {' or '.join(names)}")
+
+
+@Defect(
+    "DEV103",
+    "u2-refused",
+    ("openvino:CPU",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("u2-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u2"),
+        Probe("u2-data", "ScatterElementsUpdate-12", [1, 2, 3, 0], [2], [1], 0, "u2"),
+        Probe("u2-tuples", "ScatterNDUpdate-15", [1, 2, 3, 0], [[2]], [1], None, "u2"),
+    ),
+    near=(Probe("u4-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u4"),),
+    avoid="convert to u8 in front of the node, and back behind it",
+    reads=_TYPES,
+)
+def u2_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin does not compile a model with u2 in it, unless data is empty.
+
+    It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
+    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.)
+    """
+    if _type(scatter.indices) == "u2":
+        return meets("indices are u2", [True], Role.INDICES)
+    if scatter.spec.layout is Layout.SLICES:
+        return None
+    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2")], Role.DATA)
+
+
+@Defect(
+    "DEV120",
+    "computed-in-i32",
+    ("openvino:CPU", "openvino:GPU"),
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("i64", "ScatterElementsUpdate-12", [2**40 + 1, 2], [1], [3], 0, "i64"),
+        Probe("u64", "ScatterElementsUpdate-3", [2**40 + 1, 2], [1], [3], 0, "u64"),
+        Probe("i64-slices", "ScatterUpdate-3", [2, 3], [1], [2**40 + 1], 0, "i64"),
+        Probe(
+            "u32-constant",
+            "ScatterNDUpdate-15",
+            [2, 2**31 + 1],
+            [[0]],
+            [1],
+            None,
+            "u32",
+            constants=frozenset({Role.DATA}),
+        ),
+    ),
+    near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
+    avoid="keep values within i32, or split them into two halves",
+    is_of_type=True,
+    reads=_VALUES,
+)
+def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU and GPU plugins compute i64, u64 and u32 as i32.
+
+    2^40 + 1 becomes 1, in elements that nobody updated too; constants saturate instead.
+    """
+    meeting = meets(
+        f"data is {_type(scatter.data)}", [element_type_is(scatter, Role.DATA, "i64", "u64", "u32")]
+    )
+    if meeting is None or not _type(scatter.data):
+        return None
+    return _beyond(
+        meeting, scatter, lambda array: (array > 2**31 - 1) | (array < -(2**31)), "a number is beyond i32"
+    )
+
+
+@Defect(
+    "DEV121",
+    "computed-in-f32",
+    ("openvino:CPU", "openvino:GPU"),
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("f64", "ScatterElementsUpdate-12", [2.0**24 + 1, 2.0], [1], [3.0], 0, "f64"),
+        Probe("f64-large", "ScatterNDUpdate-3", [1e300, 2.0], [[1]], [3.0], None, "f64"),
+        Probe("f64-slices", "ScatterUpdate-3", [2.0, 3.0], [1], [0.1], 0, "f64"),
+    ),
+    near=(Probe("exact", "ScatterElementsUpdate-12", [0.5, 2.0], [1], [3.0], 0, "f64"),),
+    avoid="keep values exact in f32",
+    is_of_type=True,
+    reads=_VALUES,
+)
+def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's plugins compute f64 as f32: digits are lost, and what f32 cannot hold is clamped."""
+    meeting = meets(f"{Role.DATA.value} is f64", [element_type_is(scatter, Role.DATA, "f64")], Role.DATA)
+    when = "a value is not exact in f32"
+    if meeting is None:
+        return None
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return _beyond(
+            meeting, scatter, lambda array: (array.astype(np.float32) != array) & ~np.isnan(array), when
+        )
+
+
+def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
+    """Return that what is computed may be beyond a type.
+
+    It is certain if a constant is, and cannot be overwritten.
+    """
+    written = element_count(scatter.updates.shape if scatter.updates else None)
+    for role in (Role.DATA, Role.UPDATES) if scatter.reduction is Reduction.NONE else ():
+        operand = scatter.operand(role)
+        array = None if operand is None else scatter.facts.array(operand.value)
+        if array is None or not array.size:
+            continue
+        count, is_data = int(is_beyond(array).sum()), role is Role.DATA
+        is_unique = scatter.has_constant_indices and scatter.repeats is None
+        if count and (written is not None and count > written if is_data else is_unique):
+            return meeting._replace(reason=f"{when}, in {role.value}", role=role)
+    return meeting._replace(when=when)
+
+
+@Defect(
+    "DEV104",
+    "types-below-a-byte-of-slices",
+    ("openvino:CPU", "openvino:fold"),
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("u2", "ScatterUpdate-3", [[1, 2, 3, 1], [3, 2, 1, 2]], [2, 0], [[3, 1], [1, 3]], 1, "u2"),
+        Probe("u4", "ScatterUpdate-3", [[1, 2, 3, 4, 5], [6, 7, 8, 9, 1]], [2], [[3], [1]], 1, "u4"),
+        Probe("f4e2m1", "ScatterUpdate-3", [[1, 2, 3], [4, 6, 1]], [2], [[3], [1]], 1, "f4e2m1"),
+    ),
+    avoid="convert to a type of a byte in front of the node, and back behind it",
+    reads=_TYPES,
+)
+def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
+    """Slices of packed elements are copied by whole bytes.
+
+    Two u4 share a byte, so that a slice that does not fill whole bytes takes neighbours with it.
+    """
+    if scatter.spec.layout is not Layout.SLICES:
+        return None
+    packed = element_type_is(scatter, Role.DATA, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
+    return meets(
+        "elements of data share bytes", [packed, Known(None, "a slice fills no whole bytes")], Role.DATA
+    )
+
+
+@Defect(
+    "DEV108",
+    "f4e2m1-of-open-shapes-refused",
+    ("openvino:CPU",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", shapes="dynamic"),
+        Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f4e2m1", shapes="bounded"),
+    ),
+    near=(Probe("static", "ScatterElementsUpdate-12", [1, 2, 3, 4], [2], [6], 0, "f4e2m1"),),
+    avoid="give all shapes, or convert to f32 in front of the node",
+    reads=frozenset({*_TYPES, Fact.SHAPES}),
+)
+def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin converts f4e2m1 where all shapes are known, and has no such Reorder where not."""
+    if scatter.spec.layout is Layout.SLICES or is_static(scatter.data_shape):
+        return None
+    return meets(
+        "data is f4e2m1 of an open shape", [element_type_is(scatter, Role.DATA, "f4e2m1")], Role.DATA
+    )

@@ -1,0 +1,220 @@
+"""What was measured of known defects: probe by probe, on which release and which device."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ir_scatter.defects.base import Defect, Probe, Symptom
+
+HISTORY = Path(__file__).with_name("history.json")
+SCHEMA = 1
+
+STAND_IN = "@cpu"
+_STAND_INS = {"GPU": f"GPU{STAND_IN}"}
+"""Devices whose plugin may be looked at elsewhere, and where."""
+
+
+class Result(StrEnum):
+    """What became of a probe."""
+
+    RIGHT = "right"
+    """It computes what the document says, or refuses what that forbids."""
+    WRONG = "wrong"
+    REFUSED = "refused"
+    CRASHED = "crashed"
+    ACCEPTED = "accepted"
+    """It takes what the document forbids."""
+    ABSENT = "absent"
+    """The release has no such operator or element type, or does not read the format."""
+
+
+OF_SYMPTOM = {
+    None: Result.RIGHT,
+    Symptom.WRONG_VALUE: Result.WRONG,
+    Symptom.NONDETERMINISTIC: Result.WRONG,
+    Symptom.REFUSED: Result.REFUSED,
+    Symptom.CRASHED: Result.CRASHED,
+    Symptom.HUNG: Result.CRASHED,
+    Symptom.ACCEPTED_ILLEGAL: Result.ACCEPTED,
+}
+
+
+class Basis(StrEnum):
+    """What an answer rests on, the best first."""
+
+    PROBED = "probed here"
+    RECORDED = "recorded"
+    INFERRED = "inferred"
+    STAND_IN = "stand-in"
+    UNTESTED = "untested"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one release of a runtime made of the probes on one device.
+
+    Attributes:
+        runtime: "openvino", and `device`, "CPU"; "" where the runtime has no devices.
+        release: its version.
+        name, driver: what the device says of itself.
+        results: by the keys of the probes.
+        about: what else was written down: exact packages and their hashes, the Python, the day.
+    """
+
+    runtime: str
+    release: str
+    device: str
+    results: Mapping[str, Result]
+    name: str = ""
+    driver: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runner(self) -> str:
+        return f"{self.runtime}:{self.device}" if self.device else self.runtime
+
+    def as_json(self) -> dict[str, Any]:
+        told = {"runtime": self.runtime, "release": self.release, "device": self.device, "name": self.name}
+        return {**told, "driver": self.driver, **self.about, "results": dict(sorted(self.results.items()))}
+
+
+class Evidence(NamedTuple):
+    """Whether a target has a defect: what the probes gave, None if nobody knows; and what that rests on."""
+
+    basis: Basis
+    result: Result | None = None
+    """RIGHT where the defect is not there, or else what the probes that show it gave."""
+    told: str = ""
+    """Where it was seen, "2026.4.1 on Xeon"."""
+
+    @property
+    def is_bad(self) -> bool:
+        return self.result not in {None, Result.RIGHT}
+
+
+class Target(NamedTuple):
+    """A runner by its long name without a number, "openvino:GPU", and a release or the beginning of one."""
+
+    runner: str
+    release: str
+
+    def __str__(self) -> str:
+        return f"{self.runner} {self.release}".rstrip()
+
+    def concerns(self, defect: Defect) -> bool:
+        """Tell whether a defect is one of this device, or of the one that it stands in for."""
+        return self.runner.removesuffix(STAND_IN) in defect.runners
+
+
+def key_of(defect: Defect, probe: Probe) -> str:
+    return f"{defect.code}/{probe.name}"
+
+
+def order(release: str) -> tuple[int, ...]:
+    """Return what releases are ordered by."""
+    return tuple(map(int, re.findall(r"\d+", release)))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file; none if it is not there or no history."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["schema"] != SCHEMA:
+            return []
+        return [_row(one) for one in told["rows"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _row(told: Mapping[str, Any]) -> Row:
+    known = {"runtime", "release", "device", "name", "driver", "results"}
+    results = {key: Result(word) for key, word in told["results"].items()}
+    about = {key: value for key, value in told.items() if key not in known}
+    name, driver = str(told.get("name", "")), str(told.get("driver", ""))
+    return Row(told["runtime"], told["release"], told["device"], results, name, driver, about)
+
+
+def text_of(rows: Iterable[Row]) -> str:
+    """Return the file of rows, in the order of runners and releases."""
+    ordered = sorted(rows, key=lambda row: (row.runner, order(row.release), row.name))
+    told = {"schema": SCHEMA, "rows": [row.as_json() for row in ordered]}
+    return json.dumps(told, indent=1, ensure_ascii=True) + "\n"
+
+
+@cache
+def history() -> tuple[Row, ...]:
+    """Return what was recorded on other machines."""
+    return tuple(read_rows(HISTORY))
+
+
+def result_of(defect: Defect, row: Row, name: str = "") -> Result | None:
+    """Return what a row says of a defect: what its probes gave if one shows it, RIGHT if none does.
+
+    That the operator is not there is a refusal, and tells nothing of values.
+    """
+    found = [row.results.get(key_of(defect, probe)) for probe in defect.probes if name in {"", probe.name}]
+    tells = defect.symptom is Symptom.REFUSED
+    measured = [one for one in found if one is not None and (tells or one is not Result.ABSENT)]
+    if not measured:
+        return None
+    return next((one for one in measured if one is not Result.RIGHT), Result.RIGHT)
+
+
+def evidence(
+    defect: Defect, target: Target, here: Sequence[Row], recorded: Sequence[Row], probe: str = ""
+) -> Evidence:
+    """Return what is known of a defect on a target.
+
+    Args:
+        defect: one of the target's runner.
+        target: a device and a release.
+        here: rows that this machine measured.
+        recorded: those of others.
+        probe: the name of the one probe that tells; "" for all.
+    """
+    runtime, _, device = target.runner.partition(":")
+    devices = {device: "", _STAND_INS.get(device, device): ""}
+    for one in devices:
+        is_stand_in = one != device
+        for rows, basis in ((here, Basis.PROBED), (recorded, Basis.RECORDED)):
+            known = [row for row in rows if (row.runtime, row.device) == (runtime, one)]
+            for row in sorted(known, key=lambda row: order(row.release), reverse=True):
+                result = result_of(defect, row, probe)
+                if result is not None and _is_meant(target.release, row.release):
+                    return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row))
+        around = _around(defect, target, [*here, *recorded], (runtime, one), probe)
+        if around is not None:
+            return around._replace(basis=Basis.STAND_IN) if is_stand_in else around
+    return Evidence(Basis.UNTESTED)
+
+
+def _around(
+    defect: Defect, target: Target, rows: Iterable[Row], device: tuple[str, str], probe: str
+) -> Evidence | None:
+    """Infer from a release before and one after, if both gave the same."""
+    known = {
+        order(row.release): (row, result)
+        for row in rows
+        if (row.runtime, row.device) == device and (result := result_of(defect, row, probe)) is not None
+    }
+    own = order(target.release)
+    before = max((one for one in known if one < own), default=None)
+    after = min((one for one in known if one > own), default=None)
+    if before is None or after is None or known[before][1] is not known[after][1]:
+        return None
+    (first, result), (last, _) = known[before], known[after]
+    return Evidence(Basis.INFERRED, result, f"as in {first.release} and {last.release}")
+
+
+def _is_meant(wanted: str, release: str) -> bool:
+    """Tell whether a release is the one that is wanted, or begins with it: 2025.4 is 2025.4.1."""
+    return order(release)[: len(order(wanted))] == order(wanted)
+
+
+def _place(row: Row) -> str:
+    return f"{row.release} on {row.name}" if row.name else row.release

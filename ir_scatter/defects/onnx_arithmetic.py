@@ -1,0 +1,89 @@
+"""Kernels that onnxruntime does not have."""
+
+from collections.abc import Sequence
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.model import ONNX
+from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.ops.spec import Layout, Reduction, Role
+
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES})
+_HALVES, _UNORDERED = ("f16", "bf16"), ("bf16", "boolean")
+_TO_F32 = "convert to f32 in front of the node, and back behind it"
+
+
+def _probes(words: Sequence[str], types: Sequence[str]) -> tuple[Probe, ...]:
+    def of(word: str, type: str) -> tuple[Probe, Probe]:
+        written = {"reduction": word}
+        return (
+            Probe(
+                f"elements-{word}-{type}", "ScatterElements-18", (1,), (1,), (1,), 0, type, attributes=written
+            ),
+            Probe(
+                f"tuples-{word}-{type}", "ScatterND-18", (1,), (1, 1), (1,), None, type, attributes=written
+            ),
+        )
+
+    return tuple(probe for word in words for type in types for probe in of(word, type))
+
+
+def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> Meeting | None:
+    if scatter.node.domain != ONNX or scatter.reduction not in reductions:
+        return None
+    reason = f"the reduction is {scatter.attribute('reduction')} of {' or '.join(types)}"
+    return meets(reason, [element_type_is(scatter, Role.DATA, *types)], Role.DATA)
+
+
+@Defect(
+    "DEV401",
+    "arithmetic-of-halves-refused",
+    ("onnxruntime",),
+    Symptom.REFUSED,
+    probes=_probes(("add", "mul"), _HALVES),
+    near=_probes(("add",), ("f32",)),
+    avoid=_TO_F32,
+    reads=_READS,
+)
+def arithmetic_of_halves_refused(scatter: ScatterNode) -> Meeting | None:
+    """Onnxruntime has no sums and products of f16 and bf16: it says so when the model runs."""
+    return _met(scatter, (Reduction.SUM, Reduction.PROD), *_HALVES)
+
+
+@Defect(
+    "DEV402",
+    "order-of-types-refused",
+    ("onnxruntime",),
+    Symptom.REFUSED,
+    probes=(*_probes(("max", "min"), _UNORDERED), *_probes(("max",), ("f16",))[1:]),
+    near=(*_probes(("max",), ("f32",)), *_probes(("max",), ("f16",))[:1]),
+    avoid=_TO_F32,
+    reads=_READS,
+)
+def order_of_types_refused(scatter: ScatterNode) -> Meeting | None:
+    """Onnxruntime has no maximum and minimum of bf16 and booleans, and in tuples none of f16."""
+    more = ("f16",) if scatter.spec.layout is Layout.TUPLES else ()
+    return _met(scatter, (Reduction.MAX, Reduction.MIN), *_UNORDERED, *more)
+
+
+@Defect(
+    "DEV403",
+    "complex-refused",
+    ("onnxruntime",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("complex64", "ScatterElements-18", (3,), (1,), (1,), 0, "complex64"),
+        Probe("complex128", "ScatterND-18", (3,), (1, 1), (1,), None, "complex128"),
+    ),
+    near=(Probe("f64", "ScatterND-18", (3,), (1, 1), (1,), None, "f64"),),
+    avoid="scatter real and imaginary parts one by one",
+    reads=_READS,
+)
+def complex_refused(scatter: ScatterNode) -> Meeting | None:
+    """Onnxruntime has no kernels of complex numbers, though the document has them."""
+    if scatter.node.domain != ONNX:
+        return None
+    return meets(
+        "data is complex", [element_type_is(scatter, Role.DATA, "complex64", "complex128")], Role.DATA
+    )

@@ -1,0 +1,66 @@
+"""Indices, and updates, without dimensions."""
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import Fact
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
+from ir_scatter.ops.spec import Layout, Role
+
+
+@Defect(
+    "DEV101",
+    "scalar-indices-refused",
+    ("openvino:CPU",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("0-d", "ScatterUpdate-3", (2, 3), 1, (3,), 0),
+        Probe(
+            "0-d-constant", "ScatterUpdate-3", (2, 3), 1, (2,), 1, constants=frozenset({*Role} - {Role.DATA})
+        ),
+        Probe("0-d-dynamic", "ScatterUpdate-3", (4,), 2, 9, 0, "i32", shapes="dynamic"),
+    ),
+    near=(Probe("1-d", "ScatterUpdate-3", (2, 3), [1], (1, 3), 0),),
+    avoid="give indices one dimension, and updates a dimension of 1 in its place",
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
+)
+def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin refuses 0-D indices.
+
+    The document lets indices of slices have any rank; the plugin says that it does "not support scalar input"
+    when the model is compiled.
+    """
+    if scatter.spec.layout is not Layout.SLICES:
+        return None
+    rank = rank_of(scatter.indices_shape, 0, "indices")
+    return meets("indices have no dimensions", [rank, has_elements(scatter)], Role.INDICES)
+
+
+@Defect(
+    "DEV102",
+    "one-element-for-scalar-updates-refused",
+    ("openvino:CPU",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("1-element", "ScatterNDUpdate-3", (4,), [3], [9], None),
+        Probe("1-by-1", "ScatterNDUpdate-15", (2, 3), [1, 2], [[9]], None),
+    ),
+    near=(Probe("0-d", "ScatterNDUpdate-3", (4,), [3], 9, None),),
+    avoid="reshape updates to no dimensions",
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
+)
+def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin refuses one element with dimensions where updates have none by their formula.
+
+    OpenVINO's own shape inference takes updates of shape [1] for a single tuple of all coordinates; the
+    plugin compares ranks, and says that they "do not have matched tensor rank relationship".
+    """
+    if not scatter.spec.scalar_updates or scatter.spec.layout is not Layout.TUPLES:
+        return None
+    data, updates = scatter.data_shape, scatter.updates.shape if scatter.updates else None
+    depth = None if data is None or scatter.depth is None else scatter.depth == len(data)
+    more = Known(None if updates is None else len(updates) > 0, "updates have dimensions")
+    conditions = [
+        rank_of(scatter.indices_shape, 1, "indices"),
+        Known(depth, "a tuple has all coordinates"),
+        more,
+    ]
+    return meets("one element has dimensions where updates have none", conditions, Role.UPDATES)

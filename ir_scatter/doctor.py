@@ -1,0 +1,223 @@
+"""Runs the probes of known defects on devices, and holds what comes of them against the record."""
+
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ir_scatter import runners
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.atomic_write import Output, replace_files
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.errors import Error
+from ir_scatter.defects import all_defects
+from ir_scatter.defects.base import Defect, Numbers, Probe
+from ir_scatter.defects.evidence import (
+    OF_SYMPTOM,
+    Basis,
+    Evidence,
+    Result,
+    Row,
+    Target,
+    evidence,
+    history,
+    key_of,
+    read_rows,
+    text_of,
+)
+from ir_scatter.fuzz.execute import Workshop
+from ir_scatter.fuzz.judge import judge
+from ir_scatter.inputs.cases import Case
+from ir_scatter.ops.lookup import by_text
+from ir_scatter.ops.spec import Reduction
+from ir_scatter.portability import cache_file
+from ir_scatter.runners.base import Availability, Runner, Status
+
+_FIRST_UPDATE = 101
+"""Where the numbers of updates begin that are to count, apart from those of data."""
+_TIMEOUT = 30.0
+
+
+def case_of(probe: Probe) -> Case:
+    """Return a probe as a case of the table.
+
+    Raises:
+        ValueError: it is no case of an operator that there is.
+    """
+    spec = by_text(probe.operator)
+    if spec is None:
+        raise ValueError(f"{probe.name}: there is no operator {probe.operator}")
+    row = spec.attribute("reduction")
+    word = probe.attributes.get("reduction", row.default if row else None)
+    element_type, index_type = ELEMENT_TYPES[probe.element_type], ELEMENT_TYPES[probe.index_type]
+    return Case(
+        spec,
+        _array(probe.data, dtype(element_type), 1),
+        None if probe.indices is None else _array(probe.indices, dtype(index_type)),
+        _array(probe.updates, dtype(element_type), _FIRST_UPDATE),
+        probe.axis,
+        dict(probe.attributes),
+        element_type,
+        index_type,
+        spec.reductions.get(word, Reduction.NONE) if isinstance(word, str) else Reduction.NONE,
+        probe.breaks or None,
+        probe.constants,
+        probe.shapes,
+    )
+
+
+def _array(given: Numbers, type: Any, first: int | None = None) -> Array:
+    """Return numbers as an array; a shape is filled with numbers that count from the first, or zeros."""
+    if isinstance(given, tuple):
+        numbers = np.zeros(given) if first is None else np.arange(first, first + prod(given)).reshape(given)
+    else:
+        numbers = np.array(given)
+    return numbers.astype(str).astype(object) if type == np.dtype(object) else numbers.astype(type)
+
+
+def probe(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
+    """Return what becomes of the probes of defects on a runner, near misses included, by their keys."""
+    with tempfile.TemporaryDirectory(prefix="ir_scatter_") as folder:
+        workshop = Workshop(folder, _TIMEOUT)
+        return {
+            key_of(defect, one): _result(workshop, runner, one)
+            for defect in defects
+            for one in (*defect.probes, *defect.near)
+        }
+
+
+def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
+    case, earlier = case_of(one), list[Array]()
+    for _ in range(one.times):
+        answer = workshop.batch(runner, [case])[0]
+        if answer.status in {Status.UNAVAILABLE, Status.UNSUPPORTED}:
+            return Result.ABSENT
+        judged = judge(case, answer, earlier)
+        if judged.symptom is not None:
+            return OF_SYMPTOM[judged.symptom]
+        if judged.got is not None:
+            earlier.append(judged.got)
+    return Result.RIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One defect on one device.
+
+    Attributes:
+        result: what the probes gave; RIGHT if the defect is not there, None if nothing could be told.
+        before: what was known of this release, or of others, before it was probed.
+        missed: near misses that were not computed right, which says that the defect is larger than known.
+    """
+
+    defect: Defect
+    result: Result | None
+    before: Evidence
+    missed: tuple[str, ...] = ()
+
+    @property
+    def is_here(self) -> bool:
+        return self.result not in {None, Result.RIGHT}
+
+    @property
+    def differs(self) -> bool:
+        """Whether the record of the same release says something else."""
+        is_recorded = self.before.basis is Basis.RECORDED
+        return bool(self.missed) or (is_recorded and self.before.result is not self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What one device of this machine does with every probe of a known defect."""
+
+    device: Availability
+    release: str
+    defects: tuple[Checked, ...] = ()
+    row: Row | None = None
+
+    @property
+    def differs(self) -> bool:
+        return any(one.differs for one in self.defects)
+
+
+def examine(
+    names: Sequence[str] = (),
+    releases: Sequence[str] = (),
+    tell: Callable[[str], object] | None = None,
+    record: Path | None = None,
+) -> Iterator[Diagnosis]:
+    """Run the probes of all known defects, device by device; what is found is kept for `validate --for`.
+
+    Args:
+        names: runners as `--on` names them; empty for all that are found here.
+        releases: of the runtimes, each in an environment of its own; empty for those that are installed.
+        tell: is told what is at work.
+        record: a file of rows where what is found is entered, too.
+
+    Raises:
+        UsageError: a name is that of no runner.
+    """
+    wanted = names or runners.known()
+    for name in [_of_release(one, release) for release in releases for one in wanted] or wanted:
+        runner = runners.find(name)
+        if tell is not None:
+            tell(runner.name)
+        device, own = runner.availability(), next(iter(runner.versions.values()), "")
+        plain = re.sub(r"@\d[^:]*", "", runner.name)
+        target = Target(plain, own)
+        concerned = [one for one in all_defects() if target.concerns(one)]
+        if not device.is_available or not concerned:
+            if names:
+                yield Diagnosis(device, own)
+            continue
+        results = probe(runner, concerned)
+        runner.close()
+        runtime, _, word = plain.partition(":")
+        about = {
+            "python": platform.python_version(),
+            "packages": dict(runner.versions),
+            "day": str(date.today()),
+        }
+        row = Row(runtime, own, word, results, device.full_name, device.driver, about)
+        yield Diagnosis(device, own, tuple([_checked(one, target, row) for one in concerned]), row)
+        for path in dict.fromkeys((None, record)):
+            keep(row, path)
+
+
+def _of_release(name: str, release: str) -> str:
+    """Return the name of a runner of a release: "openvino@2025.4:CPU"."""
+    runtime, colon, device = runners.find(name).name.partition(":")
+    return f"{runtime}@{release}{colon}{device}"
+
+
+def _checked(defect: Defect, target: Target, row: Row) -> Checked:
+    seen = [row.results[key_of(defect, one)] for one in defect.probes]
+    bad = [one for one in seen if one is not Result.RIGHT]
+    result = bad[0] if bad else Result.RIGHT
+    missed = [one.name for one in defect.near if row.results[key_of(defect, one)] is not Result.RIGHT]
+    return Checked(defect, result, evidence(defect, target, (), history()), tuple(missed))
+
+
+def keep(row: Row, path: Path | None = None) -> None:
+    """Keep what was found, in the cache or another file, in the place of what this device gave before.
+
+    Raises:
+        Error: the file cannot be written; of the cache nobody needs to know.
+    """
+    file = path or cache_file()
+    kept = [one for one in read_rows(file) if (one.runner, one.release) != (row.runner, row.release)]
+    output = Output(file, text_of([*kept, row]).encode())
+    if path is not None:
+        replace_files([output])
+        return
+    with suppress(OSError, Error):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_files([output])

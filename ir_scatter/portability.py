@@ -1,0 +1,231 @@
+"""Which nodes of a model meet the known defects of devices and releases; nothing is run to tell."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from ir_scatter import runners
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import cache_folder
+from ir_scatter.core.model import Graph, Model
+from ir_scatter.core.shapes import counted
+from ir_scatter.defects import all_defects, by_code
+from ir_scatter.defects.base import Defect, Meeting
+from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
+from ir_scatter.formats import FORMATS
+from ir_scatter.rules import all_rules
+from ir_scatter.validate import Check, file_diagnostic
+
+_RELEASE = re.compile(r"@(\d[\w.]*)")
+_VIRTUAL = re.compile(r"(?:openvino:)?(?:AUTO|MULTI|HETERO|BATCH)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\.\w+$")
+_DOES = {
+    Result.WRONG: "computes that wrong",
+    Result.REFUSED: "refuses that",
+    Result.CRASHED: "ends the process",
+    Result.ACCEPTED: "takes it, and writes where it should not",
+    Result.ABSENT: "does not know it",
+}
+_OPENVINO, _FOLD = "openvino:", "openvino:fold"
+
+_Known: TypeAlias = tuple[Target, Evidence]
+
+
+def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
+    """Return the devices and releases that `--for` names, with commas between them.
+
+    Args:
+        texts: names of runners, long or short, with a release behind "@" or without one for the release
+            that is installed: "CPU", "GPU@2025.4", "openvino@2025.4:CPU", "onnxruntime".
+
+    Raises:
+        UsageError: there is no such runner, or it is one that hands on to others.
+    """
+    found: dict[Target, None] = {}
+    for text in texts:
+        words = [word.strip() for word in text.split(",")]
+        for word in filter(None, words):
+            if _VIRTUAL.match(word):
+                raise UsageError(f"--for {text}: {word} hands on to other devices, expected those: CPU, GPU")
+            release = _RELEASE.search(word)
+            name = _RELEASE.sub("", word, count=1)
+            runner = runners.find(name)
+            own = _NUMBER.sub("", runner.name) if runner.device else runner.name
+            installed = next(iter(runner.versions.values()), "")
+            found[Target(own, release[1] if release else installed)] = None
+    if not found:
+        raise UsageError("--for names no device, expected CPU, GPU or another name of --on")
+    return tuple(found)
+
+
+def cache_file() -> Path:
+    """Return where what was probed on this machine is kept."""
+    return cache_folder() / "doctor.json"
+
+
+class Met(NamedTuple):
+    """A defect that a node meets, and what is known of it on those targets that have it."""
+
+    defect: Defect
+    meeting: Meeting
+    known: tuple[_Known, ...]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether some target fails on this node for sure, as far as anybody saw."""
+        is_seen = any(found.basis is not Basis.STAND_IN for _, found in self.known)
+        return is_seen and not self.meeting.when
+
+
+class Portability:
+    """What is known of some targets, and which nodes of models meet it.
+
+    Args:
+        targets: as `find_targets` gives them.
+        here: what this machine probed; None for what is kept of it.
+        recorded: what others measured; None for the history.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        here: Sequence[Row] | None = None,
+        recorded: Sequence[Row] | None = None,
+    ) -> None:
+        self.targets = tuple(targets)
+        self._here = read_rows(cache_file()) if here is None else here
+        self._recorded = history() if recorded is None else recorded
+        self._known: dict[tuple[str, str, bool], tuple[_Known, ...]] = {}
+
+    def known(self, defect: Defect, probe: str = "", is_folded: bool = False) -> tuple[_Known, ...]:
+        """Return what is known of a defect on the targets that it concerns, by all of its probes or one.
+
+        A device of OpenVINO gets nothing to compute where it is folded.
+        """
+        key = defect.code, probe, is_folded
+        if key not in self._known:
+            self._known[key] = tuple(self._looked_up(*key))
+        return self._known[key]
+
+    def _looked_up(self, code: str, probe: str, is_folded: bool) -> Iterator[_Known]:
+        defect = by_code()[code]
+        for target in self.targets:
+            if target.concerns(defect):
+                own = target
+            elif is_folded and target.runner.startswith(_OPENVINO) and _FOLD in defect.runners:
+                own = target._replace(runner=_FOLD)
+            else:
+                continue
+            yield own, evidence(defect, own, self._here, self._recorded, probe)
+
+    def met(self, scatter: ScatterNode) -> Iterator[Met]:
+        """Yield the defects that a node meets on some target; the node breaks no rule."""
+        is_folded = all(scatter.facts.array(one.value) is not None for one in scatter.operands())
+        for defect in all_defects():
+            known = self.known(defect, "", is_folded)
+            meeting = defect.affects(scatter) if known and defect.affects is not None else None
+            if meeting is None:
+                continue
+            told = self.known(defect, meeting.probe, is_folded) if meeting.probe else known
+            bad = tuple([(target, found) for target, found in told if found.is_bad])
+            if bad and is_folded and not any(target.runner == _FOLD for target, _ in bad):
+                when = " and ".join(filter(None, (meeting.when, "it is not folded")))
+                meeting = meeting._replace(when=when)
+            if bad:
+                yield Met(defect, meeting, bad)
+
+    def surely_met(self, scatter: ScatterNode) -> list[str]:
+        """Return the codes of what a node meets whatever its inputs are, on some target or its stand-in."""
+        return [met.defect.code for met in self.met(scatter) if not met.meeting.when]
+
+    def untested(self, model: Model) -> Iterator[Diagnostic]:
+        """Yield a note for each target of which nothing, or not everything, is known."""
+        for target in self.targets:
+            every = [self.known(defect) for defect in all_defects()]
+            known = [found for both in every for one, found in both if one == target]
+            missing = sum(found.basis is Basis.UNTESTED for found in known)
+            if model.format not in runners.find(target.runner).formats:
+                what = f"it does not read {FORMATS[model.format].title}"
+            elif missing == len(known):
+                what = "nobody has probed it, here or elsewhere"
+            elif missing:
+                what = f"{counted(missing, 'known defect')} of {len(known)} nobody probed there"
+            else:
+                continue
+            message = f"{target} is untested: {what}, so that silence says nothing"
+            yield file_diagnostic("untested-device", message, Location(model.path))
+
+
+@cache
+def portability_to(targets: tuple[str, ...]) -> Portability:
+    """Return what is known of the devices and releases that `--for` names; see `find_targets`."""
+    return Portability(find_targets(targets))
+
+
+def diagnose(
+    model: Model, portability: Portability, max_index_elements: int = MAX_CONSTANT_ELEMENTS
+) -> list[Diagnostic]:
+    """Return which nodes of a model will be refused, wrong or fatal on the targets.
+
+    Of a node that breaks a rule no document says what is right: it is passed over.
+
+    Args:
+        model: as `read` gives it.
+        portability: what is known of the targets.
+        max_index_elements: constants with more elements are not looked at.
+    """
+    check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
+    found: dict[tuple[str, str], Diagnostic] = {}
+
+    def of_graph(graph: Graph) -> None:
+        for scatter in scatter_nodes(graph, check.facts):
+            spec = scatter.lookup.spec
+            if spec is None or any(one.severity is Severity.ERROR for one in check.node(scatter, graph)):
+                continue
+            for met in portability.met(scatter):
+                is_note = met.defect.is_of_type and not met.is_certain
+                made = _diagnostic(scatter, met, graph, is_note=is_note)
+                place = made.code, "" if is_note else scatter.node.scope
+                known = found.setdefault(place, made)
+                if made.severity.rank < known.severity.rank:  # another call of the function tells more
+                    found[place] = made
+
+    of_graph(model.graph)
+    for function in model.functions:
+        for graph in function.instances or [function.definition]:
+            of_graph(graph)
+    return [*found.values(), *portability.untested(model)]
+
+
+def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, *, is_note: bool) -> Diagnostic:
+    node, spec, defect, meeting = scatter.node, scatter.spec, met.defect, met.meeting
+    index = None if meeting.role is None else spec.port_index(meeting.role)
+    part = meeting.part or (Part(Side.NODE) if index is None else Part(Side.INPUT, index))
+    told = "; ".join(_told(target, found) for target, found in met.known)
+    when = f", if {meeting.when}" if meeting.when else ""
+    return Diagnostic(
+        defect.code,
+        defect.name,
+        Severity.NOTE if is_note else Severity.ERROR if met.is_certain else Severity.WARNING,
+        f"{meeting.reason}{when}: {told}",
+        node.location,
+        NodeRef(node.name, scatter.lookup.type, spec.key.version),
+        None if index is None else spec.ports[index].name,
+        index,
+        graph.calls,
+        None,
+        graph.span_of(node, part),
+        defect.name.replace("-", " "),
+        defect.avoid,
+    )
+
+
+def _told(target: Target, found: Evidence) -> str:
+    assert found.result is not None
+    seen = f"{found.basis}, {found.told}" if found.told else str(found.basis)
+    return f"{target} {_DOES[found.result]} ({seen})"

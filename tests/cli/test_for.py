@@ -1,0 +1,179 @@
+"""`--for` of validate and convert: what is known of devices, without running anything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SAMPLES, Cli
+
+SCALAR = SAMPLES / "plugins" / "scalar_index.xml"
+CACHE = SAMPLES / "operators" / "tensor_scatter_24.onnx"
+FOLDED = SAMPLES / "plugins" / "one_behind_the_axis.xml"
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_probed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ir_scatter.portability import portability_to
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    portability_to.cache_clear()
+
+
+def found(cli: Cli, *arguments: str) -> list[dict[str, object]]:
+    done = cli("validate", *arguments, "--format", "json")
+    return [one for file in json.loads(done.out)["files"] for one in file["diagnostics"]]
+
+
+def test_a_node_that_a_device_refuses_is_an_error(cli: Cli) -> None:
+    done = cli("validate", str(SCALAR), "--for", "CPU@2026.4.1")
+    assert done.code == 1
+    assert (
+        "error DEV101 scalar-indices-refused: indices have no dimensions: openvino:CPU 2026.4.1" in done.out
+    )
+    assert "recorded" in done.out
+    (one,) = found(cli, str(SCALAR), "--for", "openvino@2026.4.1:CPU")
+    assert (one["code"], one["severity"], one["port"]) == ("DEV101", "error", "indices")
+
+
+def test_without_it_nothing_is_said(cli: Cli) -> None:
+    assert found(cli, str(SCALAR)) == []
+
+
+def test_another_device_does_not_mind(cli: Cli) -> None:
+    assert found(cli, str(SCALAR), "--for", "GPU@cpu@2026.4.1") == []
+
+
+def test_a_stand_in_warns_and_does_not_fail(cli: Cli) -> None:
+    done = cli("validate", str(SAMPLES / "kv_cache" / "decoder_opset24.onnx"), "--for", "GPU@2026.4.1")
+    assert done.code == 0
+    assert "warning DEV100" in done.out
+    assert "stand-in" in done.out
+
+
+def test_several_devices_are_one_finding(cli: Cli) -> None:
+    one, *rest = found(cli, str(CACHE), "--for", "CPU@2026.4.1,openvino:fold@2026.4.1")
+    assert rest == []
+    assert "openvino:CPU" in str(one["message"])
+    assert "openvino:fold" in str(one["message"])
+
+
+def test_a_node_of_constants_is_folded_on_a_device(cli: Cli) -> None:
+    assert [one["code"] for one in found(cli, str(FOLDED), "--for", "openvino:fold@2026.4.1")] == ["DEV201"]
+    assert found(cli, str(FOLDED), "--for", "CPU@2026.4.1") == []
+
+
+def test_what_nobody_probed_is_never_silent(cli: Cli) -> None:
+    for name in ("NPU", "CPU@2019.1", "GPU.1@2019"):
+        (one,) = found(cli, str(SCALAR), "--for", name)
+        assert (one["code"], one["severity"]) == ("SCT942", "note")
+        assert "untested" in str(one["message"])
+
+
+def test_between_two_records_it_is_inferred(tmp_path: Path, cli: Cli) -> None:
+    rows = [
+        {"runtime": "openvino", "release": release, "device": "CPU", "results": {"DEV101/0-d": "refused"}}
+        for release in ("2024.1.0", "2024.6.0")
+    ]
+    (tmp_path / "ir-scatter").mkdir()
+    (tmp_path / "ir-scatter" / "doctor.json").write_text(json.dumps({"schema": 1, "rows": rows}))
+    (one,) = found(cli, str(SCALAR), "--for", "CPU@2024.3", "--select", "DEV")
+    assert "inferred, as in 2024.1.0 and 2024.6.0" in str(one["message"])
+    (one,) = found(cli, str(SCALAR), "--for", "CPU@2024.6", "--select", "DEV")
+    assert "probed here" in str(one["message"])
+
+
+def test_a_cache_that_is_broken_is_none(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "ir-scatter").mkdir()
+    (tmp_path / "ir-scatter" / "doctor.json").write_text('{"schema": 1, "rows": [{"runtime": 7}]}')
+    assert [one["code"] for one in found(cli, str(SCALAR), "--for", "CPU@2026.4.1")] == ["DEV101"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("AUTO:GPU,CPU", "AUTO:GPU hands on to other devices, expected those"),
+        ("HETERO", "HETERO hands on to other devices"),
+        ("CPUU", "there is no runner 'CPUU' (did you mean CPU?)"),
+        (",", "names no device"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "convert"])
+def test_a_wrong_name_is_told(cli: Cli, command: str, name: str, sentence: str) -> None:
+    more = ["-o", "new.xml"] if command == "convert" else []
+    done = cli(command, str(SCALAR), "--for", name, *more)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_codes_are_selected_and_ignored_as_those_of_rules(cli: Cli) -> None:
+    name = "CPU@2026.4.1"
+    assert found(cli, str(SCALAR), "--for", name, "--ignore", "DEV101") == []
+    assert found(cli, str(SCALAR), "--for", name, "--select", "SCT") == []
+    assert len(found(cli, str(SCALAR), "--for", name, "--select", "DEV1")) == 1
+
+
+@pytest.mark.parametrize("format", ["sarif", "html", "junit", "github", "concise", "text"])
+def test_every_format_has_them(cli: Cli, format: str) -> None:
+    done = cli("validate", str(SCALAR), "--for", "CPU@2026.4.1", "--format", format)
+    assert done.code == 1, done.err
+    assert "DEV101" in done.out
+
+
+def test_a_defect_is_explained(cli: Cli) -> None:
+    for word in ("DEV101", "dev101", "scalar-indices-refused"):
+        done = cli("explain", word)
+        assert done.code == 0
+        assert "OpenVINO's CPU plugin refuses 0-D indices." in done.out
+        assert "2026.4.1" in done.out
+
+
+def test_a_baseline_holds_them(cli: Cli) -> None:
+    cli("validate", str(SCALAR), "--for", "CPU@2026.4.1", "--write-baseline", "known.json")
+    assert cli("validate", str(SCALAR), "--for", "CPU@2026.4.1", "--baseline", "known.json").code == 0
+
+
+def test_convert_goes_around_and_once_only(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "new.xml"
+    done = cli("convert", str(SCALAR), "--for", "CPU@2026.4.1", "-o", str(target))
+    assert done.code == 0, done.err
+    assert "1 node converted, verified" in done.out
+    assert found(cli, str(target), "--for", "CPU@2026.4.1") == []
+    before = target.read_bytes()
+    done = cli("convert", str(target), "--for", "CPU@2026.4.1", "--in-place")
+    assert (done.code, target.read_bytes()) == (0, before)
+    assert "nothing to convert" in done.out
+
+
+def test_convert_leaves_nodes_that_no_defect_meets(cli: Cli) -> None:
+    """A deprecated operator stays, too: nothing but this happens."""
+    done = cli("convert", str(SAMPLES / "operators" / "scatter_9.onnx"), "--for", "CPU@2026.4.1", "--dry-run")
+    assert done.code == 0
+    assert "nothing to convert" in done.out
+
+
+def test_convert_says_what_stands_in_the_way(cli: Cli, tmp_path: Path) -> None:
+    """What is asked for is refused by the device, so that the file is not written."""
+    done = cli(
+        "convert", str(SAMPLES / "operators" / "scatter_elements_update_12_sum.xml"),
+        "--for", "GPU@2026.4.1", "--to", "ScatterNDUpdate-15", "-o", "new.xml",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "CVT113" in done.out
+    assert "DEV305" in done.out
+    assert not (tmp_path / "new.xml").exists()
+
+
+def test_without_it_validate_imports_none_of_it() -> None:
+    code = (
+        "import sys; from ir_scatter_cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([name for name in sys.modules if 'defects' in name or 'portability' in name or 'doctor' in name"
+        " if name != 'ir_scatter.rules.file_defects'])"
+    )
+    arguments = [sys.executable, "-c", code, "validate", str(SCALAR)]
+    done = subprocess.run(arguments, capture_output=True, text=True, env=os.environ, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"

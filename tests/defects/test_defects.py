@@ -1,0 +1,97 @@
+"""Every known defect: its probes, what it reads, and that the release here behaves as its probes say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.defects import all_defects, by_code
+from ir_scatter.defects.base import Defect, Probe
+from ir_scatter.defects.evidence import HISTORY, Result, key_of, read_rows, text_of
+from ir_scatter.doctor import case_of, probe
+from ir_scatter.formats import FORMATS
+from ir_scatter.reading import read
+from ir_scatter.validate import validate
+from tests.analysis.declared import enforced
+
+DEFECTS = [pytest.param(one, id=one.code) for one in all_defects()]
+
+
+def node_of(one: Probe, folder: Path) -> ScatterNode:
+    case = case_of(one)
+    files = FORMATS[case.format].nodes([case.node()])
+    for suffix, data in files.items():
+        (folder / f"model{suffix}").write_bytes(data)
+    model = read(folder / f"model{next(iter(files))}")
+    errors = [found for found in validate(model) if found.severity is Severity.ERROR]
+    assert bool(errors) == bool(one.breaks), errors
+    return next(iter(scatter_nodes(model.graph, Facts(model=model))))
+
+
+def test_codes_and_names_are_unique() -> None:
+    assert len(by_code()) == len(all_defects()) == len({one.name for one in all_defects()})
+    for one in all_defects():
+        assert re.fullmatch(r"DEV\d{3}", one.code)
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", one.name)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_says_what_it_is_and_has_probes(defect: Defect) -> None:
+    assert len(defect.text) > 40
+    assert defect.avoid
+    assert not defect.avoid.endswith(".")
+    assert defect.probes
+    keys = [key_of(defect, one) for one in (*defect.probes, *defect.near)]
+    assert len(set(keys)) == len(keys)
+    known = runners.known()
+    assert all(runner in known for runner in defect.runners)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_probes_meet_it_and_near_misses_do_not_for_sure(defect: Defect, tmp_path: Path) -> None:
+    """What it reads of them is what it declares."""
+    assert defect.affects is not None
+    with enforced() as reader:
+        for one in (*defect.probes, *defect.near):
+            scatter = node_of(one, tmp_path)
+            with reader.held_to(defect.reads):
+                met = defect.affects(scatter)
+            if one in defect.probes:
+                assert met is not None, one.name
+                assert met.probe in {"", one.name}
+            elif met is not None:
+                assert met.when, one.name
+
+
+def test_the_history_is_written_as_it_is_read(tmp_path: Path) -> None:
+    rows = read_rows(HISTORY)
+    assert rows, "nothing is recorded"
+    path = tmp_path / "again.json"
+    path.write_text(text_of(rows), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == HISTORY.read_text(encoding="utf-8")
+
+
+def test_the_history_knows_no_other_probes() -> None:
+    known = {key_of(defect, one) for defect in all_defects() for one in (*defect.probes, *defect.near)}
+    for row in read_rows(HISTORY):
+        assert row.results.keys() <= known, f"{row.runner} {row.release}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["openvino:CPU", "openvino:fold", "onnxruntime"])
+def test_the_release_here_does_what_the_probes_say(name: str) -> None:
+    """A defect that is gone is as good a reason to look as a new one."""
+    runner = runners.find(name)
+    if not runner.versions:
+        pytest.skip(f"{name} is not installed")
+    concerned = [one for one in all_defects() if name in one.runners]
+    results = probe(runner, concerned)
+    for defect in concerned:
+        shown = {results[key_of(defect, one)] for one in defect.probes}
+        assert shown - {Result.RIGHT}, f"{defect.code} is gone"
+        near = {one.name: results[key_of(defect, one)] for one in defect.near}
+        assert set(near.values()) <= {Result.RIGHT}, f"{defect.code} is larger than known: {near}"

@@ -1,0 +1,113 @@
+"""Every known defect has a page, and all of them a table by release, written from the history.
+
+`UPDATE_README=1 pytest tests/samples` writes them.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ir_scatter.core.shapes import show
+from ir_scatter.defects import all_defects, by_code
+from ir_scatter.defects.base import Defect, Numbers
+from ir_scatter.defects.evidence import history, key_of, order, result_of
+from tests.samples.pages import DOCS, IS_UPDATE
+
+FOLDER = DOCS / "defects"
+
+
+def page(defect: Defect) -> str:
+    lines = [
+        f"# {defect.code} {defect.name}",
+        "",
+        f"Symptom: {defect.symptom}, on {', '.join(defect.runners)}.",
+        "",
+        defect.text.replace("<", "&lt;"),
+        "",
+        f"**Around it:** {defect.avoid}.",
+        "",
+        "## Measured",
+        "",
+        "| runner | release | device | result | probes |",
+        "|---|---|---|---|---|",
+        *_measured(defect),
+        "",
+        "## Probes",
+        "",
+        "| probe | operator | data | indices | updates | axis | attributes |",
+        "|---|---|---|---|---|---|---|",
+        *_probes(defect),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _measured(defect: Defect) -> Iterator[str]:
+    for row in history():
+        if not any(key_of(defect, one) in row.results for one in defect.probes):
+            continue
+        told = result_of(defect, row)
+        each = [f"{one.name} {row.results.get(key_of(defect, one), 'untested')}" for one in defect.probes]
+        yield f"| {row.runner} | {row.release} | {row.name} | {told or 'absent'} | {', '.join(each)} |"
+
+
+def _probes(defect: Defect) -> Iterator[str]:
+    for one in (*defect.probes, *defect.near):
+        types = one.element_type, one.index_type, one.element_type
+        arrays = [
+            "" if numbers is None else f"{type} {_numbers(numbers)}"
+            for type, numbers in zip(types, (one.data, one.indices, one.updates), strict=True)
+        ]
+        written = ", ".join(f"{name}={value}" for name, value in one.attributes.items())
+        near = " (right)" if one in defect.near else ""
+        axis = "" if one.axis is None else str(one.axis)
+        yield f"| {one.name}{near} | {one.operator} | {' | '.join(arrays)} | {axis} | {written} |".replace(
+            "  ", " "
+        )
+
+
+def _numbers(given: Numbers) -> str:
+    return f"of shape {show(given)}" if isinstance(given, tuple) else str(given)
+
+
+def overview() -> str:
+    lines = [
+        "# Known defects",
+        "",
+        "What runtimes are known to get wrong, measured with the probes of each defect and never typed:",
+        "`ir-scatter doctor` runs them on the devices of a machine, `ir-scatter validate --for CPU,GPU` says which",
+        "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. A defect is *here*",
+        "where one of its probes is not computed right: wrong, refused, crashed, accepted though illegal, or absent",
+        "because the release does not know the operator.",
+    ]
+    rows = history()
+    for runner in dict.fromkeys(row.runner for row in rows):
+        own = sorted((row for row in rows if row.runner == runner), key=lambda row: order(row.release))
+        lines += ["", f"## {runner}", "", f"| defect | {' | '.join(row.release for row in own)} |"]
+        lines.append("|---" * (len(own) + 1) + "|")
+        for defect in all_defects():
+            told = [result_of(defect, row) for row in own]
+            if any(told):
+                cells = " | ".join(one or "absent" for one in told)
+                lines.append(f"| [{defect.code} {defect.name}](defects/{defect.code}.md) | {cells} |")
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize("code", by_code())
+def test_the_page_of_a_defect(code: str) -> None:
+    path, expected = FOLDER / f"{code}.md", page(by_code()[code])
+    if IS_UPDATE:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(expected, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == expected
+
+
+def test_the_table_of_defects() -> None:
+    path = DOCS / "defects.md"
+    if IS_UPDATE:
+        path.write_text(overview(), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == overview()
+
+
+def test_every_page_is_of_a_defect() -> None:
+    assert {path.stem for path in FOLDER.glob("*.md")} == {*by_code()}
