@@ -55,7 +55,7 @@ _SECTIONS = {
 )
 @words_option("--from", "sources", kind="operators", metavar="OPERATOR", help="Only nodes of it; repeatable.")
 @words_option("--node", "nodes", kind="nodes", metavar="NAME", help="Only this node, or a glob; repeatable.")
-@click.option("--opset", type=Opset(min=1), metavar="N", help="The opset an ONNX model moves to.")
+@click.option("--opset", type=Opset(), metavar="N", help="The opset an ONNX model moves to.")
 @words_option("--assume", kind="conditions", metavar="CONDITION", help="Promise what the file does not tell.")
 @click.option("--keep-negative-indices", is_flag=True, help="Leave them where the target forbids them.")
 @number_option(
