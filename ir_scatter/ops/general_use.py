@@ -5,7 +5,7 @@ every word for a boolean.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -61,9 +61,7 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
         return ()
     sizes = [sizes_of(shape) for shape in use.shapes]
     try:
-        found = output_shapes(
-            OPENVINO, use.type, ShapeCase(sizes, use.numbers, use.attributes, use.output_count)
-        )
+        found = output_shapes(OPENVINO, use.type, ShapeCase(sizes, use.numbers, _read(use), use.output_count))
     except ShapesDiffer:
         found = None
     shapes = [None if size is None else dims_of(size) for size in found or ()][: use.output_count]
@@ -71,6 +69,12 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
     if not shapes:
         return [(type, None)]
     return [(type if place == 0 or op.moves == (0,) else None, shape) for place, shape in enumerate(shapes)]
+
+
+def _read(use: OperatorUse) -> Mapping[str, str]:
+    """Return the attributes that decide about shapes: there are no batches in the first opsets."""
+    is_old = use.type == "Gather" and use.opset in OPSET_WORDS[: _BATCHES_SINCE - 1]
+    return {} if is_old else use.attributes
 
 
 def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
@@ -190,7 +194,7 @@ def _of_shapes(use: OperatorUse) -> Iterator[Problem]:
         return
     sizes = [sizes_of(shape) for shape in use.shapes]
     try:
-        op.shape(ShapeCase(sizes, use.numbers, use.attributes, use.output_count, is_onnx=False))
+        op.shape(ShapeCase(sizes, use.numbers, _read(use), use.output_count, is_onnx=False))
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
         message = f"{op.type_in(OPENVINO)} does not take its inputs of shapes {shapes}: {error}"

@@ -17,7 +17,7 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, element_count
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import View, between
-from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.builder import I64, Builder
 from ir_scatter.rewrites.pieces import (
     along,
     axis_mask,
@@ -60,14 +60,17 @@ def _flat_updates(view: View, build: Builder) -> Value:
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     updates, axis, shape = _flat_updates(view, build), view.scatter.axis, view.data.shape
+    indices, type = view.indices, view.indices.element_type
+    if type is not None and type.bits < 8:  # OpenVINO repeats the bytes of constants, whatever these hold
+        indices = build.convert(indices, I64, "indices_i64")
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
-        column = along(build, axis_mask(view, build), view.indices, "indices_column")
+        column = along(build, axis_mask(view, build), indices, "indices_column")
     elif _is_flat(view, target):
         others = [number for number in range(len(shape)) if number != axis]
-        column = build.unsqueeze(view.indices, others, "indices_unsqueezed")
+        column = build.unsqueeze(indices, others, "indices_unsqueezed")
     else:
         dims = [-1 if number == axis else 1 for number in range(len(shape))]
-        column = build.reshape(view.indices, dims, "indices_column")
+        column = build.reshape(indices, dims, "indices_column")
     known = shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
     indices = build.broadcast(column, build.shape_of(updates, "updates_shape"), "indices_repeated", known)
     return build.scatter(target, view.data, indices, updates, axis=view.given_axis)

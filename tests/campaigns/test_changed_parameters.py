@@ -87,6 +87,7 @@ def write(path: Path, change: _Change, new: Path) -> None:
         return found[1] + b",".join(dims) + found[3]
 
     new.write_bytes(_PARAMETER.sub(changed, path.read_bytes()))
+    new.with_suffix(".bin").unlink(missing_ok=True)
     if path.with_suffix(".bin").exists():
         shutil.copyfile(path.with_suffix(".bin"), new.with_suffix(".bin"))
 

@@ -16,6 +16,7 @@ from ir_scatter.runners.base import Outcome, Runner, Status
 from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
 from tests.rewrites.test_conditions import ND, SEU, SU, elements, slices, tuples
 from tests.rewrites.test_rewrites import BEFORE, converted, name_of
+from tests.rules.ir_text import IrText, Output
 
 SEEDS = range(3)
 NOT_RUN = {"elements_to_tuples_unknown_rank", "slices_to_tuples_unknown_axis"}
@@ -306,3 +307,22 @@ def test_a_difference_of_booleans(tmp_path: Path, cpu: Runner) -> None:
     """CPU loses one of several updates of an element; what stands for it counts them all."""
     path = tuples(tmp_path, ANY((9, 2)), updates=(9,), type="boolean", reduction="sub")
     demand_documented(cpu, path, f"{SEU}-12", f"{ND}-15", reduction="sub")
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("type", ["i4", "u4"])
+def test_indices_of_half_a_byte_that_the_file_holds(type: str, tmp_path: Path, cpu: Runner) -> None:
+    """OpenVINO's Broadcast of a constant takes its bytes for elements."""
+
+    def packed(ir: IrText) -> Output:
+        found = ir.const("indices", "i8", [0x52])  # 2 and 5
+        ir.layers[found.layer] = (
+            ir.layers[found.layer]
+            .replace('"i8" shape="1"', f'"{type}" shape="2"')
+            .replace('"I8"><dim>1', f'"{type.upper()}"><dim>2')
+        )
+        return Output(found.layer, found.port, type, (2,))
+
+    path = slices(tmp_path, indices=packed, updates=(2, 3), data=(8, 3))
+    assert f'"{type}" shape="2"' in Path(path).read_text()
+    demand_same(cpu, path, written(path, f"{SEU}-12"))
