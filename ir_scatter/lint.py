@@ -239,7 +239,8 @@ def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
     """Return why a file was not read as one file of a report."""
-    found = replace(file_diagnostic(error.defect, error.message, error.location), span=error.span)
+    found = file_diagnostic(error.defect, error.message, error.location)
+    found = replace(found, span=error.span, help=error.help or found.help)
     return FileResult(path, error.format, False, 0, (found,), error.excerpts)
 
 

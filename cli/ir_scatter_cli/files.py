@@ -46,7 +46,7 @@ def _demand_place(option: str, path: str) -> None:
     if not path or path.endswith(os.sep) or os.path.isdir(path):
         raise UsageError(f"{option}: {path!r} is a folder, expected the name of a file")
     if not Path(path).parent.is_dir():
-        raise CannotWrite(f"{path}: cannot be written: {why_missing(path)}")
+        raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
 
 
 def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:

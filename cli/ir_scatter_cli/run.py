@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.core.errors import BadFeed, BrokenModel, EvaluationFailed, NoInputs, UnknownOperator
+from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperator
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
 from ir_scatter_cli.options import (
@@ -70,9 +70,6 @@ def command(**given: Any) -> int:
     except (EvaluationFailed, UnknownOperator) as error:
         say(error)
         return exits.FINDINGS if getattr(error, "breaks_rule", False) else exits.RUNTIME
-    except (BadFeed, NoInputs) as error:
-        say(error)
-        return exits.USAGE
 
 
 def _run(given: dict[str, Any]) -> int:

@@ -56,6 +56,7 @@ class UnreadableModel(Error):
         span: what is wrong there, None where that is no more than the place.
         excerpts: the text around the place, by its line and column.
         format: the format it was read as, None where that is not known.
+        help: how to mend it, "" for what the rule says.
     """
 
     def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
@@ -67,6 +68,7 @@ class UnreadableModel(Error):
         self.span: Span | None = None
         self.excerpts: dict[tuple[int, int], Excerpt] = {}
         self.format: str | None = None
+        self.help = ""
 
 
 class BadFeed(UsageError):

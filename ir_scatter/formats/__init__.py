@@ -75,7 +75,9 @@ def read(
         named = path if data is None else ""
         mistaken = None if is_told else _mistaken(named, raw, name, error.defect)
         if mistaken is not None:
-            raise UnreadableModel(error.defect, mistaken, Location(path)) from None
+            error = UnreadableModel(error.defect, mistaken, Location(path))
+            error.help = "name the right file, or this one rightly"
+            raise error from None
         error.format = name if error.is_model else None
         raise
 

@@ -50,7 +50,7 @@ Fix: mend the place that is named, or export the model again.
 The file is no ONNX model: its bytes are not the protobuf message that a model is.
 Why: nothing in it can be read; a download was cut off, or it is a Git LFS pointer.
 Runtimes: onnx: "Error parsing message with type 'onnx.ModelProto'".
-Fix: fetch the file again (git lfs pull), or name the model itself.
+Fix: fetch the file again (git lfs pull).
 """),
     _defect("SCT905", "not-a-model", """
 The file is XML, but no OpenVINO IR.

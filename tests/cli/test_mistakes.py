@@ -46,14 +46,15 @@ MISTAKES = [
     Mistake("a folder without models", "validate empty", 0, "empty: no .xml or .onnx file in this folder"),
     Mistake("the weights for the model", "validate ir.bin", 3, "a .bin holds weights, expected the model that they "
             "belong to (did you mean ir.xml?)"),
-    Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: fetch the file again (git lfs pull), "
-            "or name the model itself"),
+    Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: name the right file, or this one "
+            "rightly"),
     Mistake("a model without its .bin", "run alone.xml", 3, "the values of constant indices cannot be read: there is "
             "no alone.bin"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
             "read (no such file or directory): there is no place for new constants"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file holds a model of ONNX, expected a name that "
             "ends in .onnx"),
+    Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: name the right file, or this one rightly"),
     Mistake("a text file", "validate notes.txt", 3, "the file is neither XML nor a message of protobuf, expected an "
             "OpenVINO IR or an ONNX model"),
     Mistake("an empty file", "inspect empty.onnx", 3, "empty.onnx: the file is empty"),
@@ -85,7 +86,7 @@ MISTAKES = [
     Mistake("no scatter in the model", "inspect relu.onnx", 0, "no scatter nodes in 1 file"),
     Mistake("an output in a folder that is missing", "convert node.onnx -o out/new.onnx", 3, "out/new.onnx cannot be "
             "written: there is no folder out"),
-    Mistake("an output in a folder that is missing", "validate ir.xml -o out/found.json", 3, "out/found.json: cannot "
+    Mistake("an output in a folder that is missing", "validate ir.xml -o out/found.json", 3, "out/found.json cannot "
             "be written: there is no folder out"),
     Mistake("a folder as output", "run node.onnx -o models", 2, "-o: 'models' is a folder, expected the name of a "
             "file"),

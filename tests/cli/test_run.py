@@ -90,7 +90,7 @@ def test_repeated_targets_are_remarked(cli: Cli, elsewhere: Path) -> None:
 )
 def test_wrong_inputs(changes: dict[str, Any], sentence: str, cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "--inputs", _feed(**changes), "-o", "out.npz")
-    assert (result.code, result.out, result.err) == (2, "", f"ir-scatter: {sentence}\n")
+    assert (result.code, result.out, result.err) == (2, "", f"Error: {sentence}\n")
     assert not Path("out.npz").exists()
 
 
@@ -121,7 +121,7 @@ def test_files_that_are_no_npz(write: Callable[[Path], Any], sentence: str, cli:
     write(Path("bad.npz"))
     result = cli("run", pair, "--inputs", "bad.npz")
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"ir-scatter: bad.npz: {sentence}\n"
+    assert result.err == f"Error: bad.npz: {sentence}\n"
 
 
 @pytest.mark.parametrize("other", [["--seed", "1"], ["--input-shape", "x=2"]])
@@ -193,7 +193,7 @@ def test_numbers_that_numpy_does_not_compute(cli: Cli, elsewhere: Path) -> None:
 def test_a_folder_that_cannot_be_written(cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "-o", "missing/out.npz")
     assert (result.code, result.out) == (3, "")
-    assert result.err == "ir-scatter: missing/out.npz: cannot be written: there is no folder missing\n"
+    assert result.err == "ir-scatter: missing/out.npz cannot be written: there is no folder missing\n"
 
 
 def _identities(folder: Path, types: list[str]) -> str:

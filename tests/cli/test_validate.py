@@ -142,8 +142,8 @@ def test_an_output_file_is_replaced_whole(cli: Cli, clean: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "message"),
     [
-        ("no/such/folder/report", 3, "no/such/folder/report: cannot be written: there is no folder no"),
-        ("decoder.xml/report", 3, "decoder.xml/report: cannot be written: there is no folder decoder.xml"),
+        ("no/such/folder/report", 3, "no/such/folder/report cannot be written: there is no folder no"),
+        ("decoder.xml/report", 3, "decoder.xml/report cannot be written: there is no folder decoder.xml"),
         (".", 2, "-o: '.' is a folder, expected the name of a file"),
     ],
 )
