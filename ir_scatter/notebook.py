@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import Finding
     from ir_scatter.lint import FileResult
+    from ir_scatter.runners.base import Availability
 
     class BinaryFile(Protocol):
         """A file that is open in binary mode."""
@@ -288,15 +289,7 @@ class Outputs(dict[str, "Array"]):
         return html_table(("output", "type", "shape", "min", "max"), self._rows())
 
 
-if TYPE_CHECKING:
-    from ir_scatter.runners.base import Availability
-
-    _Availabilities: TypeAlias = _Rows[Availability]
-else:
-    _Availabilities = _Rows
-
-
-class Devices(_Availabilities):
+class Devices(_Rows["Availability"]):
     """The runners that are known, and whether they can run here."""
 
     def __str__(self) -> str:
