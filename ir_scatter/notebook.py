@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import Finding
     from ir_scatter.lint import FileResult
-    from ir_scatter.runners.base import Availability
+    from ir_scatter.runners.base import Availability  # noqa: F401
 
     class BinaryFile(Protocol):
         """A file that is open in binary mode."""
