@@ -31,6 +31,7 @@ from ir_scatter.defects.evidence import (
     history,
     key_of,
     read_rows,
+    result_of,
     text_of,
 )
 from ir_scatter.fuzz.execute import Workshop
@@ -199,11 +200,9 @@ def _of_release(name: str, release: str) -> str:
 
 
 def _checked(defect: Defect, target: Target, row: Row) -> Checked:
-    seen = [row.results[key_of(defect, one)] for one in defect.probes]
-    bad = [one for one in seen if one is not Result.RIGHT]
-    result = bad[0] if bad else Result.RIGHT
-    missed = [one.name for one in defect.near if row.results[key_of(defect, one)] is not Result.RIGHT]
-    return Checked(defect, result, evidence(defect, target, (), history()), tuple(missed))
+    passed = {Result.RIGHT, Result.ABSENT}
+    missed = [one.name for one in defect.near if row.results[key_of(defect, one)] not in passed]
+    return Checked(defect, result_of(defect, row), evidence(defect, target, (), history()), tuple(missed))
 
 
 def keep(row: Row, path: Path | None = None) -> None:
