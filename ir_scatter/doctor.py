@@ -184,7 +184,7 @@ def examine(
         runtime, _, word = plain.partition(":")
         about = {
             "python": platform.python_version(),
-            "packages": dict(runner.versions),
+            "packages": [*runner.wheels] or dict(runner.versions),
             "day": str(date.today()),
         }
         row = Row(runtime, own, word, results, device.full_name, device.driver, about)
@@ -212,6 +212,8 @@ def keep(row: Row, path: Path | None = None) -> None:
         Error: the file cannot be written; of the cache nobody needs to know.
     """
     file = path or cache_file()
+    if file is None:
+        return
     kept = [one for one in read_rows(file) if (one.runner, one.release) != (row.runner, row.release)]
     output = Output(file, text_of([*kept, row]).encode())
     if path is not None:

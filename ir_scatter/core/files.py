@@ -8,8 +8,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from ir_scatter.core.errors import UsageError
-
 SUFFIXES = (".xml", ".onnx")
 STANDARD_INPUT = "-"
 STDIN_NAME = "<stdin>"
@@ -80,18 +78,3 @@ def sha256_of(path: str) -> str:
 
     with open(path, "rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def cache_folder() -> Path:
-    """Return where things are kept that can be made again; it may not be there.
-
-    Raises:
-        UsageError: the user has no home, and XDG_CACHE_HOME names no folder.
-    """
-    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not told.is_absolute():
-        try:
-            told = Path.home() / ".cache"
-        except RuntimeError:
-            raise UsageError("there is no folder for caches, expected a home or XDG_CACHE_HOME") from None
-    return told / "ir-scatter"

@@ -120,8 +120,10 @@ def order(release: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path | None) -> list[Row]:
     """Return the rows of a file; none if it is not there or no history."""
+    if path is None:
+        return []
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["schema"] != SCHEMA:

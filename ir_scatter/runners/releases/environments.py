@@ -69,6 +69,12 @@ class Environment:
     folder: Path
     size: int
 
+    @property
+    def wheels(self) -> list[dict[str, str]]:
+        """Name, version and SHA-256 of each wheel, as they were recorded."""
+        told: list[dict[str, str]] = json.loads((self.folder / _RECORD).read_bytes())["wheels"]
+        return told
+
 
 def parse_release(text: str) -> Release:
     """Return what "openvino@2025.4" or "onnxruntime@1.17.3" means.
