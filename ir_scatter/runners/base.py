@@ -222,7 +222,6 @@ class Runner:
         module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
         packages: the distributions that it needs, and `install` what installs them.
         device: of a runtime that has several.
-        wheels: what an environment of its own is made of.
         declines: how its message ends where it leaves an operator to others, which is no refusal.
     """
 
@@ -236,7 +235,11 @@ class Runner:
     questions_per_process: int | None = None
     declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
-    wheels: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def wheels(self) -> Sequence[Mapping[str, str]]:
+        """What an environment of its own is made of: name, version and SHA-256 of each wheel."""
+        return ()
 
     def environment(self) -> dict[str, str]:
         """Return what is added to the environment of the process."""
