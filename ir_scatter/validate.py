@@ -31,7 +31,8 @@ from ir_scatter.rules.base import Finding, Rule
 if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies
 
-_STORED = "SCT5"
+_STORED, _VALUES = "SCT5", "SCT3"
+"""What codes begin with: of stored shapes and types, of numbers that nobody looks at before a run."""
 
 
 def validate(
@@ -89,6 +90,8 @@ class Check:
         self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
         self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
         self.of_each = [rule for rule in checks if not rule.reads <= SIGNATURE | FAULTS]
+        refused = [rule for rule in checks if rule.is_legality and rule.severity is Severity.ERROR]
+        self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
 
     def run(self) -> Iterator[Diagnostic]:
@@ -120,11 +123,10 @@ class Check:
         for rule, finding in shown:
             yield _from_finding(scatter, rule, finding, graph)
         if self.model.domain == OPENVINO and scatter.node.graph.scope and scatter.lookup.spec:
-            rules = [one for one in self.of_group if one.is_legality and one.severity is Severity.ERROR]
             for facts, when in self._of_bodies if self.facts.propagates else ():
                 told = {rule.code for rule, _ in shown}
                 within = ScatterNode(scatter.node, scatter.lookup, facts)
-                for rule, finding in _show(within, [rule for rule in rules if rule.code not in told]):
+                for rule, finding in _show(within, [one for one in self.of_bodies if one.code not in told]):
                     finding = replace(finding, message=f"{finding.message}; a runtime {when}")
                     shown.append((rule, finding))
                     yield _from_finding(within, rule, finding, graph)

@@ -140,6 +140,10 @@ class Opset(Number):
 
     name = "opset"
 
+    def _describe_range(self) -> str:
+        """Return nothing: the command says which opsets there are."""
+        return ""
+
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         return super().convert(str(value).lower().removeprefix(self.name), param, ctx)
 

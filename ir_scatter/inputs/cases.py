@@ -676,7 +676,7 @@ def _element_type(draws: Draws, case: Case) -> Case | None:
     others = [
         row for row in ELEMENT_TYPES.values() if port is not None and row.name not in port.element_types
     ]
-    others = [row for row in others if dtype(row) is not None]
+    others = [row for row in others if dtype(row) is not None and row.kind != "boolean"]  # taken as meant
     if not others:
         return None
     row = draws.pick(others)

@@ -73,17 +73,19 @@ def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
         "shortDescription": _message(first),
         "fullDescription": _message(documentation),
         "help": _message(f"{documentation}\n\nRun: ir-scatter explain {rule.code}"),
-        "helpUri": _page(rule, docs_url),
+        **({"helpUri": page} if (page := _page(rule, docs_url)) else {}),
         "defaultConfiguration": {"level": rule.severity.value},
         "properties": {"tags": ["scatter"] if topic is None else ["scatter", topic]},
     }
 
 
 def _page(rule: Rule, docs_url: str | None) -> str:
+    """Return where the page of a rule or a known defect is; "" if there is none."""
     folder = "rules" if rule.code in by_code() else "defects"
-    if docs_url:
-        return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html"
-    return (DOCS / folder / f"{rule.code}.md").as_uri()
+    page = DOCS / folder / f"{rule.code}.md"
+    if not page.exists():
+        return ""
+    return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html" if docs_url else page.as_uri()
 
 
 def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:

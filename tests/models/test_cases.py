@@ -107,7 +107,7 @@ def test_what_does_not_exist(name: str, asked: dict[str, Any], sentence: str) ->
 @pytest.mark.parametrize("name", ROWS)
 def test_broken_cases_are_refused(name: str) -> None:
     random, ways = np.random.default_rng(3), []
-    for way in BROKEN:
+    for way in [one for one in BROKEN if one != "axis-shape"]:  # which no argument says
         try:
             cases = [random_case(ROWS[name], random, broken=way) for _ in range(10)]
         except UsageError:
