@@ -164,7 +164,7 @@ class Propagation:
 
     def _settled(self, value: Value) -> Known:
         """Return what follows, and where nothing speaks against it what is stored as well."""
-        found, inferred = self._derived(value), _inferred(value)
+        found, inferred = self._derived(value), None if value.constant else _inferred(value)
         if agree(found.shape, inferred):
             found = found._replace(shape=narrow(found.shape, inferred))
         stored = value.shape if value.stored_shape is None else value.stored_shape
@@ -252,9 +252,9 @@ class _OneNode:
         self._numbers = numbers
 
     def outputs(self) -> list[Known]:
-        rank = self._rank()
-        least: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
         said = self._shapes()
+        rank = self._rank() if None in said else None
+        least: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
         shapes = [least if shape is None else shape for shape in said]
         return [
             Known(shape, type, vague=rule is None)
@@ -304,8 +304,12 @@ class _OneNode:
             place = op.moves[0] if op.moves else 0
             return [types[place]] * self.count if place < len(types) else none
         if op.kernel_in(self.node.domain):
-            outputs = [self._computed(float_is=float_is) for float_is in (True, False)]
-            pairs = zip(*[[] if arrays is None else arrays for arrays in outputs], strict=False)
+            is_open = any(known is not None and known.element_type is None for known in self.inputs)
+            outputs = [
+                self._computed(float_is=float_is) or []
+                for float_is in ((True, False) if is_open else (True,))
+            ]
+            pairs = zip(outputs[0], outputs[-1], strict=False)
             made = [from_dtype(left.dtype) if left.dtype == right.dtype else None for left, right in pairs]
             return [*made, *none][: self.count]
         if op.makes in ELEMENT_TYPES:

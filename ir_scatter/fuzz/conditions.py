@@ -26,6 +26,8 @@ _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
 """Of saying that a feature is a number, which is seldom the reason, and of each of several values."""
+_COST_OF_LARGE = 2.5
+"""Of saying that a size is beyond a large number, which seldom is the reason either."""
 _REST = 0.03
 """So small a share of the failures is not explained further."""
 _FEW_VALUES = 12
@@ -61,6 +63,8 @@ class Predicate(NamedTuple):
         if self.relation == "in":
             return 0.5 + _COST_OF_ONE_VALUE * len(self.value)
         is_number = isinstance(self.value, int) and not isinstance(self.value, bool)
+        if is_number and self.value > _GREATEST:
+            return _COST_OF_LARGE
         return _COST_OF_ONE_NUMBER if is_number and self.relation == "is" else _COSTS[self.relation]
 
     def __str__(self) -> str:
@@ -202,7 +206,8 @@ def _predicates(
         good = [one[name] for one in passing if name in one]
         values = sorted(set(bad), key=str)
         if all(isinstance(value, bool) for value in [*bad, *good]):
-            found += [Predicate(name, "is", value) for value in values]
+            is_everywhere = len(bad) + len(good) == len(failing) + len(passing)
+            found += [Predicate(name, "is", value) for value in values if value or is_everywhere]
         elif all(isinstance(value, int) for value in [*bad, *good]):
             numbers = sorted({int(value) for value in [*bad, *good]})
             greatest = 1 if name.startswith(_SIZES) else _GREATEST

@@ -546,6 +546,8 @@ def features(case: Case) -> dict[str, Feature]:
             found[row.name] = case.attribute(row.name)
     for port in spec.ports:
         found[f"{port.role.value} is constant"] = port.role in case.constants
+    inputs = [array for role, array in case.arrays().items() if role in case.constants and array is not None]
+    found["a constant has no elements"] = any(not array.size for array in inputs)
     if case.indices is not None:
         found["index type"] = case.index_type.name
         found["rank(indices)"] = case.indices.ndim
@@ -564,6 +566,7 @@ def features(case: Case) -> dict[str, Feature]:
         if axis < data.ndim - 1:
             found["a dimension behind the axis is 1"] = 1 in data.shape[axis + 1 :]
         found["elements in front of the axis"] = prod(data.shape[:axis])
+        found["a dimension of updates from the axis on is 1"] = 1 in updates.shape[axis:]
         found["elements behind the axis"] = prod(data.shape[axis + 1 :])
     if spec.layout is Layout.TUPLES and case.indices is not None and case.indices.ndim:
         found["coordinates of a tuple"] = case.indices.shape[-1]

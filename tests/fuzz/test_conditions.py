@@ -71,3 +71,12 @@ def test_a_name_is_one_for_a_folder_and_comes_back_from_json() -> None:
     long = Condition(tuple(Predicate(f"elements(data {number})", "above", number) for number in range(9)))
     assert len(long.slug) < 70
     assert set(long.slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+
+
+def test_what_only_some_cases_have_is_not_denied() -> None:
+    """That no value is NaN would say of whole numbers nothing, and mean that there are none."""
+    passing: list[Features] = [{"element type": "i32", "rank(data)": rank} for rank in (1, 2, 3)]
+    failing: list[Features] = [
+        {"element type": "f32", "a value is NaN": False, "rank(data)": rank} for rank in (1, 2, 3)
+    ]
+    assert [str(one) for one in learn(failing, passing)] == ["element type is f32"]

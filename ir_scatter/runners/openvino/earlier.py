@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
+from ir_scatter.core.process import Failure, shortened
 from ir_scatter.runners.openvino import child
 
 _MOVED = ("op", "opset8", "passes")
@@ -27,7 +29,15 @@ def handlers() -> dict[str, Callable[..., Any]]:
             openvino.op.Constant.get_tensor_view = _tensor_of
             if not hasattr(openvino.InferRequest, "reset_state"):
                 openvino.InferRequest.reset_state = _reset_state
-    return child.handlers()
+    return {name: partial(_asked, handler) for name, handler in child.handlers().items()}
+
+
+def _asked(handler: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return handler(*arguments)
+    except (AttributeError, TypeError) as error:  # whoever uses the release has no bug to report
+        message = f"this release lacks what the program asks for: {error}"
+        raise Failure("unsupported", shortened(message)) from None
 
 
 def _tensor_of(constant: Any) -> Any:
