@@ -56,7 +56,9 @@ def in_a_shell(commands: Sequence[str], folder: Path) -> list[tuple[str, int]]:
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=folder,
-        env=environment | {"PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8"},
+        # What was probed on this machine is no part of a page.
+        env=environment
+        | {"PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": str(folder / ".cache")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
