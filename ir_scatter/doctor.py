@@ -1,7 +1,6 @@
 """Runs the probes of known defects on devices, and holds what comes of them against the record."""
 
 import platform
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -39,7 +38,7 @@ from ir_scatter.fuzz.judge import judge
 from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import by_text
 from ir_scatter.ops.spec import Reduction
-from ir_scatter.portability import cache_file
+from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status
 
 _FIRST_UPDATE = 101
@@ -164,16 +163,16 @@ def examine(
         record: a file of rows where what is found is entered, too.
 
     Raises:
-        UsageError: a name is that of no runner.
+        UsageError: a name is that of no runner, or of one that hands on to other devices.
     """
     wanted = names or runners.known()
     for name in [_of_release(one, release) for release in releases for one in wanted] or wanted:
         runner = runners.find(name)
+        find_targets([name])  # which refuses those that hand on to others
         if tell is not None:
             tell(runner.name)
         device, own = runner.availability(), next(iter(runner.versions.values()), "")
-        plain = re.sub(r"@\d[^:]*", "", runner.name)
-        target = Target(plain, own)
+        target = Target(plain_name(runner.name), own)
         concerned = [one for one in all_defects() if target.concerns(one)]
         if not device.is_available or not concerned:
             if names:
@@ -181,7 +180,7 @@ def examine(
             continue
         results = probe(runner, concerned)
         runner.close()
-        runtime, _, word = plain.partition(":")
+        runtime, _, word = target.runner.partition(":")
         about = {
             "python": platform.python_version(),
             "packages": [*runner.wheels] or dict(runner.versions),
@@ -205,6 +204,10 @@ def _checked(defect: Defect, target: Target, row: Row) -> Checked:
     return Checked(defect, result_of(defect, row), evidence(defect, target, (), history()), tuple(missed))
 
 
+def _own(row: Row) -> tuple[str, str, str]:
+    return row.runner, row.release, row.name
+
+
 def keep(row: Row, path: Path | None = None) -> None:
     """Keep what was found, in the cache or another file, in the place of what this device gave before.
 
@@ -214,7 +217,7 @@ def keep(row: Row, path: Path | None = None) -> None:
     file = path or cache_file()
     if file is None:
         return
-    kept = [one for one in read_rows(file) if (one.runner, one.release) != (row.runner, row.release)]
+    kept = [one for one in read_rows(file) if _own(one) != _own(row)]
     output = Output(file, text_of([*kept, row]).encode())
     if path is not None:
         replace_files([output])

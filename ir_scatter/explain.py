@@ -96,7 +96,10 @@ def explain(topic: str = "index") -> str:
 
 
 def _unknown(text: str) -> str:
+    from ir_scatter.defects import all_defects
+
     names = [word for entry in catalogue() for word in (entry.code, entry.name)]
+    names += [word for defect in all_defects() for word in (defect.code, defect.name)]
     operators = dict.fromkeys(word for key in SPECS for word in (key.type, str(key)))
     near = close_words(text, [*names, *operators, *pages()])
     hint = f"did you mean {', '.join(near)}?" if near else "expected SCT203, ScatterNDUpdate-15 or kv-cache"

@@ -27,7 +27,7 @@ from ir_scatter.explain import explain as explain_topic
 from ir_scatter.inspect import NodeSummary
 from ir_scatter.inspect import inspect as inspect_model
 from ir_scatter.ops.lookup import opset_number, scatter_types
-from ir_scatter.rules import code_prefixes
+from ir_scatter.validate import code_prefixes
 from ir_scatter.validate import validate as validate_model
 
 if TYPE_CHECKING:

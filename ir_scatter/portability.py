@@ -23,7 +23,7 @@ from ir_scatter.validate import Check, file_diagnostic
 
 _RELEASE = re.compile(r"@(\d[\w.]*)")
 _VIRTUAL = re.compile(r"(?:openvino:)?(?:AUTO|MULTI|HETERO|BATCH)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\.\w+$")
+_NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
 _DOES = {
     Result.WRONG: "computes that wrong",
     Result.REFUSED: "refuses that",
@@ -51,16 +51,19 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
         words = [word.strip() for word in text.split(",")]
         for word in filter(None, words):
             if _VIRTUAL.match(word):
-                raise UsageError(f"--for {text}: {word} hands on to other devices, expected those: CPU, GPU")
+                raise UsageError(f"{word} hands on to other devices, expected those: CPU, GPU")
             release = _RELEASE.search(word)
-            name = _RELEASE.sub("", word, count=1)
-            runner = runners.find(name)
-            own = _NUMBER.sub("", runner.name) if runner.device else runner.name
+            runner = runners.find(_RELEASE.sub("", word, count=1))
             installed = next(iter(runner.versions.values()), "")
-            found[Target(own, release[1] if release else installed)] = None
+            found[Target(plain_name(runner.name), release[1] if release else installed)] = None
     if not found:
         raise UsageError("--for names no device, expected CPU, GPU or another name of --on")
     return tuple(found)
+
+
+def plain_name(runner: str) -> str:
+    """Return the long name of a runner without a release and without the number of a device."""
+    return _NUMBER.sub("", _RELEASE.sub("", runner))
 
 
 def cache_file() -> Path | None:
@@ -134,7 +137,8 @@ class Portability:
                 continue
             told = self.known(defect, meeting.probe, is_folded) if meeting.probe else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
-            if bad and is_folded and not any(target.runner == _FOLD for target, _ in bad):
+            is_spared = is_folded and _FOLD not in defect.runners
+            if is_spared and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
                 when = " and ".join(filter(None, (meeting.when, "it is not folded")))
                 meeting = meeting._replace(when=when)
             if bad:

@@ -8,7 +8,7 @@ from typing import Any
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import NodeIgnore
-from ir_scatter.rules import code_prefixes
+from ir_scatter.validate import code_prefixes
 
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"

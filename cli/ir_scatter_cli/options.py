@@ -154,7 +154,7 @@ class Codes(_CodesType):
     name = "CODES"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        from ir_scatter.rules import code_prefixes
+        from ir_scatter.validate import code_prefixes
 
         try:
             return value if isinstance(value, tuple) else code_prefixes(str(value))

@@ -44,9 +44,7 @@ def run_job(job: Job) -> Done:
     if job.source == STANDARD_INPUT:
         raise UsageError("standard input cannot be converted, expected the path of a model")
     is_read_only = job.is_dry or job.output is None
-    remarks: tuple[str, ...] = (
-        () if is_read_only else finish_reading(Path(job.source))
-    )  # what a killed run did not get to
+    remarks = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
@@ -56,11 +54,7 @@ def run_job(job: Job) -> Done:
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
     with ExitStack() as opened:
         if not becomes_ir:
-            made = convert(model, **job.options)
-            remarks += tuple(
-                f"{one.location.scope}: {one.code} {one.message}; {one.help}" for one in made.warnings
-            )
-            return _finished(job, Done(made, remarks=remarks))
+            return _finished(job, Done(convert(model, **job.options), remarks=remarks))
         from ir_scatter.convert.to_ir import exported
 
         found, before = opened.enter_context(exported(model, job.options, partial=job.partial))
@@ -70,7 +64,8 @@ def run_job(job: Job) -> Done:
 
 def _finished(job: Job, done: Done, before: str | None = None) -> Done:
     """Verify a conversion on devices and write it; `before` is what they run before, if not the source."""
-    files = None
+    left = [f"{one.location.scope}: {one.code} {one.message}; {one.help}" for one in done.conversion.warnings]
+    done, files = replace(done, remarks=(*done.remarks, *left)), None
     if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
         done = replace(done, conversion=conversion)

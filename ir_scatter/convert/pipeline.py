@@ -82,6 +82,10 @@ def run(
         rewriter = Rewriter(known, promises)
         portability = portability_to(tuple(targets)) if targets else None
         if portability is not None and to is None:
+            if opset is not None:
+                raise UsageError(
+                    "the devices alone change no opset, expected one with an operator to convert to"
+                )
             tasks, final = _met(rewriter, portability, sources, nodes), None
         else:
             tasks, final = _plan(rewriter, to, sources, nodes, opset)

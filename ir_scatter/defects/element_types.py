@@ -6,12 +6,11 @@ from typing import Any
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import element_count, is_static
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
 _VALUES = frozenset({*_TYPES, Fact.ATTRIBUTES, Fact.SHAPES, Fact.VALUES, Fact.INDICES, Fact.CONSTANCY})
-_INTEGERS = ("i4", "i8", "i16", "i32", "i64", "u4", "u8", "u16", "u32", "u64")
 
 
 def _type(operand: Operand | None) -> str:
@@ -35,10 +34,10 @@ def element_type_is(scatter: ScatterNode, role: Role, *names: str) -> Known:
     ),
     near=(Probe("u4-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u4"),),
     avoid="convert to u8 in front of the node, and back behind it",
-    reads=_TYPES,
+    reads=frozenset({*_TYPES, Fact.SHAPES}),
 )
 def u2_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin does not compile a model with u2 in it, unless data is empty.
+    """OpenVINO's CPU plugin does not compile indices of u2, nor data of it that is not empty.
 
     It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
     does not exist. (For slices data of u2 is computed, and wrong: see DEV104.)
@@ -47,7 +46,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
         return meets("indices are u2", [True], Role.INDICES)
     if scatter.spec.layout is Layout.SLICES:
         return None
-    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2")], Role.DATA)
+    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2"), has_elements(scatter)], Role.DATA)
 
 
 @Defect(

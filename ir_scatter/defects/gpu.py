@@ -1,7 +1,5 @@
 """What OpenVINO's GPU plugin refuses or gets wrong; seen on its stand-in, which is the plugin's own code."""
 
-from collections.abc import Sequence
-
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import Shape, element_count
@@ -12,7 +10,11 @@ from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 _GPU = ("openvino:GPU",)
 _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES, Fact.SHAPES})
 _SMALL = ("u2", "f4e2m1", "f8e5m2", "f8e8m0")
-_OF_ELEMENTS = (*_SMALL, "f8e4m3", "i4", "u4", "i8", "u8", "boolean")
+_REFUSED = {
+    Layout.SLICES: _SMALL,
+    Layout.TUPLES: (*_SMALL, "f8e4m3"),
+    Layout.ELEMENTS: (*_SMALL, "f8e4m3", "i4", "u4", "i8", "u8", "boolean"),
+}
 _OF_INDICES = ("u2", "i4", "u4", "i8", "u8")
 _LARGEST_RANK = 6
 
@@ -68,14 +70,19 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     "element-types-refused",
     _GPU,
     Symptom.REFUSED,
-    probes=tuple(Probe(f"slices-{type}", "ScatterUpdate-3", (4,), [2], (1,), 0, type) for type in _SMALL)
-    + tuple(
-        Probe(f"elements-{type}", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, type)
-        for type in _OF_ELEMENTS
-    )
-    + tuple(
-        Probe(f"tuples-{type}", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, type)
-        for type in (*_SMALL, "f8e4m3")
+    probes=(
+        *(
+            Probe(f"slices-{one}", "ScatterUpdate-3", (4,), [2], (1,), 0, one)
+            for one in _REFUSED[Layout.SLICES]
+        ),
+        *(
+            Probe(f"elements-{one}", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, one)
+            for one in _REFUSED[Layout.ELEMENTS]
+        ),
+        *(
+            Probe(f"tuples-{one}", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, one)
+            for one in _REFUSED[Layout.TUPLES]
+        ),
     ),
     near=(
         Probe("slices-i8", "ScatterUpdate-3", (4,), [2], (1,), 0, "i8"),
@@ -87,9 +94,7 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
 )
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin has no kernel of these types: "No layout format available"."""
-    layout = scatter.spec.layout
-    types: Sequence[str] = _OF_ELEMENTS if layout is Layout.ELEMENTS else (*_SMALL, "f8e4m3")
-    found = element_type_is(scatter, Role.DATA, *(_SMALL if layout is Layout.SLICES else types))
+    found = element_type_is(scatter, Role.DATA, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
     known = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
     return meets(f"data is {known}", [found, has_elements(scatter)], Role.DATA)

@@ -9,10 +9,11 @@ from typing import Any
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
-from ir_scatter.fuzz.judge import Judged, Symptom, contradicted, described, judge
+from ir_scatter.fuzz.judge import Judged, contradicted, described, judge
 from ir_scatter.fuzz.shrink import shrink
 from ir_scatter.inputs.cases import Case, Feature
 from ir_scatter.inputs.twins import TWINS, twin

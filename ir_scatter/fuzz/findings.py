@@ -14,10 +14,11 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype, from_dtype
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.shapes import show
+from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.judge import Symptom, reference
+from ir_scatter.fuzz.judge import reference
 from ir_scatter.inputs.cases import Case
 
 _PROGRAM = Path(__file__).with_name("repro.py.txt")

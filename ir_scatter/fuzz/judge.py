@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.shapes import show, show_numbers
-from ir_scatter.defects.base import Symptom as Symptom
+from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
 from ir_scatter.inputs.cases import Case, Feature, features, value_features

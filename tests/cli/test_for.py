@@ -114,6 +114,10 @@ def test_codes_are_selected_and_ignored_as_those_of_rules(cli: Cli) -> None:
     assert found(cli, str(SCALAR), "--for", name, "--ignore", "DEV101") == []
     assert found(cli, str(SCALAR), "--for", name, "--select", "SCT") == []
     assert len(found(cli, str(SCALAR), "--for", name, "--select", "DEV1")) == 1
+    assert len(found(cli, str(SCALAR), "--for", name, "--select", "scalar-indices-refused")) == 1
+    assert found(cli, str(SCALAR), "--for", name, "--ignore", "scalar_indices_refused") == []
+    done = cli("validate", str(SCALAR), "--select", "scalar-indices-refusd")
+    assert (done.code, "did you mean scalar-indices-refused?" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("format", ["sarif", "html", "junit", "github", "concise", "text"])
@@ -129,6 +133,12 @@ def test_a_defect_is_explained(cli: Cli) -> None:
         assert done.code == 0
         assert "OpenVINO's CPU plugin refuses 0-D indices." in done.out
         assert "2026.4.1" in done.out
+
+
+def test_a_defect_that_nobody_knows_is_no_page(cli: Cli) -> None:
+    done = cli("explain", "DEV110")
+    assert done.code == 2
+    assert "did you mean DEV1" in done.err
 
 
 def test_a_baseline_holds_them(cli: Cli) -> None:
@@ -153,6 +163,19 @@ def test_convert_leaves_nodes_that_no_defect_meets(cli: Cli) -> None:
     done = cli("convert", str(SAMPLES / "operators" / "scatter_9.onnx"), "--for", "CPU@2026.4.1", "--dry-run")
     assert done.code == 0
     assert "nothing to convert" in done.out
+
+
+def test_an_opset_is_not_ignored(cli: Cli, tmp_path: Path) -> None:
+    done = cli("convert", str(CACHE), "--for", "CPU@2026.4.1", "--opset", "24", "-o", "new.onnx")
+    assert done.code == 2
+    assert "devices alone change no opset" in done.err
+    assert not (tmp_path / "new.onnx").exists()
+
+
+def test_doctor_asks_no_device_that_hands_on_to_others(cli: Cli) -> None:
+    done = cli("doctor", "--on", "AUTO")
+    assert done.code == 2
+    assert "AUTO hands on to other devices" in done.err
 
 
 def test_convert_says_what_stands_in_the_way(cli: Cli, tmp_path: Path) -> None:

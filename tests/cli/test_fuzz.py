@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz import job as jobs
 from ir_scatter.fuzz.conditions import Condition
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import write_finding
-from ir_scatter.fuzz.judge import Judged, Symptom
+from ir_scatter.fuzz.judge import Judged
 from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
@@ -164,7 +165,7 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
         Reduction.NONE, decisions=(1,),
     )  # fmt: skip
     wrong = Judged(Symptom.WRONG_VALUE)
-    finding = Finding("s", "openvino:CPU", case.operator, wrong.symptom, Condition(), 1, 0, case, wrong)  # type: ignore[arg-type]
+    finding = Finding("s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, Condition(), 1, 0, case, wrong)
     write_finding(finding, tmp_path, {})
     command = [sys.executable, str(tmp_path / "s" / "repro.py")]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=100)

@@ -11,9 +11,11 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Probe
-from ir_scatter.defects.evidence import HISTORY, key_of, read_rows, text_of
+from ir_scatter.defects.evidence import HISTORY, Result, Row, Target, key_of, read_rows, text_of
 from ir_scatter.doctor import case_of, probe
 from ir_scatter.formats import FORMATS
+from ir_scatter.ops.spec import Role
+from ir_scatter.portability import Portability, plain_name
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 from tests.analysis.declared import enforced
@@ -65,6 +67,41 @@ def test_probes_meet_it_and_near_misses_do_not_for_sure(defect: Defect, tmp_path
                 assert met.probe in {"", one.name}
             elif met is not None:
                 assert met.when, one.name
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("openvino:GPU.1", "openvino:GPU"),
+        ("openvino@2025.4.1:CPU", "openvino:CPU"),
+        ("openvino:GPU@cpu", "openvino:GPU@cpu"),
+        ("onnxruntime@1.17.3", "onnxruntime"),
+        ("openvino:fold", "openvino:fold"),
+    ],
+)
+def test_a_runner_without_release_and_number(name: str, plain: str) -> None:
+    assert plain_name(name) == plain
+
+
+def test_data_without_elements_is_taken_in_any_type(tmp_path: Path) -> None:
+    affects = by_code()["DEV103"].affects
+    assert affects is not None
+    empty = Probe("empty", "ScatterElementsUpdate-12", (0,), (0,), (0,), 0, "u2")
+    assert affects(node_of(empty, tmp_path)) is None
+    full = Probe("full", "ScatterElementsUpdate-12", (1,), (1,), (1,), 0, "u2")
+    assert affects(node_of(full, tmp_path)) is not None
+
+
+def test_what_is_folded_is_still_read(tmp_path: Path) -> None:
+    """A model of complex constants is refused before anything is folded; 0-D indices are folded away."""
+    row = Row("openvino", "9", "CPU", {"DEV132/complex64": Result.REFUSED, "DEV101/0-d": Result.REFUSED})
+    portability = Portability([Target("openvino:CPU", "9")], [row], [])
+    everything = frozenset(Role)
+    constant = Probe("c", "ScatterElements-18", [1, 2], [1], [5], 0, "complex64", constants=everything)
+    assert portability.surely_met(node_of(constant, tmp_path)) == ["DEV132"]
+    scalar = Probe("s", "ScatterUpdate-3", (2, 3), 1, (3,), 0, constants=everything)
+    (met,) = portability.met(node_of(scalar, tmp_path))
+    assert (met.defect.code, met.meeting.when) == ("DEV101", "it is not folded")
 
 
 def test_the_history_is_written_as_it_is_read(tmp_path: Path) -> None:
