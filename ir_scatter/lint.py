@@ -4,8 +4,8 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,6 +20,8 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
+from ir_scatter.jobs import Died, Engine, Job
+from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.rules import by_name
@@ -100,49 +102,26 @@ def check_files(
     options: Options,
     *,
     jobs: int = 1,
+    engine: Engine | None = None,
     seen: Callable[[FileResult], object] | None = None,
 ) -> list[FileResult]:
-    """Check files in so many processes and the order given; `seen` is called after each of them."""
-    jobs = 1 if any(source.path == STANDARD_INPUT for source in sources) else min(jobs, len(sources))
-    run = _in_processes(sources, options, jobs) if jobs > 1 else (check_file(one, options) for one in sources)
-    checked = []
-    for one in run:
-        checked.append(one)
-        if seen is not None:
-            seen(one)
-    return checked
-
-
-def _in_processes(sources: Sequence[Source], options: Options, jobs: int) -> Iterator[FileResult]:
-    """Check files in several processes.
-
-    When a process ends the pool is lost: it is started again, and the files that were under way are
-    tried one at a time, so that only the guilty one is given up.
-    """
-    import threading
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    if any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
+    """Check files in the order given, in so many processes or by an engine; `seen` is called after each."""
+    if any(source.path == STANDARD_INPUT for source in sources):
+        jobs, engine = 1, None
+    jobs, checked = min(jobs, len(sources)), list[FileResult]()
+    if jobs > 1 and any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
         with suppress(Exception):  # the package may be broken: what reads a file says so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
-    # A fork has all that is imported here, but not the threads that may hold a lock.
-    can_fork = hasattr(os, "fork") and threading.active_count() == 1
-    context, done = get_context("fork" if can_fork else "spawn"), 0
-    while done < len(sources):
-        with ProcessPoolExecutor(jobs, context) as pool:
-            futures = [pool.submit(check_file, source, options) for source in sources[done:]]
+    with local(jobs) if engine is None else nullcontext(engine) as used:
+        futures = [used.submit(Job("validate", (source, options), source.path)) for source in sources]
+        for source, future in zip(sources, futures, strict=True):
             try:
-                for future in futures:
-                    result = future.result()
-                    yield result
-                    done += 1
-            except BrokenProcessPool:
-                if jobs == 1:
-                    yield _broken(sources[done], "the process that read the file ended")
-                    done += 1
-                jobs = 1
+                checked.append(future.result())
+            except Died as error:
+                checked.append(_broken(source, str(error)))
+            if seen is not None:
+                seen(checked[-1])
+    return checked
 
 
 def check_file(source: Source, options: Options) -> FileResult:

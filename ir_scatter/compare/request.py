@@ -1,8 +1,10 @@
 """One call of `compare`: models, who runs them by the names that users write, inputs, and what is written."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from weakref import WeakSet
 
 from ir_scatter import runners
 from ir_scatter.analysis.interpreter import dataflow_of
@@ -13,17 +15,23 @@ from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
-from ir_scatter.core.files import STANDARD_INPUT, find_files
+from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats.base import IR
+from ir_scatter.jobs import Died, Engine
+from ir_scatter.jobs import Job as Work
+from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
 from ir_scatter.version import versions
 
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
 """Runners that are no devices, or stand in for one."""
+
+_USED = WeakSet[Runner]()
+"""Runners whose processes have run a model of many."""
 
 _SAVED = "saved"
 """The runner that is named when nothing is to run, and only what was saved is to be looked at."""
@@ -122,8 +130,10 @@ class Done:
     """What is missing because somebody did not want to wait; "" if nothing is."""
 
 
-def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
+def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engine | None = None) -> Done:
     """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
+
+    With `each` an engine may do it, elsewhere.
 
     Raises:
         Interrupted: by the user, with a `Done` of what was finished; an unfinished model is not saved.
@@ -158,7 +168,9 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
     try:
-        for one, folder in _each(job, sources, seen) if job.each else [(_one(job, models, sources), "")]:
+        for one, folder in (
+            _each(job, sources, seen, engine) if job.each else [(_one(job, models, sources), "")]
+        ):
             if isinstance(one, Failure):
                 failures.append(one)
                 continue
@@ -183,8 +195,7 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None) -> Done:
         what = tuple(failures), sources.skipped, tuple(written), tuple(unwritten), missing
         raise Interrupted(Done(tuple(found), *what)) from None
     finally:
-        for runner in sources.runners:
-            runner.close()
+        _close(sources)
     return Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
 
 
@@ -205,45 +216,59 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
 
 
 def _each(
-    job: Job, sources: Sources, seen: Callable[[object], None] | None
+    job: Job, sources: Sources, seen: Callable[[object], None] | None, engine: Engine | None
 ) -> Iterator[tuple[Compared | Failure, str]]:
     """Yield what came of each model, and the folder for what is written of it.
 
     That has the name of the model, with folders before it if the name is taken.
     """
     taken: set[str] = set()
-    is_first = True
     models = find_files(job.models, ()).sources
-    for number, source in enumerate(models):
-        try:
+    needs = tuple(runner.name for runner in sources.runners)
+    names = (NUMPY, *needs) if sources.with_numpy else needs
+    with local() if engine is None else nullcontext(engine) as used:
+        futures = [
+            used.submit(Work("compare", (one, names, job.settings), one.path), needs) for one in models
+        ]
+        for number, (source, future) in enumerate(zip(models, futures, strict=True)):
             with within(f"{number + 1} of {len(models)}, {source.path}"):
-                found = _in_fresh_processes(source.path, job, sources, is_first=is_first)
-        except UnreadableModel as error:
-            if source.is_named or error.is_model:
-                yield Failure(source.path, error.message, is_unreadable=True), ""
-        except Error as error:
-            message = str(error).removeprefix(f"{source.path}: ")
-            yield Failure(source.path, message, is_unreadable=False), ""
-        else:
-            is_first = False
-            parts = [part for part in Path(source.path).with_suffix("").parts if part not in {"/", "..", "."}]
-            names = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-            yield found, unused_name(next((name for name in names if name not in taken), names[-1]), taken)
-        if seen is not None:
-            seen(source.path)
+                try:
+                    found = future.result()
+                except Died as error:
+                    found = Failure(source.path, str(error), is_unreadable=False)
+            if isinstance(found, Failure):
+                yield found, ""
+            elif found is not None:
+                path = Path(source.path).with_suffix("")
+                parts = [part for part in path.parts if part not in {"/", "..", "."}]
+                tails = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+                yield found, unused_name(next((one for one in tails if one not in taken), tails[-1]), taken)
+            if seen is not None:
+                seen(source.path)
 
 
-def _in_fresh_processes(path: str, job: Job, sources: Sources, *, is_first: bool) -> Compared:
-    """Compare one of many models; a difference counts if processes of its own show it as well.
+def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:
+    """Compare one of many models, on runners that keep their processes; None if it is no model.
 
-    A plugin that wrote outside of its memory for an earlier model spoils what comes after it.
+    A difference counts if processes of its own show it as well: a plugin that wrote outside of its memory
+    for an earlier model spoils what comes after it.
     """
-    first = compare(path, sources.runners, job.settings, with_numpy=sources.with_numpy)
-    if is_first or not first.differs:
-        return first
-    for runner in sources.runners:
-        runner.close()
-    second = compare(path, sources.runners, job.settings, with_numpy=sources.with_numpy)
+    try:
+        sources = find_sources(names)
+        are_fresh = _USED.isdisjoint(sources.runners)
+        first = compare(source.path, sources.runners, settings, with_numpy=sources.with_numpy)
+        _USED.update(sources.runners)
+        if are_fresh or not first.differs:
+            return first
+        _close(sources)
+        second = compare(source.path, sources.runners, settings, with_numpy=sources.with_numpy)
+    except UnreadableModel as error:
+        is_passed_over = not (source.is_named or error.is_model)
+        return None if is_passed_over else Failure(source.path, error.message, is_unreadable=True)
+    except Error as error:
+        message = str(error).removeprefix(f"{source.path}: ")
+        return Failure(source.path, message, is_unreadable=False)
+    _USED.update(sources.runners)
     if second.differs:
         return second
     remark = "results differed in processes that had run other models, and do not in fresh ones"
@@ -255,3 +280,9 @@ def _in_fresh_processes(path: str, job: Job, sources: Sources, *, is_first: bool
         comparisons=(*second.comparisons, *changed),
         outliers=(*second.outliers, *outliers),
     )
+
+
+def _close(sources: Sources) -> None:
+    for runner in sources.runners:
+        runner.close()
+        _USED.discard(runner)

@@ -1,0 +1,72 @@
+"""Where work is done: a job is a function of ours by its name, with data; an engine does jobs somewhere.
+
+`submit(job, needs)` gives a `Future` at once. Whoever has work to spread submits it and asks for the results
+in the order that he wants; who does it, this process, several or other machines, he does not know.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from ir_scatter.core.errors import Error
+
+_TABLE = {
+    "validate": "ir_scatter.lint:check_file",
+    "compare": "ir_scatter.compare.request:compare_file",
+}
+"""All that can be asked for."""
+
+
+class Died(Error):
+    """A job ended the process that did it, alone there; it is not done again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A function of the table and what it is given: numbers, words, arrays, and records of ours.
+
+    Attributes:
+        model: the path of a model that it reads, which goes along to where it is done; "" if there is none.
+    """
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    model: str = ""
+
+
+class Future(Protocol):
+    """What will come of a job."""
+
+    @property
+    def machine(self) -> str:
+        """The name of the machine that did it, "" for this one."""
+
+    def result(self) -> Any:
+        """Return what the function returned, or raise what it raised, as soon as that is known.
+
+        Raises:
+            Died: it ended its process.
+        """
+
+
+class Engine(Protocol):
+    """Does jobs."""
+
+    def submit(self, job: Job, needs: Sequence[str] = ()) -> Future:
+        """Take a job; `needs` are the runners that must be where it is done."""
+
+    def close(self) -> None:
+        """End whatever is still at work; nobody asks for results any more."""
+
+
+def function(name: str) -> Callable[..., Any]:
+    """Return the function that a row of the table names."""
+    module, _, attribute = _TABLE[name].partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), attribute)
+    return found
+
+
+def perform(job: Job) -> Any:
+    """Do a job here."""
+    return function(job.name)(*job.arguments)

@@ -1,0 +1,108 @@
+"""Does jobs on this machine: in this process when their results are asked for, or in some of its own."""
+
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.jobs import Died, Job, perform
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future as Running
+    from concurrent.futures import ProcessPoolExecutor
+
+
+class Here:
+    """Does each job in this process, when its result is asked for."""
+
+    def submit(self, job: Job, needs: Sequence[str] = ()) -> "_Later":
+        return _Later(job)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Later:
+    machine = ""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def result(self) -> Any:
+        return perform(self._job)
+
+
+class Processes:
+    """Does jobs in several processes.
+
+    When one ends the pool is lost: it is started again, and the jobs that were not done are tried one at a
+    time, so that only the guilty one is given up.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._open: dict[_InProcess, None] = {}
+        self._pool = _pool(count)
+
+    def submit(self, job: Job, needs: Sequence[str] = ()) -> "_InProcess":
+        future = _InProcess(self, job)
+        self._open[future] = None
+        future.running = self._pool.submit(perform, job)
+        return future
+
+    def result(self, future: "_InProcess") -> Any:
+        from concurrent.futures.process import BrokenProcessPool
+
+        while not future.has_died:
+            try:
+                found = future.running.result()
+            except BrokenProcessPool:
+                self._begin_again(BrokenProcessPool)
+                continue
+            except BaseException:
+                self._open.pop(future, None)
+                raise
+            self._open.pop(future, None)
+            return found
+        raise Died("the process that was at it ended")
+
+    def _begin_again(self, broken: type[Exception]) -> None:
+        lost = [one for one in self._open if isinstance(one.running.exception(), broken)]
+        if self._count == 1:
+            lost[0].has_died = True
+            del self._open[lost.pop(0)]
+        self._count = 1
+        self.close()
+        self._pool = _pool(1)
+        for one in lost:
+            one.running = self._pool.submit(perform, one.job)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+class _InProcess:
+    machine = ""
+    has_died = False
+
+    def __init__(self, engine: Processes, job: Job) -> None:
+        self.engine, self.job = engine, job
+        self.running: Running[Any]
+
+    def result(self) -> Any:
+        return self.engine.result(self)
+
+
+def _pool(count: int) -> "ProcessPoolExecutor":
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # A fork has all that is imported here, but not the threads that may hold a lock.
+    can_fork = hasattr(os, "fork") and threading.active_count() == 1
+    return ProcessPoolExecutor(count, get_context("fork" if can_fork else "spawn"))
+
+
+def local(count: int = 1) -> "closing[Here | Processes]":
+    """Return, for a `with`, what does jobs in so many processes; in this one if that is one."""
+    return closing(Processes(count) if count > 1 else Here())

@@ -1,0 +1,69 @@
+"""Jobs on this machine."""
+
+import os
+import signal
+import sys
+import time
+from types import ModuleType
+
+import pytest
+
+from ir_scatter import jobs
+from ir_scatter.core.errors import UsageError
+from ir_scatter.jobs import Died, Engine, Job
+from ir_scatter.jobs.local import Processes, local
+
+
+def work(word: str) -> str:
+    """Do as the word says."""
+    if word == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word == "refuse":
+        raise UsageError("no")
+    if word == "wait":
+        time.sleep(0.2)
+    return f"{word} done"
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(jobs._TABLE, "work", f"{__name__}:work")
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "work", work, raising=False)
+
+
+def told(engine: Engine, words: list[str]) -> list[str]:
+    futures, found = [engine.submit(Job("work", (word,))) for word in words], []
+    for future in futures:
+        try:
+            found.append(future.result())
+        except (Died, UsageError) as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_results_come_in_the_order_of_jobs(count: int) -> None:
+    words = ["wait", "a", "b", "wait", "refuse", "c"]
+    with local(count) as engine:
+        assert told(engine, words) == ["no" if word == "refuse" else f"{word} done" for word in words]
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_only_the_job_that_ends_its_process_is_given_up(place: int) -> None:
+    words = ["wait", "a", "b", "wait", "c"]
+    words[place] = "die"
+    gone = "the process that was at it ended"
+    with local(2) as engine:
+        assert told(engine, words) == [gone if word == "die" else f"{word} done" for word in words]
+        assert isinstance(engine, Processes)
+
+
+def test_all_jobs_end_their_processes() -> None:
+    with local(3) as engine:
+        assert told(engine, ["die"] * 3) == ["the process that was at it ended"] * 3
+
+
+def test_every_row_of_the_table_is_a_function() -> None:
+    for name in list(jobs._TABLE):
+        assert callable(jobs.function(name))
