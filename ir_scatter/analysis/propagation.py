@@ -5,13 +5,14 @@ back to the inputs of the model, without recursion, and forward again through th
 `ops/general.py` describes, through scatter operators, and through bodies.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Slice, Source
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.model import Model, Node, Value, exactly
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, claims_more, is_static, narrow
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.constraints import Meaning
@@ -76,6 +77,8 @@ class Propagation:
         self._inside: dict[Value, _Part] | None = {} if bodies == "declared" else None
         self._bodies = bodies
         self._behind: dict[tuple[Node, int], list[_Part]] = {}
+        self._alike: defaultdict[Hashable, dict[tuple[int, ...], dict[Hashable, Sequence[Known]]]]
+        self._alike = defaultdict(dict)
 
     def trust(self, value: Value) -> None:
         self._known[value] = Known(value.shape, value.element_type)
@@ -87,11 +90,12 @@ class Propagation:
             if value in self._known:
                 pending.pop()
                 continue
-            missing = [source for source in self._sources(value) if source not in self._known]
-            if missing and value not in opened:
+            if value not in opened:
                 opened.add(value)
-                pending += missing
-                continue
+                missing = [source for source in self._sources(value) if source not in self._known]
+                if missing:
+                    pending += missing
+                    continue
             pending.pop()
             self._known[value] = Known()  # what a value that depends on itself is
             self._known[value] = self._settled(value)
@@ -164,8 +168,9 @@ class Propagation:
 
     def _settled(self, value: Value) -> Known:
         """Return what follows, and where nothing speaks against it what is stored as well."""
-        found, inferred = self._derived(value), None if value.constant else _inferred(value)
-        if agree(found.shape, inferred):
+        inferred = None if value.constant is not None else _inferred(value)
+        found = self._derived(value, inferred)
+        if inferred is not None and agree(found.shape, inferred):
             found = found._replace(shape=narrow(found.shape, inferred))
         stored = value.shape if value.stored_shape is None else value.stored_shape
         is_wrong = not agree(stored, found.shape) if found.vague else claims_more(stored, found.shape)
@@ -177,8 +182,8 @@ class Propagation:
         shape = value.shape if found.shape is None else narrow(found.shape, value.shape)
         return Known(shape, found.element_type or value.element_type)
 
-    def _derived(self, value: Value) -> Known:
-        if value.constant is not None or is_static(_inferred(value)):
+    def _derived(self, value: Value, inferred: Shape) -> Known:
+        if value.constant is not None or is_static(inferred):
             return Known(value.shape, value.element_type)
         parts = self._parts(value)
         node = value.producer
@@ -232,12 +237,29 @@ class Propagation:
         for need in op.constraints_in(node.domain):
             value = node.inputs[need.port].value if need.port < len(inputs) else None
             vague = vague or (need.decides_shape and value is not None and self._numbers(value) is None)
-        outputs = _OneNode(op, node, inputs, self._numbers).outputs()
+        outputs = self._of_general(op, node, inputs)
         return [known._replace(revised=revised, vague=vague or known.vague) for known in outputs]
+
+    def _of_general(self, op: GeneralOp, node: Node, inputs: Sequence[Known | None]) -> Sequence[Known]:
+        """Return what the table says of the outputs, once for nodes alike in all it asks for."""
+        one, attributes = _OneNode(op, node, inputs, self._numbers), exactly(node.attributes)
+        if attributes is None:
+            return one.outputs()
+        alike = self._alike[node.domain, node.type, node.opset, attributes, tuple(inputs), one.count]
+        for ports, made in alike.items():
+            found = made.get(tuple(map(one.integers, ports)))
+            if found is not None:
+                return found
+        outputs = one.outputs()
+        alike.setdefault(tuple(one.read), {})[tuple(one.read.values())] = outputs
+        return outputs
 
 
 class _OneNode:
-    """One use of a general operator: its outputs, given what is known of its inputs."""
+    """One use of a general operator: its outputs, given what is known of its inputs.
+
+    `read` holds the inputs whose numbers were asked for, with what they are.
+    """
 
     def __init__(
         self,
@@ -249,6 +271,7 @@ class _OneNode:
         self.op, self.node, self.inputs, self.count = op, node, inputs, len(node.outputs)
         constraints = op.constraints_in(node.domain)
         self.constraints = [need for need in constraints if need.port < len(inputs)]
+        self.read: dict[int, tuple[int, ...] | None] = {}
         self._numbers = numbers
 
     def outputs(self) -> list[Known]:
@@ -261,10 +284,17 @@ class _OneNode:
             for rule, shape, type in zip(said, shapes, self._types()[: self.count], strict=True)
         ]
 
+    def integers(self, port: int) -> tuple[int, ...] | None:
+        if port not in self.read:
+            value = self.node.inputs[port].value if port < len(self.node.inputs) else None
+            array = None if value is None else self._numbers(value)
+            is_whole = array is not None and array.dtype.kind in "iu"
+            self.read[port] = tuple(array.reshape(-1).tolist()) if array is not None and is_whole else None
+        return self.read[port]
+
     def _integers(self, port: int) -> list[int] | None:
-        value = self.node.inputs[port].value if port < len(self.node.inputs) else None
-        array = None if value is None else self._numbers(value)
-        return array.reshape(-1).tolist() if array is not None and array.dtype.kind in "iu" else None
+        numbers = self.integers(port)
+        return None if numbers is None else [*numbers]
 
     def _shapes(self) -> list[Shape]:
         """Return what the shape rule says, which takes unknown sizes as well."""

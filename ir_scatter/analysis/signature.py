@@ -4,14 +4,13 @@ What is found out about one node of a group holds for all of it, if whoever find
 nothing else than what they have in common. Without the groups the same is found.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from typing import Any
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import OpKey, Value
+from ir_scatter.core.model import OpKey, Value, exactly
 from ir_scatter.core.tensors import FEW
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Role
@@ -87,7 +86,7 @@ _stored = attrgetter("is_present", "stored_type", "stored_shape")
 def signature(scatter: ScatterNode) -> Hashable | None:
     """Return the values of the facts in `SIGNATURE`; None if the node is like no other."""
     node, facts = scatter.node, scatter.facts
-    attributes = _exactly(node.attributes)
+    attributes = exactly(node.attributes)
     if scatter.lookup.spec is None or attributes is None:
         return None
 
@@ -106,15 +105,6 @@ def signature(scatter: ScatterNode) -> Hashable | None:
         scatter.written_axis,
         True if scatter.few_indices else scatter.has_constant_indices and scatter.indices_shape,
     )
-
-
-def _exactly(attributes: Mapping[str, Any]) -> Hashable | None:
-    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
-    for value in attributes.values():
-        parts = value if isinstance(value, list) else (value,)
-        if not all(isinstance(part, int | float | str | bytes) for part in parts):
-            return None
-    return tuple([(name, repr(value)) for name, value in attributes.items()])
 
 
 class NodeGroups:

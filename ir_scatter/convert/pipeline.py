@@ -5,12 +5,11 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
-from ir_scatter.convert.around import around, may_be_met
 from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -21,11 +20,13 @@ from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.portability import Portability, portability_to
 from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
 from ir_scatter.rewrites.refusals import Reason, Refusal
+
+if TYPE_CHECKING:
+    from ir_scatter.portability import Portability
 
 _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
@@ -80,7 +81,13 @@ def run(
         with suppress(UnreadableModel):  # said when the model is written
             source_files(known)  # what is copied later must still be the same as now
         rewriter = Rewriter(known, promises)
-        portability = portability_to(tuple(targets)) if targets else None
+        portability: Portability | None = None
+        if targets:
+            # These load all that is known of devices.
+            from ir_scatter.convert.around import around, may_be_met
+            from ir_scatter.portability import portability_to
+
+            portability = portability_to(tuple(targets))
         if portability is not None and to is None:
             if opset is not None:
                 raise UsageError(
@@ -136,7 +143,7 @@ def run(
 
 
 def _met(
-    rewriter: Rewriter, portability: Portability, sources: Collection[str], nodes: Sequence[str]
+    rewriter: Rewriter, portability: "Portability", sources: Collection[str], nodes: Sequence[str]
 ) -> list[_Task]:
     """Return the nodes that a defect certainly meets; what they become is found for each."""
     return [

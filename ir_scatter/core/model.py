@@ -316,6 +316,15 @@ class Model:
             yield from function.definition.walk(types)
 
 
+def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
+    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    for value in attributes.values():
+        parts = value if isinstance(value, list) else (value,)
+        if not all(isinstance(part, int | float | str | bytes) for part in parts):
+            return None
+    return tuple([(name, repr(value)) for name, value in attributes.items()])
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Pause the cyclic collector where thousands of objects are made that all live."""

@@ -48,7 +48,7 @@ def agree(left: Shape, right: Shape) -> bool:
 
 def claims_more(stored: Shape, known: Shape) -> bool:
     """Tell whether a stored shape says more than, or something else than, what is known."""
-    if stored is None or known is None:
+    if stored is None or known is None or stored == known:
         return False
     if len(stored) != len(known):
         return True

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
@@ -26,6 +25,9 @@ from ir_scatter.ops.spec import IndexRange, Kind, OpSpec, Role
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.base import Findings
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 TEXT_KINDS = frozenset("OUST")
 """NumPy's kinds of arrays that can hold strings."""
 _TEXT_TYPES = frozenset({str, bytes, np.str_, np.bytes_})
@@ -34,7 +36,7 @@ _NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
 """An untyped sequence may take a type that is as far on as its own, or further."""
 
 
-def as_array(role: str, given: ArrayLike) -> Array:
+def as_array(role: str, given: "ArrayLike") -> Array:
     """Read an argument as an array.
 
     Raises:
@@ -81,7 +83,7 @@ def read_array(given: Any) -> Array:
     return np.array(numbers, np.int64 if low < 0 else np.uint64).reshape(whole.shape)
 
 
-def as_updates(given: ArrayLike, data: Array) -> Array:
+def as_updates(given: "ArrayLike", data: Array) -> Array:
     """Read updates as an array.
 
     The elements of a sequence without a type of its own take the type of data where that is exact
@@ -142,10 +144,10 @@ class Case(Operation):
 def make_case(
     operator: str,
     *,
-    data: ArrayLike | None,
-    indices: ArrayLike | None,
-    updates: ArrayLike | None,
-    axis: ArrayLike | None = None,
+    data: "ArrayLike | None",
+    indices: "ArrayLike | None",
+    updates: "ArrayLike | None",
+    axis: "ArrayLike | None" = None,
     **attributes: Any,
 ) -> Case:
     """Read the arguments of `evaluate` and hold them against the rules.
@@ -210,7 +212,7 @@ def run(case: Case) -> Array:
     raise IllegalIndex(message, illegal.position, value, (low, high), count) from None
 
 
-def _read_axis(spec: OpSpec, axis: ArrayLike | None) -> tuple[int | None, _Form | None]:
+def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
     """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
     if axis is None:
         return None, None

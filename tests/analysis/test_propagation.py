@@ -115,6 +115,29 @@ def test_real_models(openvino: OpenvinoShapes, tmp_path: Path) -> None:
     assert counts["types"] > 100 * counts["unknown types"]
 
 
+@pytest.mark.models
+@pytest.mark.skipif(not REAL_MODELS.is_dir(), reason="needs the folder of real models beside the checkout")
+def test_nodes_that_look_alike_follow_as_if_each_were_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def followed(path: Path) -> dict[str, object]:
+        model = ir_scatter.read(path)
+        facts = Facts(model=model, trusts_stored=False)
+        return {
+            f"{node.scope} {value.output}": (
+                facts.shape(value),
+                facts.element_type(value),
+                facts.is_vague(value),
+            )
+            for node in model.walk()
+            for value in node.outputs
+        }
+
+    paths = [path for path in sorted(REAL_MODELS.rglob("*.xml")) if path.stat().st_size < LARGEST]
+    assert len(paths) > 20
+    grouped = [followed(path) for path in paths]
+    monkeypatch.setattr("ir_scatter.analysis.propagation.exactly", lambda _: None)
+    assert [followed(path) for path in paths] == grouped
+
+
 BODIES: list[Callable[[Path], str]] = [
     nested_ir.write_branch,
     lambda folder: nested_ir.write_iterator(folder, is_backward=True),

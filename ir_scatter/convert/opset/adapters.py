@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 from onnx import AttributeProto, NodeProto, TypeProto, helper, numpy_helper
 
 from ir_scatter.core.element_types import FLOATS, ElementType, dtype, from_onnx_number, onnx_types
@@ -21,6 +20,8 @@ from ir_scatter.formats.onnx.tensors import attribute_value, make_attribute
 from ir_scatter.ops.scatter_onnx import SCATTER_ELEMENTS, SCATTER_ND
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from ir_scatter.core.arrays import Array
 
 
@@ -260,7 +261,12 @@ def k_became_an_input(node: AdaptedNode) -> None:
 
 
 def list_became_input(
-    node: AdaptedNode, number: int, name: str, type: DTypeLike = np.int64, *, may_be_empty: bool | None = None
+    node: AdaptedNode,
+    number: int,
+    name: str,
+    type: "DTypeLike" = np.int64,
+    *,
+    may_be_empty: bool | None = None,
 ) -> None:
     """Turn an attribute into an input or back; an empty list may mean what none means, or be unknown."""
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
@@ -287,7 +293,7 @@ adapter("Squeeze", "Unsqueeze", since=13)(partial(list_became_input, number=1, n
 adapter("Upsample", since=9, up=True)(partial(list_became_input, number=1, name="scales", type=np.float32))
 
 
-def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: DTypeLike = np.int64) -> None:
+def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: "DTypeLike" = np.int64) -> None:
     """Hand in as a constant what an attribute said; None leaves the input out."""
     node.erase(name)
     if value is not None:
@@ -324,7 +330,7 @@ def _one_of_input(node: AdaptedNode, number: int, name: str) -> Any:
     return None if array is None else array.reshape(-1)[0]
 
 
-def _array(name: str, value: Any, type: DTypeLike) -> "Array":
+def _array(name: str, value: Any, type: "DTypeLike") -> "Array":
     try:
         return np.array(value, type)
     except (TypeError, ValueError):
