@@ -211,3 +211,36 @@ def test_candidates_of_text_of_any_width() -> None:
     assert found.candidates([0]).tolist() == ["x", "längerer Text"]
     assert found.candidates([2]).tolist() == ["c"]
     assert found.candidates([2]).dtype == text
+
+
+def cut(value: Any, kind: Any) -> Any:
+    """Return what is left of a number when what its type does not hold is cut off."""
+    found = np.asarray(value, np.float64).astype(kind)
+    below = np.nextafter(found, kind(0)) if abs(float(found)) > abs(float(value)) else found
+    return below[()] if below.ndim == 0 else below
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("word", ["sum", "mean", "prod"])
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 24))
+def test_a_short_type_may_be_cut_off_after_each_step(kind: Any, word: str, seed: int, count: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.uniform(-2, 2, count + 1).astype(kind)
+    found = summed(values, word)
+    result = values[0]
+    for value in values[1:]:
+        other = float(value)
+        result = cut(float(result) * other if word == "prod" else float(result) + other, kind)
+    if word == "mean":
+        result = cut(float(result) / len(values), kind)
+    assert abs(float(result) - float(found.values[0])) <= float(found.bound_from_values()[0])
+
+
+def test_a_product_of_bf16_may_be_one_unit_off_and_not_two() -> None:
+    kind = ml_dtypes.bfloat16
+    found = summed(np.array([5.625, -3.75], kind), "prod")
+    assert float(found.values[0]) == -21.125
+    bound = float(found.bound_from_values()[0])
+    assert abs(-21.0 + 21.125) <= bound < abs(-20.875 + 21.125)
+    exact = summed(np.array([5.5, -3.0], kind), "prod")
+    assert exact.bound_from_values().tolist() == [0]

@@ -32,7 +32,7 @@ from ir_scatter.ops.spec import Reduction
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _SAFETY = 1 + 2**-20
 """Covers the rounding of the bound itself."""
-_MANY = 16
+MANY = 16
 """From so many operations on rounding is taken for chance."""
 _DEVIATIONS = 4
 """How many standard deviations of chance are allowed."""
@@ -259,7 +259,7 @@ def _real_sum(operands: _Operands) -> tuple[Array, Array]:
     grown = np.where(is_exact, greatest, greatest * (1 + 2 * np.minimum(share, 1)))
     half = np.maximum(limits.unit * np.exp2(np.frexp(grown)[1] - 1.0), limits.smallest)
     bound = np.where(share <= 0.5, steps * half, np.inf)
-    is_many = (steps >= _MANY) & ~is_exact
+    is_many = (steps >= MANY) & ~is_exact
     if is_many.any():
         chance = _DEVIATIONS * half * np.sqrt(steps / 3)
         both = np.hypot(chance, _MORE * _drift(real, is_many, half))
