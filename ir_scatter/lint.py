@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
@@ -68,8 +68,7 @@ class Report:
         return sum(found.severity is severity for found in self.diagnostics())
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIgnore:
+class NodeIgnore(NamedTuple):
     """Prefixes of codes that do not count for some files (a glob) and nodes (one of scopes or names)."""
 
     file: str

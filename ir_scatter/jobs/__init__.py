@@ -5,9 +5,8 @@ in the order that he wants; who does it, this process, several or other machines
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ir_scatter.core.errors import Error
 
@@ -22,8 +21,7 @@ class Died(Error):
     """A job ended the process that did it, alone there; it is not done again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A function of the table and what it is given: numbers, words, arrays, and records of ours.
 
     Attributes:

@@ -53,7 +53,7 @@ _REDUCTION_16 = Attribute(
     undocumented=frozenset(_MAX_MIN),
     meaning="how an update meets the value that is there",
 )
-_REDUCTION_18 = replace(_REDUCTION_16, choices=tuple(_ADD_MUL | _MAX_MIN), undocumented=frozenset())
+_REDUCTION_18 = _REDUCTION_16._replace(choices=tuple(_ADD_MUL | _MAX_MIN), undocumented=frozenset())
 
 
 def _opsets(first: int, last: int = LATEST_OPSET) -> tuple[int, ...]:

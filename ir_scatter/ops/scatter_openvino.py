@@ -30,8 +30,8 @@ _DATA = Port("data", Role.DATA, _NUMERIC, min_rank=1)
 _INDICES = Port("indices", Role.INDICES, _INTEGERS)
 _UPDATES = Port("updates", Role.UPDATES, _NUMERIC)
 _AXIS = Port("axis", Role.AXIS, _INTEGERS)
-_ANY_DATA = replace(_DATA, element_types=OPENVINO_TYPES)
-_ANY_UPDATES = replace(_UPDATES, element_types=OPENVINO_TYPES)
+_ANY_DATA = _DATA._replace(element_types=OPENVINO_TYPES)
+_ANY_UPDATES = _UPDATES._replace(element_types=OPENVINO_TYPES)
 _TUPLES = Port("indices", Role.INDICES, frozenset({"i32", "i64"}), min_rank=1)
 
 _BOOLEAN_DATA = "SCT214"
@@ -131,9 +131,9 @@ SCATTER_ND_UPDATE_15 = replace(
     summary="Writes or reduces slices of updates into the slices that tuples of coordinates name.",
     url=_DOCUMENTS + "scatter-nd-update-15.html",
     ports=(
-        replace(_DATA, element_types=_NUMERIC | {"boolean"}),
+        _DATA._replace(element_types=_NUMERIC | {"boolean"}),
         _TUPLES,
-        replace(_UPDATES, element_types=_NUMERIC | {"boolean"}),
+        _UPDATES._replace(element_types=_NUMERIC | {"boolean"}),
     ),
     opsets=_words(15, 16),
     index_range=IndexRange.WRAPPING,

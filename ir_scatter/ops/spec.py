@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, INTEGERS, NUMERIC, OPENVINO_TYPES, ElementType
 from ir_scatter.core.model import OPENVINO, OpKey
@@ -75,8 +76,7 @@ class Kind(StrEnum):
     BOOLEAN = "boolean"
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(NamedTuple):
     """An input as documented: `element_types` are the names of those that it may have."""
 
     name: str
@@ -86,8 +86,7 @@ class Port:
     is_optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """An attribute as documented; `undocumented` are words that runtimes take as meant all the same."""
 
     name: str
@@ -98,8 +97,7 @@ class Attribute:
     meaning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AxisSource:
+class AxisSource(NamedTuple):
     """Where the axis comes from: an attribute, or the input of role AXIS if `attribute` is None.
 
     Axes that are `excluded` by the document are counted from 0.
