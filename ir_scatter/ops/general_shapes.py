@@ -187,11 +187,14 @@ def concatenated(case: ShapeCase) -> _Sizes:
 
 def broadcast(case: ShapeCase) -> _Sizes:
     """The input is repeated to the shape that input 1 says; with axes, input 2 says which dimensions stay."""
-    data, wanted, axes = case.shape(0), case.numbers(1), case.numbers(2) if len(case.shapes) > 2 else None
+    data, wanted, has_axes = case.shape(0), case.numbers(1), len(case.shapes) > 2
+    axes = case.numbers(2) if has_axes else None
     if wanted is None:
         return [None]
     if str(case.attributes.get("mode", "")).lower() in {"", "bidirectional"}:
         return [_broadcast(data, tuple(wanted))]
+    if has_axes and axes is None:
+        return [tuple(wanted)]
     if len(wanted) < len(data):
         raise ShapesDiffer(reason=f"{len(wanted)} dimensions are less than {len(data)}")
     own = wanted[len(wanted) - len(data) :] if axes is None else [wanted[axis] for axis in axes]

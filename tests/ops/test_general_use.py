@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, OPENVINO_TYPES
@@ -247,6 +248,17 @@ def test_what_is_made(type: str, opset: str, facts: dict[str, object], made: obj
     found = [*outputs(use(type, opset, **({"types": [F32], "shapes": [(2, 3)]} | facts)))]
     shown = [(type and type.name, shape) for type, shape in found]
     assert shown == ([] if made is None else [made])
+
+
+@pytest.mark.parametrize(("data", "target"), [((2,), [2, 3]), ((6, 2, 4), [])])
+def test_axes_that_are_not_known_yet_refuse_nothing(data: tuple[int, ...], target: list[int]) -> None:
+    """Without numbers of the axes no dimension of the data is held against the target, not even their count."""
+    numbers = {1: np.array(target, np.int64)}
+    axes = (len(data),)
+    facts = {"types": [F32, I64, I64], "shapes": [data, (len(target),), axes], "numbers": numbers.get}
+    explicit = use("Broadcast", "opset3", attributes={"mode": "explicit"}, **facts)
+    assert problem(explicit) is None
+    assert [shape for _, shape in outputs(explicit)] == [tuple(target)]
 
 
 def test_the_table() -> None:
