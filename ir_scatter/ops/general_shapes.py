@@ -83,6 +83,8 @@ class ShapeCase(NamedTuple):
     attributes: Mapping[str, Any]
     output_count: int = 0
     is_onnx: bool = True
+    unknown: frozenset[int] = frozenset()
+    """Inputs that are given with any rank; others without a shape are left out."""
 
     def shape(self, port: int) -> _Size:
         """Return a shape that must be known, or raise LookupError."""
@@ -103,7 +105,7 @@ class ShapeCase(NamedTuple):
         return found
 
     def is_given(self, port: int) -> bool:
-        return port < len(self.shapes) and self.shapes[port] is not None
+        return port in self.unknown or (port < len(self.shapes) and self.shapes[port] is not None)
 
     @property
     def written(self) -> Attributes:
@@ -292,7 +294,7 @@ def pool_everything(case: ShapeCase) -> _Sizes:
 def reduction(case: ShapeCase) -> _Sizes:
     """The axes, attribute or input 1, become 1, or go; no axes are all of them in ONNX."""
     data = case.shape(0)
-    if len(case.shapes) > 1 and case.shapes[1] is not None and case.numbers(1) is None:
+    if case.is_given(1) and case.numbers(1) is None:
         return [None]
     axes = case.integers(1, "axes", ())
     keeps = case.written.boolean("keepdims" if case.is_onnx else "keep_dims", case.is_onnx)
@@ -417,7 +419,7 @@ def split(case: ShapeCase) -> _Sizes:
         data[axis],
         written.integer("num_outputs" if case.is_onnx else "num_splits", case.output_count),
     )
-    if case.is_onnx and ("split" in case.attributes or (len(case.shapes) > 1 and case.shapes[1] is not None)):
+    if case.is_onnx and ("split" in case.attributes or case.is_given(1)):
         lengths = case.integers(1, "split")
     elif case.is_onnx and "num_outputs" in case.attributes:
         part = -(-size // count)

@@ -59,9 +59,11 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
     op = find(OPENVINO, use.type)
     if op is None or is_custom(use):
         return ()
+    unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
     sizes = [sizes_of(shape) for shape in use.shapes]
+    case = ShapeCase(sizes, use.numbers, _read(use), use.output_count, unknown=unknown)
     try:
-        found = output_shapes(OPENVINO, use.type, ShapeCase(sizes, use.numbers, _read(use), use.output_count))
+        found = output_shapes(OPENVINO, use.type, case)
     except ShapesDiffer:
         found = None
     shapes = [None if size is None else dims_of(size) for size in found or ()][: use.output_count]

@@ -240,6 +240,13 @@ def test_sentences(wrong: OperatorUse, message: str) -> None:
         ("Greater", "opset1", {"types": [F32] * 2, "shapes": [(2, 3), (3,)]}, ("boolean", (2, 3))),
         ("Add", "opset1", {"types": [F32] * 2, "shapes": [(2, UNKNOWN_DIM), (3,)]}, ("f32", (2, 3))),
         ("Add", "opset1", {"types": [F32] * 2, "shapes": [(2, 3), (5,)]}, ("f32", None)),
+        ("Squeeze", "opset1", {"types": [F32, I64], "shapes": [(1, 3), None]}, ("f32", None)),
+        (
+            "Slice",
+            "opset8",
+            {"types": [F32, *[I64] * 4], "shapes": [(4, 3), *[(1,)] * 3, None]},
+            ("f32", None),
+        ),
         ("Mystery", "opset1", {}, None),
         ("Add", "extension", {"types": [F32] * 2, "shapes": [(2, 3), (3,)]}, None),
     ],
