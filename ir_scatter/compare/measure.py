@@ -286,7 +286,8 @@ def _wide(array: Array) -> Array:
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if kind(array) == "float":
-        return array.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            return array.astype(np.float64)
     return array if array.dtype.kind in "iu" else array.astype(np.int64)
 
 

@@ -3,9 +3,10 @@
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from queue import SimpleQueue
+from queue import PriorityQueue, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from time import monotonic
@@ -14,8 +15,8 @@ from typing import Any
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.execute import NODES, Workshop, takes
-from ir_scatter.fuzz.explain import Explainer, Finding
+from ir_scatter.fuzz.execute import NODES, Refusals, Workshop, takes
+from ir_scatter.fuzz.explain import Explainer, Finding, Lot
 from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
@@ -27,8 +28,8 @@ _LIMIT = 60.0
 """Seconds that a runner has for one model and all its cases."""
 _PATIENCE = 4
 """What is new is explained after so many rounds of every operator, however seldom it was seen."""
-_AHEAD = 3
-"""So many rounds are drawn and asked for before the first of them is judged."""
+_LANES, _AHEAD = 2, 6
+"""Each runner computes in so many processes, and is asked for so many rounds before one is judged."""
 _ITS_OWN = 4
 """Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
 on one, as what is small is done sooner so."""
@@ -57,22 +58,29 @@ class Plan:
 
 
 class Rates:
-    """Judged cases for each second, by stream; those of runners that work at the same time add up."""
+    """Judged cases for each second of the time spent on a stream; those of runners add up.
+
+    The time of a runner, from its first round to the last that was judged, belongs to a stream by the share
+    of it that its processes worked for that.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[int, float]] = {}
+        self._passed: dict[str, float] = {}
 
-    def count(self, kind: str, runner: str, cases: int, seconds: float) -> None:
+    def count(self, kind: str, runner: str, cases: int, busy: float, passed: float) -> None:
+        """Note cases that were judged, how long a process worked for them, and how much time passed."""
         before = self._known.get((kind, runner), (0, 0.0))
-        self._known[kind, runner] = before[0] + cases, before[1] + seconds
+        self._known[kind, runner] = before[0] + cases, before[1] + busy
+        self._passed[runner] = self._passed.get(runner, 0.0) + passed
 
     def as_json(self) -> dict[str, float]:
-        return {
-            kind: round(
-                sum(n / max(s, 1e-9) for (one, _), (n, s) in list(self._known.items()) if one == kind), 1
-            )
-            for kind in ("forms", "batches")
-        }
+        found, known = dict.fromkeys(("forms", "batches"), 0.0), dict(self._known)
+        for (kind, runner), (cases, busy) in known.items():
+            whole = sum(one for (_, name), (_, one) in known.items() if name == runner)
+            if kind in found and busy:
+                found[kind] += cases / max(self._passed[runner] * busy / whole, 1e-9)
+        return {kind: round(rate, 1) for kind, rate in found.items()}
 
 
 class Campaign:
@@ -143,7 +151,15 @@ class Campaign:
                 known = [one for one in self.findings if one.runner == runner.name]
                 is_illegal = self.plan.is_illegal
                 self._explainers.append(
-                    Explainer(runner, others, self._drawer, workshop, is_illegal=is_illegal, known=known)
+                    Explainer(
+                        runner,
+                        others,
+                        self._drawer,
+                        workshop,
+                        is_illegal=is_illegal,
+                        is_timed=self.plan.seconds is not None,
+                        known=known,
+                    )
                 )
             for explainer in self._explainers:
                 Thread(target=self._work, args=(explainer, rounds, told), daemon=True).start()
@@ -240,54 +256,95 @@ class Campaign:
         """Have a runner compute rounds, some ahead of what is judged; judge them, and explain what is new.
 
         What a round leaves out as known follows from the rounds that were judged when it was asked for, which
-        are always as many: so it does not hang on who is quicker.
+        are always as many: so it does not hang on who is quicker. What is new is explained meanwhile, where
+        the clock rules, and before the next round is judged where it must not.
         """
-        asked, answered = SimpleQueue[_Round | None](), SimpleQueue[Sequence[Streamed] | BaseException]()
-        runner, patience, number, last = explainer.runner, _PATIENCE * len(self._specs), 0, 0.0
-        waiting, drawn = deque[tuple[_Round, float]](), True
-        Thread(target=_compute, args=(workshop, runner, asked, answered), daemon=True).start()
+        asked, lots = SimpleQueue[_Task | None](), PriorityQueue[Lot]()
+        runner, patience, refusals = explainer.runner, _PATIENCE * len(self._specs), Refusals()
+        lanes = [runner.another() for _ in range(_LANES)]
+        waiting, drawn, number, is_beside = deque[_Task](), True, 0, self.plan.seconds is not None
+        beside = Thread(target=_explain, args=(explainer, lots, told), daemon=True)
         try:
+            for lane in lanes:
+                lane.start()
+                Thread(target=_compute, args=(workshop, lane, asked), daemon=True).start()
+            if is_beside:
+                beside.start()
+            last = monotonic()
             while True:
                 while drawn and len(waiting) < _AHEAD:
                     found = self._next(runner)
                     drawn = found is not None
                     if found is not None:
                         found = replace(found, cases=explainer.asked(found.cases))
-                        waiting.append((found, monotonic()))
-                        asked.put(found)
+                        waiting.append(_Task(found, refusals.copy()))
+                        asked.put(waiting[-1])
                 if waiting:
-                    round, started = waiting.popleft()
-                    number = round.number
-                    answers = answered.get()
-                    if isinstance(answers, BaseException):
-                        raise answers
+                    task = waiting.popleft()
+                    round, number = task.round, task.round.number
+                    answers, busy = task.answers.result()
+                    refusals.learn(task.refusals)
                     skipped = explainer.skipped
                     explainer.judge(round.kind, round.cases, answers)
                     judged = len(round.cases) - (explainer.skipped - skipped)
-                    self.rates.count(round.kind, runner.name, judged, monotonic() - max(started, last))
-                for finding in explainer.investigate(number, patience, is_last=not waiting):
-                    told.put(finding)
-                last = monotonic()  # what explaining takes is no part of a rate
-                if not waiting:
+                    now = monotonic()
+                    self.rates.count(round.kind, runner.name, judged, busy, now - last)
+                    last = now
+                is_last = not waiting
+                for lot in explainer.due(number, patience, is_last=is_last):
+                    if is_beside:
+                        lots.put(lot)
+                    else:
+                        for finding in explainer.explain(lot):
+                            told.put(finding)
+                        last = monotonic()  # what explaining takes is no part of a rate
+                if is_last:
                     break
+            if is_beside:
+                lots.join()
             told.put(None)
         except BaseException as error:
             told.put(error)
         finally:
-            asked.put(None)
+            for lane in lanes:
+                asked.put(None)
+                lane.close()
 
 
-def _compute(
-    workshop: Workshop,
-    runner: Runner,
-    asked: "SimpleQueue[_Round | None]",
-    answered: "SimpleQueue[Sequence[Streamed] | BaseException]",
+def _compute(workshop: Workshop, runner: Runner, asked: "SimpleQueue[_Task | None]") -> None:
+    """Compute rounds in one process until there are no more."""
+    while (task := asked.get()) is not None:
+        started, round = monotonic(), task.round
+        try:
+            found = workshop.answers(runner, round.kind, round.cases, round.threads, task.refusals)
+            task.answers.set_result((found, monotonic() - started))
+        except BaseException as error:
+            task.answers.set_exception(error)
+
+
+def _explain(
+    explainer: Explainer,
+    lots: "PriorityQueue[Lot]",
+    told: "SimpleQueue[Finding | BaseException | None]",
 ) -> None:
-    try:
-        while (round := asked.get()) is not None:
-            answered.put(workshop.answers(runner, round.kind, round.cases, round.threads))
-    except BaseException as error:
-        answered.put(error)
+    """Explain what goes wrong, what costs least first, for as long as the program runs."""
+    while True:
+        lot = lots.get()
+        try:
+            for finding in explainer.explain(lot):
+                told.put(finding)
+        except BaseException as error:
+            told.put(error)
+        lots.task_done()
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A round that is asked for, what was known to be refused then, and what will come of it."""
+
+    round: "_Round"
+    refusals: Refusals
+    answers: "Future[tuple[Sequence[Streamed], float]]" = field(default_factory=Future)
 
 
 @dataclass(frozen=True, slots=True)

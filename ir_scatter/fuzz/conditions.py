@@ -30,6 +30,9 @@ _COST_OF_LARGE = 2.5
 """Of saying that a size is beyond a large number, which seldom is the reason either."""
 _REST = 0.03
 """So small a share of the failures is not explained further."""
+_LEAST, _LEAST_COVERED, _BY_CHANCE = 2, 0.1, 0.01
+"""A pure condition covers so many failures and such a share of them; and as many cases at random would all
+fail with so small a probability."""
 _FEW_VALUES = 12
 _GREATEST, _SIZES = 4, ("elements", "dimension")
 """No number above this is a reason for itself, and of sizes none but 0 and 1."""
@@ -80,6 +83,8 @@ class Predicate(NamedTuple):
 
 
 def _negated(feature: str) -> str:
+    if feature.startswith("a "):
+        return f"no {feature[2:]}"
     for verb in ("is", "are"):
         if f" {verb} " in feature:
             return feature.replace(f" {verb} ", f" {verb} not ", 1)
@@ -130,10 +135,12 @@ def learn(
     passing: Sequence[Mapping[str, Feature]],
     most: int = _MOST,
     always: Mapping[str, Feature] | None = None,
+    purity: float = 0.0,
 ) -> list[Condition]:
     """Return at most some conditions that together cover the failures, those that cover most first.
 
-    Each holds for the features that are given as `always`.
+    Each holds for the features that are given as `always`. Of the cases for which it holds at least a share,
+    the purity, fail; where one is asked for and no short conjunction has it, there is no condition.
     """
     if not passing:
         return [Condition()]
@@ -145,33 +152,44 @@ def learn(
     bad[: len(failing)] = 1
     found, open_ = list[Condition](), bad.copy()
     while open_.sum() > _REST * len(failing) and len(found) < most:
-        best, covered = _search(predicates, masks, open_, 1 - bad)
-        if not (covered * open_).any():
+        best, covered = _search(predicates, masks, open_, 1 - bad, purity)
+        if best is None or not (covered * open_).any():
             break
         found.append(best)
         open_ = open_ * (1 - covered)
-    return found or [Condition()]
+    return found if found or purity else [Condition()]
 
 
 def _search(
-    predicates: Sequence[Predicate], masks: Array, open_: Array, good: Array
-) -> tuple[Condition, Array]:
+    predicates: Sequence[Predicate], masks: Array, open_: Array, good: Array, purity: float
+) -> tuple[Condition | None, Array]:
     """Return the best conjunction for failures that are open, and what it covers, as ones and zeros.
+
+    None if none is pure enough.
 
     What grows is what separates best as far as it goes; what wins says most with fewest words.
     """
-    count = float(open_.sum())
+    if not predicates:
+        return None if purity else Condition(), np.ones_like(open_)
+    count, least = float(open_.sum()), 1.0
+    if purity:  # fewer may be chance, among so many conjunctions
+        share = count / (count + float(good.sum()))
+        least = max(_LEAST_COVERED * count, np.log(_BY_CHANCE) / np.log(share), _LEAST)
     costs = np.array([one.cost for one in predicates], np.float32)
     covered = np.ones((1, masks.shape[1]), np.float32)
     words = np.zeros(1, np.float32)
     chosen: list[tuple[int, ...]] = [()]
-    best: tuple[int, ...] = ()
+    best: tuple[int, ...] | None = () if not purity else None
     best_points, best_covered = count - _COST_OF_PASSING * float(good.sum()), covered[0]
+    if purity:
+        best_points = -np.inf
     for _ in range(_LONGEST):
         hits, misses = masks @ (covered * open_).T, masks @ (covered * good).T
         points = hits - _COST_OF_PASSING * misses - _COST_OF_WORDS * count * (words + costs[:, None])
         quality = np.where(hits > 0, 2 * hits / (count + hits + misses), -1.0)
-        winner = np.unravel_index(int(np.argmax(np.where(hits > 0, points, -np.inf))), points.shape)
+        is_said = (hits >= least) & (hits >= purity * (hits + misses))
+        points = np.where(is_said, points, -np.inf)
+        winner = np.unravel_index(int(np.argmax(points)), points.shape)
         if points[winner] > best_points:
             best_points = float(points[winner])
             best = (*chosen[winner[1]], int(winner[0]))
@@ -189,6 +207,8 @@ def _search(
         chosen = [one for one, _, _ in grown.values()]
         covered = np.array([both for _, both, _ in grown.values()])
         words = np.array([cost for _, _, cost in grown.values()], np.float32)
+    if best is None:
+        return None, best_covered
     return Condition(tuple(sorted({predicates[number] for number in best}, key=str))), best_covered
 
 

@@ -32,9 +32,10 @@ _REPEATED, _TWINS = 4, 4
 """So many cases of a form come twice; of a batch one in so many is a twin."""
 _ILLEGAL = 24
 _TRIES = 60
-_LARGE, _ELEMENTS, _TIMES = 12, 1 << 17, 6
+_LARGE, _ELEMENTS, _TIMES = 12, 1 << 15, 16
 """One form in so many has data of so many elements at most; its cases come so often, which shows races."""
 _OF_FORMS = Limits(constants=False, shapes=("dynamic", "bounded"))
+_OF_ILLEGAL = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
 
 @dataclass(slots=True)
@@ -97,10 +98,9 @@ class Drawer:
 
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases of one form for a model with dynamic dimensions; the first ones come twice."""
-        head, form = self._form(spec, f"forms {number}", replace(_OF_FORMS, values=self.values))
         is_large = self._seed(f"large {number}") % _LARGE == 0
-        if is_large:
-            form = replace(form, elements=_ELEMENTS)
+        limits = replace(_OF_FORMS, values=self.values, elements=_ELEMENTS if is_large else 0)
+        head, form = self._form(spec, f"forms {number}", limits)
         cases: list[Case] = []
         for shape in range(2 if is_large else _SHAPES):
             draws = Draws(self._seed(f"shape {number} {shape}"))
@@ -144,7 +144,7 @@ class Drawer:
     def broken(self, spec: OpSpec, word: str, way: str) -> Case | None:
         """Draw a case that breaks a rule, None if the one that was drawn cannot be made to."""
         draws = Draws(self._seed(word))
-        return break_case(draws, draw_case(draws, draw_form(draws, spec, Limits(values="plain"))), way)
+        return break_case(draws, draw_case(draws, draw_form(draws, spec, _OF_ILLEGAL)), way)
 
     def one(
         self, spec: OpSpec, word: str, predicates: Sequence[Predicate] = (), *, is_dynamic: bool = False
@@ -209,7 +209,7 @@ def again(case: Case, decisions: Sequence[int], limits: Limits, seed: int | None
 def limits_of(case: Case, values: str) -> Limits:
     """Return the limits that a case was drawn with."""
     if case.broken is not None:
-        return Limits(values="plain")
+        return _OF_ILLEGAL
     if case.shapes != "static":
         return replace(_OF_FORMS, values=values, elements=case.elements)
     return Limits(values=values)

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import ONNX
 from ir_scatter.formats import FORMATS
@@ -26,7 +27,13 @@ _HOPELESS = 3
 """So many nodes with something in common are refused alone before others of the operator are not run."""
 _NAMED = re.compile(r"\bn(\d+)_")
 _NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: others like it are refused")
+_OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
+_MOMENT = 1.0
 _NUMBERS = count()
+_THREADS = 1
+"""Of a model of small nodes: more have more to say to each other than to do."""
+_MODELS = 5
+"""So many models of a case are loaded in a fresh process."""
 _OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 
 
@@ -42,41 +49,76 @@ class Workshop:
         """
         self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
         self._passes_over = passes_over
-        self._refusals: defaultdict[str, _Refusals] = defaultdict(_Refusals)
+        self._refusals: defaultdict[str, Refusals] = defaultdict(Refusals)
 
     def answers(
-        self, runner: Runner, kind: str, cases: Sequence[Case], threads: int = 0
+        self,
+        runner: Runner,
+        kind: str,
+        cases: Sequence[Case],
+        threads: int = 0,
+        refusals: "Refusals | None" = None,
     ) -> Sequence[Streamed]:
-        """Run the cases of a round: "forms" of one form, "batches" of one operator, "illegal" ones alone."""
+        """Run the cases of a round: "forms" of one form, "batches" of one operator, "illegal" ones alone.
+
+        Refusals that are handed in take the place of those that were met here.
+        """
         if not cases:
             return []
         if kind == "forms":
-            return self.stream(runner, cases, threads)
+            return self.stream(runner, cases, threads, refusals)
         if kind == "batches":
-            return self.batch(runner, cases)
-        return [self.batch(runner, [case])[0] for case in cases]
+            return self.batch(runner, cases, refusals)
+        return [self.batch(runner, [case], refusals)[0] for case in cases]
 
-    def stream(self, runner: Runner, cases: Sequence[Case], threads: int = 0) -> list[Streamed]:
+    def fresh(self, runner: Runner, case: Case, each: int = 2) -> list[Streamed]:
+        """Run a case in a process that has run nothing else, until something goes wrong with the process.
+
+        More models of it are loaded than a process keeps, each run so often: to throw one away shows
+        what it damaged.
+        """
+        other, found = runner.another(), list[Streamed]()
+        try:
+            while len(found) < _MODELS * each and monotonic() < self.deadline:
+                model = self._write([case], [""])
+                try:
+                    feeds = [case.feeds()] * each
+                    found += self._streamed(other, model, feeds, threads=0, most_deaths=1)
+                finally:
+                    self._remove(model)
+                if found[-1].status is not Status.OK:
+                    break
+        finally:
+            other.close()
+        return found
+
+    def stream(
+        self, runner: Runner, cases: Sequence[Case], threads: int = 0, refusals: "Refusals | None" = None
+    ) -> list[Streamed]:
         """Run cases of one form, whose model has dynamic dimensions, one after the other."""
-        refusals, common = self._refusals[runner.name], _traits(cases[0])
+        refusals = self._refusals[runner.name] if refusals is None else refusals
+        common = _traits(cases[0])
         if self._passes_over and refusals.is_certain(common):
             return [_NOT_RUN] * len(cases)
         model = self._write(cases[:1], [""])
         try:
             feeds = [case.feeds() for case in cases]
-            answers = runner.stream(model, feeds, timeout=self._limit, threads=threads)
+            answers = self._streamed(runner, model, feeds, threads)
         finally:
             self._remove(model)
         refusals.note(common, is_refused=all(one.status is not Status.OK for one in answers))
         return answers
 
-    def batch(self, runner: Runner, cases: Sequence[Case]) -> list[Streamed]:
+    def batch(
+        self, runner: Runner, cases: Sequence[Case], refusals: "Refusals | None" = None
+    ) -> list[Streamed]:
         """Run cases of one operator, each a node of one model.
 
         A guilty node of a model that is refused, or ends the process, is found by halving. Nodes that have
         something in common with it that no other node had run alone, so that each kind is guilty once.
         """
-        refusals, traits = self._refusals[runner.name], [_traits(case) for case in cases]
+        refusals = self._refusals[runner.name] if refusals is None else refusals
+        traits = [_traits(case) for case in cases]
         found, open_ = dict[int, Streamed](), list(range(len(cases)))
         while open_:
             against = {number: refusals.against(traits[number]) for number in open_}
@@ -86,21 +128,23 @@ class Workshop:
                 part = [number for number in open_ if against[number][0] == 1]
                 part = part[: (len(part) + 1) // 2]
             if part := part[:NODES]:
-                found |= self._first_guilty(runner, {number: cases[number] for number in part})
+                found |= self._first_guilty(runner, {number: cases[number] for number in part}, refusals)
             else:
                 one = open_[0]
                 is_over = self._passes_over and len(cases) > 1 and refusals.is_certain(traits[one])
-                found[one] = _NOT_RUN if is_over else self._together(runner, [cases[one]])
+                found[one] = _NOT_RUN if is_over else self._together(runner, [cases[one]], refusals)
             open_ = [number for number in open_ if number not in found]
         return [found[number] for number in range(len(cases))]
 
-    def _first_guilty(self, runner: Runner, cases: Mapping[int, Case]) -> dict[int, Streamed]:
+    def _first_guilty(
+        self, runner: Runner, cases: Mapping[int, Case], refusals: "Refusals"
+    ) -> dict[int, Streamed]:
         """Return the answers of all nodes, or of one that is guilty and those that are found innocent."""
         found: dict[int, Streamed] = {}
         open_ = list(cases)
         half = open_
         while True:
-            answer = self._together(runner, [cases[number] for number in half])
+            answer = self._together(runner, [cases[number] for number in half], refusals)
             if answer.status is Status.OK:
                 outputs = zip(half, answer.outputs, strict=True)
                 found |= {number: Streamed(Status.OK, [output]) for number, output in outputs}
@@ -114,10 +158,10 @@ class Workshop:
             named = set(map(int, _NAMED.findall(answer.message))) & set(range(len(half)))
             half = [half[named.pop()]] if len(named) == 1 else open_[: (len(open_) + 1) // 2]
 
-    def _together(self, runner: Runner, cases: Sequence[Case]) -> Streamed:
+    def _together(self, runner: Runner, cases: Sequence[Case], refusals: "Refusals") -> Streamed:
         """Run cases as nodes of one model; what a format cannot say is not run."""
         if monotonic() > self.deadline:
-            return Streamed(Status.UNAVAILABLE, message="not run: the time is over")
+            return _OVER
         is_alone = len(cases) == 1
         prefixes = [""] if is_alone else [f"n{number}_" for number in range(len(cases))]
         try:
@@ -128,18 +172,23 @@ class Workshop:
         else:
             feeds = [case.feeds(prefix).items() for case, prefix in zip(cases, prefixes, strict=True)]
             try:
-                (answer,) = runner.stream(model, [dict(chain(*feeds))], timeout=self._limit)
+                (answer,) = self._streamed(runner, model, [dict(chain(*feeds))], _THREADS)
             finally:
                 self._remove(model)
         if is_alone or answer.status is Status.OK:
             for case in cases:
-                self._refusals[runner.name].note(_traits(case), is_refused=answer.status is not Status.OK)
+                refusals.note(_traits(case), is_refused=answer.status is not Status.OK)
         return answer
 
-    @property
-    def _limit(self) -> float:
-        """Seconds for one question, within the time that is left but for a moment."""
-        return max(min(self.timeout, self.deadline - monotonic()), 1.0)
+    def _streamed(
+        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int, **more: int
+    ) -> list[Streamed]:
+        """Run a model within the time that is left but for a moment; what that cuts off does not hang."""
+        limit = min(self.timeout, max(self.deadline - monotonic(), _MOMENT))
+        answers = runner.stream(model, feeds, timeout=limit, threads=threads, **more)
+        if limit == self.timeout:
+            return answers
+        return [_OVER if answer.status is Status.TIMEOUT else answer for answer in answers]
 
     def _write(self, cases: Sequence[Case], prefixes: Sequence[str]) -> Path:
         nodes = [
@@ -160,13 +209,32 @@ _Traits: TypeAlias = frozenset[tuple[str, str, str]]
 """Pairs of what a node has, for all operators and for its own."""
 
 
-class _Refusals:
-    """What nodes that a runner refused have in common, and no node that it took."""
+class Refusals:
+    """What nodes that a runner refused have in common, and no node that it took.
+
+    Attributes:
+        noted: of a copy, what was noted since.
+    """
 
     def __init__(self) -> None:
+        self.noted: list[tuple[_Traits, bool]] | None = None
         self._refused, self._taken = Counter[tuple[str, str, str]](), set[tuple[str, str, str]]()
 
+    def copy(self) -> "Refusals":
+        """Return the same, to be changed by itself: `learn` takes over what was noted there."""
+        found = Refusals()
+        found.noted = []
+        found._refused, found._taken = self._refused.copy(), self._taken.copy()
+        return found
+
+    def learn(self, other: "Refusals") -> None:
+        """Note what a copy noted."""
+        for traits, is_refused in other.noted or ():
+            self.note(traits, is_refused=is_refused)
+
     def note(self, traits: _Traits, *, is_refused: bool) -> None:
+        if self.noted is not None:
+            self.noted.append((traits, is_refused))
         if is_refused:
             self._refused.update(traits - self._taken)
             return

@@ -4,6 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -25,22 +27,32 @@ _KEPT = 400
 """Passing cases of an operator that are kept, to learn from."""
 _FRESH, _VARIED = 150, 200
 """Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
-_FEW = 24
+_FEW = 16
 _FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
 _COSTLY = _FATAL | {Symptom.REFUSED}
-_SHRINKING, _LEARNING, _SHARE = 25.0, 8.0, 0.2
-"""Seconds at most for one finding, and for each lot of cases to learn from; and of those that are left."""
+_LEARNING, _SHRINKING = 600, 2400
+"""What each lot of cases to learn from may cost, and shrinking a finding: counted, and so the same however
+long they take."""
+_COST, _COST_OF_REFUSED, _COST_OF_DEATH = 1, 6, 60
+"""Of a case that is answered, that is refused with its model, and that ends a process."""
+_SECONDS, _SHARE = 25.0, 0.2
+"""What each of these may take where a number of seconds was asked for, and which share of those left."""
 _SELDOM, _ALIKE = 16, 8
 """Of cases that are known to be refused one in so many is asked for; of one form so many are learned from."""
-_TIMES, _CONFIRMED = 8, 3
-"""How often a case is repeated to see whether it always gives the same, and whether it fails each time."""
-_CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 3, 400
+_TIMES, _CONFIRMED = 16, 2
+"""How often a case is repeated to see whether it always gives the same, and in how many fresh processes it is
+run; in as many again where these differ."""
+_CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 4, 400
 """At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""
 _ENOUGH, _ENOUGH_COSTLY = 20, 6
 """So many new failures are learned from at once; fewer where each costs a process or a model."""
 _SAME = 0.8
 """A condition that holds for so large a share of the failures of a finding is about the same defect."""
-
+_PURE, _STILL_PURE, _COUNTERS = 0.95, 0.9, 4
+"""Of the cases that meet a condition so large a share fails when it is learned, and as long as it is told:
+where it is less, and so many that pass are known, and twice as many each time, it is learned anew."""
+_ENDANGERED = 10
+"""What ends a process is asked for now and then only, unless so many times as many cases pass."""
 
 _RIGHT, _NOT_RUN = "right", "not run"
 
@@ -52,6 +64,7 @@ class Finding:
     Attributes:
         signature: operator, runner, symptom and condition; a name for a folder.
         failing, passing: of the cases that meet the condition.
+        is_explained: whether the condition tells failing cases from passing ones; else no short one does.
         case: the simplest that was found.
         message: what the runner does with it.
         others: what the other runners do with it, by their names.
@@ -59,7 +72,9 @@ class Finding:
         path: the folder that it was written to; "" without one.
         is_known: whether an earlier run found it, and `saved` what that said.
         samples: features of cases that fail, from which the condition was learned.
-        is_steady: whether the case fails each time it is run.
+        counters: features of cases that pass although the condition holds.
+        fresh: what became of the case in processes that had run nothing else, and how often.
+        also: other symptoms of the same cases: a process that is damaged may end, or not.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -78,15 +93,32 @@ class Finding:
     path: str = ""
     is_known: bool = False
     saved: Mapping[str, Any] | None = None
-    samples: Sequence[Mapping[str, Feature]] = ()
-    is_steady: bool = True
+    samples: list[Mapping[str, Feature]] = field(default_factory=list)
+    counters: list[Mapping[str, Feature]] = field(default_factory=list)
+    fresh: Mapping[str, int] = field(default_factory=dict)
+    is_explained: bool = True
+    also: set[Symptom] = field(default_factory=set)
+    tried: int = 0
 
     @property
     def when(self) -> str:
         """Return the condition as a sentence, with what it rests on."""
         total = self.failing + self.passing
         what = "gives no error" if self.symptom is Symptom.ACCEPTED_ILLEGAL else "fail"
-        return f"{self.condition}: {self.failing} of {total} {what}"
+        told = f"{self.condition}: {self.failing} of {total} {what}"
+        if not self.is_explained:
+            told += "; what tells them from the others was not found"
+        return told if self.is_alone else f"{told}; only in a process that has run other cases before"
+
+    @property
+    def is_steady(self) -> bool:
+        """Tell whether the case fails in the same way each time it is run."""
+        return set(self.fresh) <= {self.symptom.value}
+
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether the case fails where no other was run before."""
+        return set(self.fresh) != {_RIGHT}
 
     @property
     def outlier(self) -> str:
@@ -114,6 +146,8 @@ class Finding:
             "operator": self.operator,
             "symptom": self.symptom.value,
             "when": self.when,
+            "explained": self.is_explained,
+            "fresh": dict(self.fresh),
             "failing": self.failing,
             "passing": self.passing,
             "minimal": known.get("minimal", {}),
@@ -133,6 +167,7 @@ class Finding:
             Condition.from_json(found["predicates"]), found["failing"], found["passing"], None,
             Judged(Symptom(found["symptom"]), found["message"]), found["others"],
             found.get("twins", {}), found["path"], is_known=True, saved=found,
+            fresh=found.get("fresh", {}), is_explained=found.get("explained", True),
         )  # fmt: skip
 
 
@@ -151,17 +186,22 @@ class Explainer:
         workshop: Workshop,
         *,
         is_illegal: bool,
+        is_timed: bool = False,
         known: Sequence[Finding] = (),
     ) -> None:
-        """Begin with the findings of an earlier run; the others are asked for the simplest cases."""
-        self.runner, self.others, self.is_illegal = runner, others, is_illegal
+        """Begin with the findings of an earlier run; the others are asked for the simplest cases.
+
+        Only where it is timed does anything hang on the clock.
+        """
+        self.runner, self.others, self.is_illegal, self.is_timed = runner, others, is_illegal, is_timed
         self.findings = list(known)
         self.skipped = 0
         self._drawer, self._workshop = drawer, workshop
         self._kept: dict[str, list[Case]] = defaultdict(list)
         self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
         self._since: dict[_Key, int] = {}
-        self._noted = self._round = 0
+        self._noted = 0
+        self._lock = Lock()  # one thread judges while another explains
 
     def asked(self, cases: Sequence[Case]) -> list[Case]:
         """Return the cases that the runner is to be asked for.
@@ -171,7 +211,8 @@ class Explainer:
         asked = list(cases)
         known = [
             one for one in self.findings
-            if one.symptom in _COSTLY and not one.passing and cases and one.operator == cases[0].operator
+            if one.symptom in _COSTLY and cases and one.operator == cases[0].operator
+            and one.passing <= one.failing * (_ENDANGERED if one.symptom in _FATAL else 0)
         ]  # fmt: skip
         if known:
             now_and_then = self._noted % _SELDOM
@@ -195,7 +236,8 @@ class Explainer:
                 judged = contradicted(case, judged, earlier.outputs[0] if is_again else None)
             few[judged.symptom] += 1
             is_alike = kind == "forms" and few[judged.symptom] > _ALIKE
-            self._note(case, judged, is_alike=is_alike)
+            with self._lock:
+                self._note(case, judged, is_alike=is_alike)
 
     def _note(self, case: Case, judged: Judged, *, is_alike: bool) -> None:
         """Count a case; one of many of the same form is nothing to learn from."""
@@ -207,7 +249,9 @@ class Explainer:
         found = described(case) if known else {}
         if judged.symptom is None:
             for one in known:
-                one.passing += _can_show(one.symptom, found) and one.condition.holds(found)
+                if _can_show(one.symptom, found) and one.condition.holds(found):
+                    one.passing += 1
+                    _keep(one.counters, found, one.passing)
             kept = self._kept[case.operator]
             if len(kept) < _KEPT:
                 kept += [] if is_alike else [case]
@@ -215,102 +259,183 @@ class Explainer:
                 kept[self._noted % _KEPT] = case
             return
         for one in known:
-            if one.symptom is judged.symptom and one.condition.holds(found):
+            if judged.symptom in {one.symptom, *one.also} and one.condition.holds(found):
                 one.failing += 1
+                _keep(one.samples, found, one.failing)
                 return
         if not is_alike:
             self._new[case.operator, judged.symptom, _reason(case, judged)].append((case, judged))
 
-    def investigate(self, round: int, patience: int, *, is_last: bool) -> Iterator[Finding]:
-        """Yield findings of what is new and was seen often enough, or long ago.
+    def due(self, round: int, patience: int, *, is_last: bool) -> "list[Lot]":
+        """Return what is new and was seen often enough, or long ago, to be explained.
 
         Args:
             round: its number.
             patience: so many rounds are long.
             is_last: nothing more is to come.
         """
-        self._round = round
-        for key in sorted(self._new):
+        with self._lock:
+            self._refine()
+        found = list[Lot]()
+        for key in sorted(self._new, key=lambda key: (key[1] in _FATAL, key)):
             operator, symptom, reason = key
             self._since.setdefault(key, round)
             enough = _ENOUGH_COSTLY if symptom in _COSTLY or self.is_illegal else _ENOUGH
             is_due = len(self._new[key]) >= enough or round - self._since[key] >= patience
-            if monotonic() > self._workshop.deadline or not (is_last or is_due):
+            if not (is_last or is_due):
                 continue
             del self._since[key]
-            evidence = _Evidence(symptom, reason, self._new.pop(key))
-            kept = [described(case) for case in self._kept[operator] if self._is_apt(case, evidence)]
-            evidence.passing += [one for one in kept if _can_show(symptom, one)]
-            yield from self._explained(operator, evidence)
+            lot = Lot(operator, symptom, reason, round, self._new.pop(key))
+            kept = [described(case) for case in self._kept[operator] if self._is_apt(case, lot)]
+            lot.passing += [one for one in kept if _can_show(symptom, one)]
+            found.append(lot)
+        return found
 
-    def _explained(self, operator: str, evidence: "_Evidence") -> Iterator[Finding]:
+    def explain(self, lot: "Lot") -> Iterator[Finding]:
         """Yield a finding for each condition, until they cover all failures.
 
         Each begins with a simplest case. What holds for that, and for most failures, is the condition: so it
         says nothing that the defect does not need.
         """
-        self._ask(evidence, self._around(evidence.failing[0][0], evidence))
+        if not self._is_open(lot):
+            return
+        self._ask(lot, self._around(lot.failing[0][0], lot))
         for _ in range(_CONDITIONS):
-            if not evidence.failing or monotonic() > self._workshop.deadline:
+            if not self._is_open(lot):
                 return
-            shown = self._simplest(evidence)
+            shown = self._simplest(lot)
             if shown is None:  # it is not seen again
-                del evidence.failing[0]
+                del lot.failing[0]
                 continue
-            case, judged, is_steady = shown
-            evidence.failing.append((case, judged))
-            self._ask(
-                evidence, list(variations(case, self._drawer.values, _FEW if evidence.is_costly else _VARIED))
+            case, judged, fresh = shown
+            lot.failing.append((case, judged))
+            self._ask(lot, list(variations(case, self._drawer.values, _FEW if lot.is_costly else _VARIED)))
+            condition, is_pure = self._condition(lot, case)
+            with self._lock:
+                finding = self._made(lot, case, judged, fresh, condition, is_pure)
+            if finding is not None:
+                finding.others, finding.twins = self._others(case), self._twins(case)
+                yield finding
+
+    def _is_open(self, lot: "Lot") -> bool:
+        """Leave out what findings explain that were made in the meantime; tell whether anything is left."""
+        open_ = list[tuple[Case, Judged]]()
+        for case, judged in lot.failing:
+            known = next((one for one in self._known(lot) if one.condition.holds(described(case))), None)
+            if known is None:
+                open_.append((case, judged))
+            else:
+                known.failing += 1
+        lot.failing = open_
+        return bool(open_) and monotonic() < self._workshop.deadline
+
+    def _made(
+        self,
+        lot: "Lot",
+        case: Case,
+        judged: Judged,
+        fresh: Counter[str],
+        condition: Condition,
+        is_pure: bool,
+    ) -> Finding | None:
+        """Return a finding, None if it is one that is there, of which less was seen before.
+
+        A wider condition takes the place of one that it covers only if it is as pure.
+        """
+        meeting = [pair for pair in lot.failing if condition.holds(described(pair[0]))]
+        lot.failing = [pair for pair in lot.failing if pair not in meeting]
+        symptom = judged.symptom or lot.symptom
+        passing = sum(map(condition.holds, lot.passing))
+        signature = self._signature(lot.operator, symptom, condition)
+        same = next((one for one in self.findings if one.signature == signature), None)
+        if same is None:
+            alike = [one for one in self._known(lot) if one.symptom is symptom and one.samples]
+            same = next(
+                (
+                    one
+                    for one in alike
+                    if (_covers(condition, one.samples) if is_pure else not one.is_explained)
+                    and self._is_apt(one.case, lot)
+                ),
+                None,
             )
-            alike = [
-                one for one in self.findings if (one.operator, one.symptom) == (operator, evidence.symptom)
-            ]
-            samples = [sample for one in alike for sample in one.samples if self._is_apt(one.case, evidence)]
-            condition = self._condition(evidence, case, samples)
-            meeting = [pair for pair in evidence.failing if condition.holds(described(pair[0]))]
-            evidence.failing = [pair for pair in evidence.failing if pair not in meeting]
-            passing = sum(map(condition.holds, evidence.passing))
-            wider = next((one for one in alike if one.samples and _covers(condition, one.samples)), None)
-            signature = self._signature(operator, evidence.symptom, condition)
-            same = next((one for one in self.findings if one.signature == signature), wider)
-            if same is not None:  # the same defect, of which less was seen before
-                same.condition = condition
-                same.failing += len(meeting)
-                same.passing = max(same.passing, passing)
+        if same is not None:
+            if is_pure:
+                same.condition, same.is_explained = condition, True
+                same.counters = [one for one in same.counters if condition.holds(one)]
+            same.failing += len(meeting)
+            same.passing = max(same.passing, passing)
+            same.samples += [described(case) for case, _ in meeting]
+            del same.samples[:-_KEPT]
+            same.also.add(lot.symptom)
+            return None
+        finding = Finding(
+            signature, self.runner.name, lot.operator, symptom, condition, len(meeting), passing,
+            case, judged,
+            samples=[described(case) for case, _ in meeting[:_KEPT]],
+            counters=[one for one in lot.passing if condition.holds(one)][:_KEPT],
+            fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom},
+        )  # fmt: skip
+        self.findings.append(finding)
+        return finding
+
+    def _refine(self) -> None:
+        """Learn conditions anew that hold for too many cases that pass, or say that none tells them apart."""
+        for one in self.findings:
+            total, known = one.failing + one.passing, len(one.counters)
+            if not one.samples or one.failing >= _STILL_PURE * total or known < max(_COUNTERS, 2 * one.tried):
                 continue
-            finding = Finding(
-                signature, self.runner.name, operator, evidence.symptom, condition, len(meeting), passing,
-                case, judged, self._others(case), self._twins(case), is_steady=is_steady,
-                samples=[described(case) for case, _ in meeting[:_KEPT]],
-            )  # fmt: skip
-            self.findings.append(finding)
-            yield finding
+            one.tried = known
+            own = described(one.case) if one.case is not None else None
+            bad = [*([own] if own else []), *one.samples]
+            kept = [described(case) for case in self._kept[one.operator]]
+            if self.is_illegal:
+                kept = [each for each in kept if own is not None and each["broken"] == own["broken"]]
+            passing = [*one.counters, *(each for each in kept if _can_show(one.symptom, each))]
+            learned = learn(bad, passing, 1, own, _PURE)
+            one.is_explained = bool(learned)
+            if learned:
+                fixed = tuple(each for each in one.condition.predicates if each.feature == "broken")
+                one.condition = Condition(tuple(dict.fromkeys(fixed + learned[0].predicates)))
+                one.samples = [each for each in one.samples if one.condition.holds(each)]
+                one.counters = [each for each in one.counters if one.condition.holds(each)]
+                one.failing, one.passing, one.tried = len(one.samples), len(one.counters), 0
 
-    def _is_apt(self, case: Case | None, evidence: "_Evidence") -> bool:
+    def _is_apt(self, case: Case | None, lot: "Lot") -> bool:
         """Tell whether a case may be evidence: of illegal ones, those that break the same rule."""
-        return not self.is_illegal or (case is not None and case.broken == evidence.reason)
+        return not self.is_illegal or (case is not None and case.broken == lot.reason)
 
-    def _condition(
-        self, evidence: "_Evidence", simplest: Case, earlier: Sequence[Mapping[str, Feature]]
-    ) -> Condition:
-        """Return when most of what is open fails, held against cases that were drawn to disprove it."""
+    def _condition(self, lot: "Lot", simplest: Case) -> tuple[Condition, bool]:
+        """Return when most of what is open fails, held against cases that were drawn to disprove it.
+
+        And whether nearly all cases fail for which it holds: the purest that is found does not always.
+        """
         condition, own = None, described(simplest)
-        fixed = (Predicate("broken", "is", evidence.reason),) if self.is_illegal else ()
-        for attempt in range(_CHALLENGES + 1):
-            bad = [own, *(described(case) for case, _ in evidence.failing), *earlier]
-            (learned,) = learn(bad, evidence.passing, 1, own)
+        fixed = (Predicate("broken", "is", lot.reason),) if self.is_illegal else ()
+        alike = [one for one in self._known(lot) if one.is_explained and self._is_apt(one.case, lot)]
+        earlier = [sample for one in alike for sample in one.samples]
+        lot.passing += [counter for one in alike for counter in one.counters]
+        for attempt in range(_CHALLENGES):
+            bad = [own, *(described(case) for case, _ in lot.failing)]
+            # what failed before belongs to it only where one condition can say both
+            pure = learn([*bad, *earlier], lot.passing, 1, own, _PURE) or learn(
+                bad, lot.passing, 1, own, _PURE
+            )
+            (learned,) = pure or learn(bad, lot.passing, 1, own)
             best = Condition(fixed + learned.predicates)
-            if best == condition or attempt == _CHALLENGES or monotonic() > self._workshop.deadline:
-                return best
+            if best == condition or monotonic() > self._workshop.deadline:
+                break
             condition = best
-            self._ask(evidence, self._challenging(evidence, simplest, condition, attempt))
-        raise AssertionError
+            self._ask(lot, self._challenging(lot, simplest, condition, attempt))
+        failing = sum(best.holds(described(case)) for case, _ in lot.failing)
+        passing = sum(map(best.holds, lot.passing))
+        return best, failing >= _PURE * (failing + passing)
 
-    def _around(self, case: Case, evidence: "_Evidence") -> list[Case]:
+    def _around(self, case: Case, lot: "Lot") -> list[Case]:
         """Return cases that have much in common with one that fails, and fresh ones."""
-        few = evidence.is_costly or self.is_illegal
+        few = lot.is_costly or self.is_illegal
         found = list(variations(case, self._drawer.values, _FEW if few else _VARIED))
-        return found + list(self._fresh(case, "around", _FEW if few else _FRESH))
+        return found + list(self._fresh(case, f"around {lot.round}", _FEW if few else _FRESH))
 
     def _fresh(
         self, case: Case, word: str, count: int, predicates: Sequence[Predicate] = ()
@@ -319,7 +444,6 @@ class Explainer:
 
         Illegal ones break the same rule; where the one has dynamic shapes, every other has.
         """
-        word = f"{word} {self._round}"
         for number in range(count):
             if case.broken is not None:
                 found = self._drawer.broken(case.spec, f"{word} {number}", case.broken)
@@ -329,16 +453,15 @@ class Explainer:
                 is_dynamic = case.shapes != "static" and number % 2 > 0
                 yield self._drawer.one(case.spec, f"{word} {number}", predicates, is_dynamic=is_dynamic)
 
-    def _challenging(
-        self, evidence: "_Evidence", first: Case, condition: Condition, attempt: int
-    ) -> list[Case]:
+    def _challenging(self, lot: "Lot", first: Case, condition: Condition, attempt: int) -> list[Case]:
         """Return fresh cases that meet a condition, and for each predicate ones that meet all but that."""
-        most = _FEW // 2 if evidence.is_costly or self.is_illegal else _FEW
+        most = _FEW // 2 if lot.is_costly or self.is_illegal else _FEW
         chosen: list[Case] = []
         for left_out in (None, *condition.predicates):
             others = [one for one in condition.predicates if one is not left_out]
             room = most
-            for case in self._fresh(first, f"challenge {attempt} {left_out}", _CHALLENGING, others):
+            word = f"challenge {lot.round} {attempt} {left_out}"
+            for case in self._fresh(first, word, _CHALLENGING, others):
                 found = described(case)
                 is_apart = left_out is None or not left_out.holds(found)
                 if is_apart and all(one.holds(found) for one in others):
@@ -348,36 +471,38 @@ class Explainer:
                     break
         return chosen
 
-    def _ask(self, evidence: "_Evidence", cases: Sequence[Case]) -> None:
+    def _ask(self, lot: "Lot", cases: Sequence[Case]) -> None:
         """Run cases, and add to what is known: failures that no signature explains, and what passes."""
-        known = self._known(evidence)
-        limit = self._until(_LEARNING)
-        step = 1 if evidence.symptom in _FATAL or self.is_illegal else NODES
+        known, spending = self._known(lot), self._spending(_LEARNING)
+        step = 1 if lot.symptom in _FATAL or self.is_illegal else NODES
         for start in range(0, len(cases), step):
-            if monotonic() > limit:
+            if spending.is_over:
                 return
             part = cases[start : start + step]
-            computed = self._computed(part, evidence.symptom)
-            self._learn(evidence, known, list(zip(part, computed, strict=True)))
+            computed = self._computed(part, lot.symptom)
+            spending.note(computed)
+            self._learn(lot, known, list(zip(part, computed, strict=True)))
 
-    def _learn(
-        self, evidence: "_Evidence", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]
-    ) -> None:
+    def _learn(self, lot: "Lot", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]) -> None:
         for case, judged in pairs:
             found = described(case)
             if judged.is_run and judged.symptom is None:
-                evidence.passing += [found] if _can_show(evidence.symptom, found) else []
-            elif evidence.is_shown(case, judged) and not _meets(known, found):
-                evidence.failing.append((case, judged))
+                lot.passing += [found] if _can_show(lot.symptom, found) else []
+            elif lot.is_shown(case, judged) and not _meets(known, found):
+                lot.failing.append((case, judged))
 
-    def _known(self, evidence: "_Evidence") -> list[Finding]:
-        operator = evidence.failing[0][0].operator if evidence.failing else ""
-        return [one for one in self.findings if (one.operator, one.symptom) == (operator, evidence.symptom)]
+    def _known(self, lot: "Lot") -> list[Finding]:
+        """Return the findings about the same symptom of the operator."""
+        return [
+            one
+            for one in self.findings
+            if one.operator == lot.operator and lot.symptom in {one.symptom, *one.also}
+        ]
 
-    def _until(self, most: float) -> float:
-        """Return when to stop something that takes so many seconds at most, and a share of those left."""
+    def _spending(self, most: int) -> "_Spending":
         now = monotonic()
-        return min(now + most, now + _SHARE * (self._workshop.deadline - now))
+        left = self._workshop.deadline - now
+        return _Spending(most, now + min(_SECONDS, _SHARE * left) if self.is_timed else inf)
 
     def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
         if symptom is Symptom.NONDETERMINISTIC:
@@ -393,32 +518,53 @@ class Explainer:
         again = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
         return _judged(self.runner, case, answers[0], again)
 
-    def _simplest(self, evidence: "_Evidence") -> tuple[Case, Judged, bool] | None:
-        """Return the simplest case that fails like the first failure, and whether it does each time.
+    def _simplest(self, lot: "Lot") -> tuple[Case, Judged, Counter[str]] | None:
+        """Return the simplest case that fails like the first failure, and what fresh processes make of it.
 
-        None if that fails no more when it is alone.
+        None if that fails no more when it is alone. Where the case does something else in each fresh process,
+        that is what it does; a case that is right there was damaged by others.
         """
-        known = self._known(evidence)
-        is_alone = is_costly = self.is_illegal or evidence.is_costly
+        known, spending = self._known(lot), self._spending(_SHRINKING)
+        is_alone = is_costly = self.is_illegal or lot.is_costly
 
         def shows(cases: Sequence[Case], *, is_alone: bool = is_alone) -> list[bool]:
-            computed = self._computed(cases, evidence.symptom, is_alone=is_alone)
+            if spending.is_over:
+                return [False for _ in cases]
+            computed = self._computed(cases, lot.symptom, is_alone=is_alone)
+            spending.note(computed)
             pairs = list(zip(cases, computed, strict=True))
             if is_costly:
-                self._learn(evidence, known, pairs)
-            return [evidence.is_shown(*pair) and not _meets(known, described(pair[0])) for pair in pairs]
+                self._learn(lot, known, pairs)
+            return [lot.is_shown(*pair) and not _meets(known, described(pair[0])) for pair in pairs]
 
-        first, judged = evidence.failing[0]
+        first, judged = lot.failing[0]
         if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
             return None
-        at_once = 1 if is_alone else NODES // 2
-        found = shrink(first, shows, self._drawer.values, self._until(_SHRINKING), at_once)
-        for case in (found, first):
-            computed = [self._computed([case], evidence.symptom, is_alone=True)[0] for _ in range(_CONFIRMED)]
-            same = [one for one in computed if evidence.is_shown(case, one)]
-            if same:
-                return case, same[0], len(same) == len(computed)
-        return first, judged, False
+        found = shrink(
+            first, shows, self._drawer.values, lambda: spending.is_over, 1 if is_alone else NODES // 2
+        )
+        others: tuple[Case, Judged, Counter[str]] | None = None
+        told = Counter[str]()
+        for case in dict.fromkeys((found, first)):
+            fresh = [self._in_fresh(case, lot) for _ in range(_CONFIRMED)]
+            if len({one.symptom for one in fresh}) > 1:
+                fresh += [self._in_fresh(case, lot) for _ in range(_CONFIRMED)]
+            told = Counter(one.symptom.value if one.symptom else _RIGHT for one in fresh if one.is_run)
+            same = next((one for one in fresh if lot.is_shown(case, one)), None)
+            if same is not None:
+                return case, same, told
+            if others is None and len(told) == 1 and fresh[0].symptom is not None:
+                others = case, fresh[0], told
+        return others or (first, judged, told)
+
+    def _in_fresh(self, case: Case, lot: "Lot") -> Judged:
+        """Return the worst that a fresh process makes of a case."""
+        is_race = lot.symptom is Symptom.NONDETERMINISTIC
+        answers = self._workshop.fresh(self.runner, case, _TIMES if is_race else 2)
+        again = [one.outputs[0] for one in answers[1:] if one.status is Status.OK] if is_race else ()
+        found = [_judged(self.runner, case, one, again) for one in answers]
+        found.sort(key=lambda one: (one.symptom not in _FATAL, one.symptom is None, not one.is_run))
+        return found[0] if found else Judged(None, "not run: the time is over", is_run=False)
 
     def _others(self, case: Case) -> dict[str, str]:
         """Return what the other runners do with a case."""
@@ -449,13 +595,38 @@ def _judged(runner: Runner, case: Case, answer: Streamed, again: Sequence[Array]
 
 
 @dataclass(slots=True)
-class _Evidence:
-    """What is known of one thing that goes wrong: cases that fail so, and features of cases that pass."""
+class _Spending:
+    """What may be spent on cases, and until when on the monotonic clock."""
 
+    left: int
+    until: float
+
+    @property
+    def is_over(self) -> bool:
+        return self.left <= 0 or monotonic() > self.until
+
+    def note(self, computed: Iterable[Judged]) -> None:
+        for one in computed:
+            is_refused = one.symptom is Symptom.REFUSED
+            self.left -= (
+                _COST_OF_DEATH if one.symptom in _FATAL else _COST_OF_REFUSED if is_refused else _COST
+            )
+
+
+@dataclass(slots=True)
+class Lot:
+    """What goes wrong in one way with one operator, to be explained, and features of cases that pass."""
+
+    operator: str
     symptom: Symptom
     reason: str
+    round: int
     failing: list[tuple[Case, Judged]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
+
+    def __lt__(self, other: "Lot") -> bool:
+        """Tell which is explained first: the one that costs less, or is older."""
+        return (self.symptom in _FATAL, self.round) < (other.symptom in _FATAL, other.round)
 
     @property
     def is_costly(self) -> bool:
@@ -465,6 +636,14 @@ class _Evidence:
     def is_shown(self, case: Case, judged: Judged) -> bool:
         """Tell whether a case fails in the same way."""
         return (judged.symptom, _reason(case, judged)) == (self.symptom, self.reason)
+
+
+def _keep(lately: list[Mapping[str, Feature]], found: Mapping[str, Feature], count: int) -> None:
+    """Keep so many of those that come."""
+    if len(lately) < _KEPT:
+        lately.append(found)
+    else:
+        lately[count % _KEPT] = found
 
 
 def _covers(condition: Condition, samples: Sequence[Mapping[str, Feature]]) -> bool:

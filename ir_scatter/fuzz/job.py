@@ -104,6 +104,9 @@ def run(job: Job, campaign: Campaign) -> Iterator[Finding]:
                 write_finding(finding, job.folder, campaign.versions)
             yield finding
     finally:
+        for finding in campaign.findings:
+            if finding.case is not None and job.folder is not None:  # more was learned of it since
+                write_finding(finding, job.folder, campaign.versions)
         for runner in campaign.runners:
             runner.close()
 
@@ -145,7 +148,7 @@ def replay(folder: Path) -> Iterator[Replayed]:
         lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
         last = lines[-1] if lines else ""
         outcome = _OUTCOMES.get(done.returncode, "cannot run")
-        was = known.get("symptom", "")
-        if outcome == "still there" and was and not last.startswith(f"{was}:"):
+        words = {known.get("symptom", ""), *known.get("fresh", {})}
+        if outcome == "still there" and known and last.partition(":")[0] not in words:
             outcome = "changed"
         yield Replayed(signature, outcome, last)

@@ -5,7 +5,6 @@ Most of what is tried fails to fail, so attempts go to the runner many at a time
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from time import monotonic
 
 import numpy as np
 
@@ -22,7 +21,7 @@ def shrink(
     case: Case,
     shows: Callable[[Sequence[Case]], list[bool]],
     values: str,
-    deadline: float,
+    is_over: Callable[[], bool],
     at_once: int = _AT_ONCE,
 ) -> Case:
     """Return a case at least as simple that shows the same.
@@ -31,14 +30,14 @@ def shrink(
         case: the one to begin with.
         shows: tells for each of some cases whether it shows the symptom, under the same condition.
         values: what the case was drawn with.
-        deadline: on the monotonic clock; what was found by then counts.
+        is_over: tells when to stop; what was found by then counts.
         at_once: how many cases are tried together.
     """
     seen = {case.decisions}
 
     def first(attempts: Iterator[Case]) -> Case | None:
         """Return the first attempt that shows it."""
-        while monotonic() < deadline:
+        while not is_over():
             chunk = [attempt for _, attempt in zip(range(at_once), attempts, strict=False)]
             if not chunk:
                 return None
@@ -48,12 +47,12 @@ def shrink(
         return None
 
     is_smaller = True
-    while is_smaller and monotonic() < deadline:
+    while is_smaller and not is_over():
         found = first(_simpler(case, values, seen))
         is_smaller = found is not None
         case = found or case
     is_smaller = True
-    while is_smaller and monotonic() < deadline:
+    while is_smaller and not is_over():
         found = first(_plainer(case))
         is_smaller = found is not None
         case = found or case

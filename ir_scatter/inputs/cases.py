@@ -23,7 +23,6 @@ from ir_scatter.inputs.numbers import clip_to_type, random_array, with_edges
 from ir_scatter.ops.kernels.targets import Operation, Task
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import (
-    NEGATIVE_INDEX,
     Attribute,
     IndexRange,
     IndicesLimit,
@@ -55,9 +54,11 @@ _WIDEST = (1 - 2**31, 2**31 - 1)
 _MANY = 1000
 _SEEDS = 1 << 32
 _BEHIND = 3
-"""How many elements an index may be beyond its range."""
-_MANY_INDICES = 40
-"""A dimension of indices is at most so long where data is large."""
+"""How many elements an axis may be beyond its range."""
+_FAR = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
+"""How many elements an index is beyond its range: a write that is far away ends a process sooner."""
+_MANY_INDICES, _CROWD = 4096, 3
+"""Where data is large, indices are so many at most, and name so few places on each axis that they meet."""
 
 _SIMPLE_TYPES = ("f32", "i64", "i32")
 _USUAL_TYPES = frozenset({*_SIMPLE_TYPES, "f16", "bf16", "f64", "u8", "i8", "boolean"})
@@ -112,7 +113,8 @@ class Limits:
         constants: whether inputs other than the axis may be constant.
         shapes: "static", "bounded", "dynamic": how a model may say shapes.
         values: "plain", "edge" or "any".
-        elements: about so many data has at most; 0 where its dimensions are at most `LARGEST_DIM`.
+        elements: about so many data has at most, and then many updates meet, which shows races; 0 where its
+            dimensions are at most `LARGEST_DIM`.
     """
 
     reductions: frozenset[Reduction] | None = None
@@ -317,6 +319,7 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     axis = draws.pick(axes)
     is_negative = spec.axis is not None and draws.chance(_NEGATIVE)
     is_unique = reduction is Reduction.NONE and not (limits.may_repeat and draws.chance(_REPEATED))
+    is_unique = is_unique and not limits.elements
     index_rank: int | None = rank
     depth = scalar_rank = 0
     if spec.layout is Layout.SLICES:
@@ -464,7 +467,7 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
     """Return legal shapes of indices, None where they are left out, and of updates."""
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, behind = data[:axis], data[axis], data[axis + 1 :]
-    largest = _MANY_INDICES if form.elements else LARGEST_DIM
+    largest = int(_MANY_INDICES ** (1 / max(form.index_rank or 1, 1))) if form.elements else LARGEST_DIM
     if spec.layout is Layout.SLICES:
         front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)
@@ -473,6 +476,8 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
         may_be_longer = spec.indices_limit is not IndicesLimit.EVERYWHERE and not is_unique and size > 0
         if may_be_longer and draws.chance(_LONGER):
             indices[axis] = size + 1 + draws.below(3)
+        elif draws.chance(_EMPTY):
+            indices[axis] = 0
         return tuple(indices), tuple(indices)
     if spec.layout is Layout.TUPLES:
         assert form.index_rank is not None
@@ -502,7 +507,7 @@ def _legal_indices(
 ) -> Array:
     low, high = clip_to_type(case.index_type, *_WIDEST)
     limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
-    sizes = [min(limit, high + 1) for limit in limits]
+    sizes = [min(limit, high + 1, _CROWD if case.elements else high + 1) for limit in limits]
     room, count = prod(sizes), blank.size // len(sizes)
     if not is_unique:
         flat = generator.integers(0, room, count)
@@ -547,7 +552,8 @@ def features(case: Case) -> dict[str, Feature]:
     for port in spec.ports:
         found[f"{port.role.value} is constant"] = port.role in case.constants
     inputs = [array for role, array in case.arrays().items() if role in case.constants and array is not None]
-    found["a constant has no elements"] = any(not array.size for array in inputs)
+    found["a constant is empty"] = any(not array.size for array in inputs)
+    found["every input is constant"] = {port.role for port in spec.ports} <= case.constants
     if case.indices is not None:
         found["index type"] = case.index_type.name
         found["rank(indices)"] = case.indices.ndim
@@ -637,14 +643,19 @@ def _index_out_of_range(draws: Draws, case: Case) -> Case | None:
     place = draws.below(case.indices.size)
     size = limits[place % len(limits)] or 0
     is_below = draws.chance(0.5) and case.index_type.kind == "signed"
-    beyond = draws.below(_BEHIND)
+    beyond = draws.pick(_FAR)
     return _with_index(case, place, -size - 1 - beyond if is_below else size + beyond)
 
 
 def _negative_index(draws: Draws, case: Case) -> Case | None:
-    is_legal = case.spec.index_range is IndexRange.WRAPPING or NEGATIVE_INDEX in case.spec.tolerated
     limits = case.limits
-    if is_legal or case.indices is None or not case.indices.size or not limits or limits == [None]:
+    if (
+        case.spec.index_range is IndexRange.WRAPPING
+        or case.indices is None
+        or not case.indices.size
+        or not limits
+        or limits == [None]
+    ):
         return None
     place = draws.below(case.indices.size)
     size = limits[place % len(limits)]

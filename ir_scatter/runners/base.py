@@ -3,12 +3,13 @@
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ir_scatter.core.display import record_html, record_repr, shorten_message
 from ir_scatter.core.element_types import from_dtype
@@ -274,6 +275,12 @@ class Runner:
             return Availability(self.name, False, failure.message, self.remedy(), **about)
         return Availability(self.name, True, **told, **about)
 
+    def another(self) -> Self:
+        """Return one of the same, with a process of its own."""
+        found = copy(self)
+        found.__dict__.pop("child", None)
+        return found
+
     def start(self) -> None:
         """Let its process import the runtime, and do not wait for that."""
         if not self.problem:
@@ -358,18 +365,20 @@ class Runner:
         feeds: "Sequence[Mapping[str, Array]]",
         *,
         timeout: float = TIME_LIMIT,
-        most_deaths: int = 2,
+        most_deaths: int = 4,
         threads: int = 0,
     ) -> list[Streamed]:
         """Run a model that is loaded once for each of many feeds of the same names and types.
 
-        Where the process dies, the feed at work is run alone in a new one, as are those before and after.
+        Where the process dies, the feed at work is run alone in a new one, and those before and after in
+        others. A process that is damaged may die of what came before, so each death counts.
 
         Args:
             model_path: of the file.
             feeds: one array for each input, by name, of types that the model has.
             timeout: in seconds, for all of them.
-            most_deaths: after so many the feeds that are left are not run: "unavailable".
+            most_deaths: after so many the feeds that are left are not run: "unavailable"; the one at work
+                at the last is said to have caused it.
             threads: that compute, where a runtime can be told; 0 leaves that to it.
 
         Returns:
@@ -399,10 +408,11 @@ class Runner:
                 answer = Streamed(Status(failure.status), message=failure.message)
                 if answer.status not in {Status.CRASHED, Status.TIMEOUT} or number == _LOADING:
                     return [answer for _ in feeds]
+                deaths -= 1
                 if is_alone:
-                    deaths -= 1
                     return [answer]
-            before, alone = stream(feeds[:number]), stream(feeds[number : number + 1])
+            before = stream(feeds[:number])
+            alone = stream(feeds[number : number + 1]) if deaths > 0 else [answer]
             return [*before, *alone, *stream(feeds[number + 1 :])]
 
         try:

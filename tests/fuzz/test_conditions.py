@@ -80,3 +80,21 @@ def test_what_only_some_cases_have_is_not_denied() -> None:
         {"element type": "f32", "a value is NaN": False, "rank(data)": rank} for rank in (1, 2, 3)
     ]
     assert [str(one) for one in learn(failing, passing)] == ["element type is f32"]
+
+
+def test_what_no_short_conjunction_tells_apart_has_no_pure_condition() -> None:
+    cases, chance = drawn(400), random.Random(5)
+    failing = [case for case in cases if case["axis is negative"] and chance.random() < 0.4]
+    passing = [case for case in cases if case not in failing]
+    assert learn(failing, passing, 1, purity=0.95) == []
+    (blurred,) = learn(failing, passing, 1)
+    assert any(one.feature == "axis is negative" for one in blurred.predicates) or not blurred.predicates
+
+
+def test_a_pure_condition_is_found_among_failures_that_have_none() -> None:
+    """One defect can be said, another one cannot: that it is wider does not make it the condition."""
+    said = Condition((Predicate("element type", "is", "u8"),))
+    cases, chance = drawn(600), random.Random(5)
+    failing = [case for case in cases if said.holds(case) or chance.random() < 0.3]
+    passing = [case for case in cases if case not in failing]
+    assert learn(failing, passing, 1, purity=0.95) == [said]
