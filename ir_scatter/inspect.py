@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.display import brief, record_html, record_repr, short_repr
+from ir_scatter.core.display import brief, record, short_repr
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.ops.names import OperatorName
@@ -16,14 +16,12 @@ from ir_scatter.ops.names import OperatorName
 UNKNOWN = "?"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class IndexSummary:
     """What is known of indices: the least and the greatest, how many name a target that an earlier one names.
 
     None is what is not known, and the least and the greatest of no indices.
     """
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     is_constant: bool
     low: int | None = None
@@ -39,7 +37,7 @@ class IndexSummary:
         return f"{span}, {self.repeated} repeated" if self.repeated else span
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class NodeSummary:
     """One scatter node.
 
@@ -67,19 +65,15 @@ class NodeSummary:
         inputs = ", ".join(f"{name} {shown}" for name, shown in self.inputs.items() if shown)
         return short_repr(self, f"{self.operator} {brief(self.scope, 60)}: {inputs}; indices {self.indices}")
 
-    _repr_html_ = record_html
-
     @property
     def scope(self) -> str:
         """The path to the node inside the model, "If_23:then_body/scatter"."""
         return self.location.scope
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Inspection:
     """The scatter nodes of one file; no format, and why, if it cannot be read."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     path: str
     format: str | None

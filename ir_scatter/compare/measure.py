@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
-from ir_scatter.core.display import record_html, record_repr
+from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show
 from ir_scatter.core.suggestions import did_you_mean
@@ -16,11 +16,9 @@ from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import Reduction
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Tolerance:
     """How far apart two elements may be: |got - expected| <= absolute + relative * |expected|."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     absolute: float = 0.0
     relative: float = 0.0

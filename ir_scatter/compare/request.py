@@ -13,7 +13,7 @@ from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
-from ir_scatter.core.display import record_html, record_repr, shorten_message
+from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.model import Model
@@ -100,25 +100,18 @@ class Job:
     """Models of single nodes that differ."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False, is_brief=True)
 class Failure:
     """A model that was not compared, and why."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     model: str
     message: str
     is_unreadable: bool
 
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Done:
     """What came of it: of each model one that was `found`, or with `each` a failure."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     found: tuple[Compared, ...]
     failures: tuple[Failure, ...] = ()

@@ -12,7 +12,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
 from ir_scatter.compare.pairing import Pairing
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.display import record_html, record_repr, shorten_message
+from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape, counted
 from ir_scatter.evaluate.certainty import DetailedResult
@@ -61,14 +61,12 @@ class Relation(StrEnum):
     """What was saved of the runner."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Comparison:
     """One tensor of one runner, held against that of another, or of another of its own runs.
 
     `got`, `expected` and the `inputs` of a node are for reports, and not there if the tensors are equal.
     """
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     level: Level
     node: str | None
@@ -130,11 +128,9 @@ class Comparison:
         return f"{got} {first}, {expected} {second}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(is_brief=True)
 class Guarded:
     """Indices that a node got and that its rules say something about."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     runner: str
     node: str
@@ -147,9 +143,6 @@ class Guarded:
     """Repeated ones and NaN are not: they only leave open which value stays."""
     model: str = ""
     """Which one of two."""
-
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
     @classmethod
     def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
@@ -173,11 +166,9 @@ class Guarded:
         return cls(runner, scatter.node.scope, operator, case, kind, message, is_illegal=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(is_brief=True)
 class Outlier:
     """Of three or more runners the one or more that say something else; or one that contradicts itself."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     level: Level
     node: str | None
@@ -191,15 +182,10 @@ class Outlier:
     model: str = ""
     """Which one of two it is about; "" for both, or if there is only one."""
 
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record()
 class NotTapped:
     """A node whose inputs could not be had on a runner, and why."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     runner: str
     node: str
@@ -256,11 +242,9 @@ class Runs:
     tapped: tuple[Outcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Compared:
     """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     model: str
     settings: Settings

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.core.diagnostics import Diagnostic, Location
-from ir_scatter.core.display import record_html, record_repr, shorten_message
+from ir_scatter.core.display import record, record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Model, Node, OpKey, collector_paused
@@ -53,7 +53,7 @@ class Converted(NamedTuple):
         return not self.assumptions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False, is_brief=True)
 class Refused:
     """One node that is not rewritten, or the model if it has no name.
 
@@ -62,8 +62,6 @@ class Refused:
         type: what the file says that it is, "ScatterUpdate"; "" for the model.
     """
 
-    __repr__, _repr_html_ = record_repr, record_html
-
     code: str
     message: str
     name: str
@@ -71,9 +69,6 @@ class Refused:
     source: OpKey | None = None
     target: OpKey | None = None
     type: str = ""
-
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
 
 class Verified(NamedTuple):
@@ -202,7 +197,7 @@ class Conversion:
         return "".join(lines)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Done:
     """What came of one call of `convert`.
 
@@ -211,8 +206,6 @@ class Done:
         failed_devices: runners that could not tell, and why.
         unverified: why the models as a whole could not be compared, where they were to be; "" if they were.
     """
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     conversion: Conversion
     written: str | None = None

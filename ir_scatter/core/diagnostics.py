@@ -1,10 +1,9 @@
 """What is found: a code, a place and a sentence."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from ir_scatter.core.display import brief, record_html, record_repr, short_repr, shorten_message
+from ir_scatter.core.display import brief, record, short_repr
 
 
 class Severity(StrEnum):
@@ -20,11 +19,9 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Location:
     """A place in a file, whose path is as the caller named it."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     path: str
     line: int | None = None
@@ -75,11 +72,9 @@ class Part(NamedTuple):
     dim: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class NodeRef:
     """The node of a finding: its name, or that of its first output if it has none."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     name: str
     type: str
@@ -87,22 +82,17 @@ class NodeRef:
     """The since-version, None where no row of the table applies."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(is_brief=True)
 class Related:
     """A second place that a finding speaks of."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     message: str
     location: Location
     span: Span | None = None
     """What it is about there; None where the format has no lines."""
 
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
-
-@dataclass(frozen=True, slots=True)
+@record(is_brief=True)
 class Diagnostic:
     """One place where a rule is broken, or something worth knowing.
 
@@ -137,8 +127,3 @@ class Diagnostic:
     def __repr__(self) -> str:
         place = ":".join(str(part) for part in (self.location.path, self.location.line) if part is not None)
         return short_repr(self, f"{self.severity} {self.code} {brief(place, 80)}: {self.message}")
-
-    _repr_html_ = record_html
-
-    def __post_init__(self) -> None:
-        shorten_message(self)

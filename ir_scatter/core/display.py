@@ -1,7 +1,10 @@
 """How results look where somebody types: safe characters, reprs of one line, tables in a notebook."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
 
 LONGEST_REPR, LONGEST_MESSAGE = 200, 2000
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
@@ -45,11 +48,6 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-def shorten_message(one: Any) -> None:
-    """Cut what a frozen dataclass has to say: names in a model may be of any length."""
-    object.__setattr__(one, "message", brief(one.message, LONGEST_MESSAGE))
-
-
 def short_repr(one: object, text: str) -> str:
     """Return a repr: the type, and what there is to say in a line."""
     return f"<{type(one).__name__} {brief(visible(text), LONGEST_REPR - len(type(one).__name__) - 3)}>"
@@ -65,6 +63,25 @@ def record_html(one: Any) -> str:
     """Return the fields of a dataclass or named tuple as a table of two columns."""
     rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(one)]
     return html_table((type(one).__name__, ""), rows)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(*, eq: bool = True, is_brief: bool = False) -> Callable[[type[_T]], type[_T]]:
+    """Make a frozen dataclass that shows itself; a brief one cuts its message, in which names may be long."""
+
+    def make(found: type[_T]) -> type[_T]:
+        methods: dict[str, object] = {"__repr__": record_repr, "_repr_html_": record_html}
+        if is_brief:
+            methods["__post_init__"] = _shorten_message
+        for name in methods.keys() - vars(found).keys():
+            setattr(found, name, methods[name])
+        return dataclass(frozen=True, slots=True, eq=eq)(found)
+
+    return make
+
+
+def _shorten_message(one: Any) -> None:
+    object.__setattr__(one, "message", brief(one.message, LONGEST_MESSAGE))
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from ir_scatter.core.diagnostics import Location, Part, Related, Span
-from ir_scatter.core.display import record_html, record_repr, short_repr
+from ir_scatter.core.display import record, record_html, record_repr, short_repr
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.tensors import Constant
@@ -224,11 +224,9 @@ class Graph(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Defect:
     """Something a reader found broken in the file itself."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     kind: str
     """The name of the rule that it breaks, "duplicate-id"."""

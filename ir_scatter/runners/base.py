@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from ir_scatter.core.display import record_html, record_repr, shorten_message
+from ir_scatter.core.display import record
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
@@ -120,11 +120,9 @@ class Tapped:
     """Why it could not be tapped; "" if it was."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class NodeFacts:
     """What a runtime made of one or more nodes of the model, in its own words."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     name: str
     originals: tuple[str, ...]
@@ -140,7 +138,7 @@ class NodeFacts:
     """None where it was not measured or did not run."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False, is_brief=True)
 class Outcome:
     """How a run ended.
 
@@ -154,8 +152,6 @@ class Outcome:
         implicit: whether nobody named the runner.
     """
 
-    __repr__, _repr_html_ = record_repr, record_html
-
     runner: str
     status: Status
     message: str = ""
@@ -168,9 +164,6 @@ class Outcome:
     reason: str | None = None
     remarks: tuple[str, ...] = ()
     implicit: bool = False
-
-    def __post_init__(self) -> None:
-        shorten_message(self)
 
     @property
     def outputs(self) -> "Mapping[str, Array]":
@@ -186,11 +179,9 @@ class Streamed(NamedTuple):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Availability:
     """Whether a runner can run here, why not and what to install; and what its device is."""
-
-    __repr__, _repr_html_ = record_repr, record_html
 
     runner: str
     is_available: bool
