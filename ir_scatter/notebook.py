@@ -680,7 +680,8 @@ def convert(
     keep_negative_indices: bool = False,
     verify: int = DEFAULT_CASES,
     seed: int = 0,
-    targets: Sequence[str] = (),
+    targets: str | Collection[str] = (),
+    guard: str | None = None,
 ) -> Conversion:
     """Rewrite scatter nodes into equal forms; nothing is written yet.
 
@@ -699,12 +700,14 @@ def convert(
         seed: for these inputs.
         targets: devices, "CPU" or "GPU@2025.4", whose known defects no node is to meet. Without `to` nothing
             but that happens.
+        guard: "clamp" limits indices to their range where nothing proves that they are in it, "wrap" counts
+            negative ones from the end. Without `to` and `targets` nothing but that happens.
 
     Returns:
         What is rewritten, what is refused and why, and what was proven; `.write(path)` writes it.
 
     Raises:
-        UsageError: a name, an operator, an opset or a condition does not exist.
+        UsageError: a name, an operator, an opset, a condition or a guard does not exist.
         UnreadableModel: the model cannot be read.
         TypeError: the model is nothing that `read` takes.
 
@@ -723,7 +726,8 @@ def convert(
         keep_negative_indices=keep_negative_indices,
         verify=verify,
         seed=seed,
-        targets=targets,
+        targets=tuple(_several(targets, "targets")),
+        guard=guard,
     )
     return Conversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 

@@ -11,6 +11,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.options import (
     Command,
     Opset,
+    choice_option,
     file_option,
     format_option,
     models_argument,
@@ -28,13 +29,15 @@ _EXAMPLES = {
     "what devices refuse or get wrong, and nothing else": "ir-scatter convert model.xml --for CPU -o new.xml",
     "only some nodes; look at it first": "ir-scatter convert model.xml --to ScatterNDUpdate "
     "--node 'cache*' --diff",
+    "with runtime indices that stay in their range": "ir-scatter convert model.xml --guard clamp -o new.xml",
     "with a promise of what the file does not tell": "ir-scatter convert model.xml --to ScatterUpdate "
     "--assume equal-indices --diff",
     "an ONNX model as an IR, and both on a device": "ir-scatter convert model.onnx "
     "-o model.xml --verify-on CPU",
 }
 _SECTIONS = {
-    "What is converted": "--to --for --from --node --opset --assume --keep-negative-indices --partial",
+    "What is converted": "--to --for --guard --from --node --opset --assume --keep-negative-indices "
+    "--partial",
     "How it is proven": "--verify --verify-on --seed",
     "What is written": "--output --in-place --overwrite --dry-run --diff --format",
 }
@@ -52,6 +55,9 @@ _SECTIONS = {
 )
 @words_option(
     "--for", "targets", kind="runners", metavar="DEVICE", help="Around its known defects; repeatable."
+)
+@choice_option(
+    "--guard", ["clamp", "wrap"], "Limit indices to their range, or count negative ones from the end."
 )
 @words_option("--from", "sources", kind="operators", metavar="OPERATOR", help="Only nodes of it; repeatable.")
 @words_option("--node", "nodes", kind="nodes", metavar="NAME", help="Only this node, or a glob; repeatable.")
@@ -97,6 +103,7 @@ def command(**options: Any) -> int:
         "verify",
         "seed",
         "targets",
+        "guard",
     )
     job = Job(
         source=options["path"],

@@ -26,6 +26,7 @@ def convert(
     verify: int = DEFAULT_CASES,
     seed: int = 0,
     targets: Sequence[str] = (),
+    guard: str | None = None,
 ) -> Conversion:
     """Rewrite scatter nodes into equal forms, as `ir_scatter.convert` says of each argument."""
     from ir_scatter.convert.pipeline import run
@@ -41,4 +42,5 @@ def convert(
         cases=verify,
         seed=seed,
         targets=targets,
+        guard=guard,
     )

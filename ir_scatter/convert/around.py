@@ -10,15 +10,18 @@ from ir_scatter.core.shapes import listed
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.rewrites import leads_to
+from ir_scatter.rewrites.guard import Guard
 from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.validate import file_diagnostic
 
 
 def around(
     rewriter: Rewriter,
     portability: Portability,
     scatters: Sequence[ScatterNode],
-    rows: Sequence[OpSpec],
+    rows: Sequence[OpSpec | None],
     opset: int | None,
+    guard: Guard | None = None,
 ) -> tuple[OpSpec, Rewritten | Refusal | None]:
     """Return the row and the form with the fewest nodes that no known defect certainly meets.
 
@@ -26,18 +29,20 @@ def around(
         rewriter: that of the model.
         portability: what is known of the devices.
         scatters: the node, once for each signature of the function that it is in.
-        rows: what it may become; of one alone it is said why not.
+        rows: what it may become, None for what it is; of one alone it is said why not.
         opset: of the new nodes in ONNX.
+        guard: what becomes of its indices, too.
     """
     own, reasons = scatters[0].spec, list[str]()
     found: list[tuple[int, OpSpec, Rewritten]] = []
     in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
     for row in rows:
-        if len(rows) > 1 and (row.key.domain != own.key.domain or not leads_to(own.key, row.key, opset)):
+        if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):
             continue
-        made = rewriter.rewrite(scatters, row, opset)
+        made = rewriter.rewrite(scatters, row, opset, guard)
+        row = row or own
         if not isinstance(made, Rewritten):
-            if len(rows) == 1:
+            if len(rows) == 1 or (isinstance(made, Refusal) and made.code is Reason.NOTHING_IN_RANGE):
                 return row, made
             reasons += [] if made is None else [made.message]
             continue
@@ -50,7 +55,7 @@ def around(
         _, row, made = min(found, key=lambda one: one[0])
         return row, made
     message = f"every form that is known meets {listed([*in_the_way])} on a device of --for"
-    row = rows[0] if len(rows) == 1 else own
+    row = (rows[0] if len(rows) == 1 else None) or own
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 
 
@@ -58,3 +63,12 @@ def may_be_met(model: Model, portability: Portability, settled: Collection[str])
     """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
     found = [one for one in diagnose(model, portability) if one.severity is Severity.WARNING]
     return tuple([one for one in found if one.location.scope not in settled])
+
+
+def not_guarded(scatter: ScatterNode) -> Diagnostic:
+    """Return the warning that indices of a node may be out of range when it runs."""
+    node, indices = scatter.node, scatter.indices
+    assert indices is not None
+    low = "-size" if scatter.wraps else "0"
+    message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
+    return file_diagnostic("unguarded-indices", message, node.location)

@@ -23,6 +23,7 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
+from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ class _Candidate(NamedTuple):
         return None if spec is None else spec.key
 
 
-_Task: TypeAlias = tuple[_Candidate, OpSpec, int | None]
-"""A node, the row that is wanted, and the opset that its new nodes belong to; None in an IR."""
+_Task: TypeAlias = tuple[_Candidate, OpSpec | None, int | None]
+"""A node, the row that is wanted, None where it stays what it is, and the opset that its new nodes belong to;
+None in an IR."""
 
 
 def run(
@@ -68,11 +70,14 @@ def run(
     cases: int,
     seed: int,
     targets: Sequence[str] = (),
+    guard: str | None = None,
 ) -> Conversion:
     for text in (assume := tuple(assume)):
         if text not in list(Condition):
             guess = did_you_mean(text, Condition)
             raise UsageError(f"{text!r} cannot be assumed{guess}, expected one of {', '.join(Condition)}")
+    if guard is not None and guard not in list(Guard):
+        raise UsageError(f"{guard!r} is no guard{did_you_mean(guard, Guard)}, expected {' or '.join(Guard)}")
     promises = Promises(frozenset(map(Condition, assume)), keeps_negative)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
     proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
@@ -84,25 +89,33 @@ def run(
         portability: Portability | None = None
         if targets:
             # These load all that is known of devices.
-            from ir_scatter.convert.around import around, may_be_met
+            from ir_scatter.convert.around import around, may_be_met, not_guarded
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
+        everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
         if portability is not None and to is None:
             if opset is not None:
                 raise UsageError(
                     "the devices alone change no opset, expected one with an operator to convert to"
                 )
-            tasks, final = _met(rewriter, portability, sources, nodes), None
-        else:
-            tasks, final = _plan(rewriter, to, sources, nodes, opset)
+            tasks = _met(everywhere, portability)
+        elif to is not None or opset is not None or guard is None:
+            tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
+        wanted = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
+        exposed = [one for one in everywhere if wanted is not None and _is_exposed(one, wanted)]
+        if guard is not None:
+            others = {id(candidate.node) for candidate, _, _ in tasks}
+            tasks += [(one, None, final or _own(one)) for one in exposed if id(one.node) not in others]
         for candidate, target, own in tasks:
             node, scatters = candidate
-            if portability is not None:
-                rows = _targets() if to is None else [target]
-                target, outcome = around(rewriter, portability, scatters, rows, own)
+            own_guard = wanted if guard is not None and candidate in exposed else None
+            if portability is not None and candidate.spec is not None:
+                rows = [None, *_targets()] if to is None or target is None else [target]
+                target, outcome = around(rewriter, portability, scatters, rows, own, own_guard)
             else:
-                outcome = rewriter.rewrite(scatters, target, own)
+                outcome = rewriter.rewrite(scatters, target, own, own_guard)
+                target = target or candidate.spec
             if isinstance(outcome, Rewritten) and cases > 0:
                 from ir_scatter.convert.proof import prove
 
@@ -113,14 +126,18 @@ def run(
                     outcome = proof
                 else:
                     verified.append(Verified(node, proof))
-            changed = candidate.key, target.key
+            source, became = candidate.key, target.key if target else candidate.key
             if isinstance(outcome, Refusal):
                 refused.append(
-                    Refused(outcome.code, outcome.message, node.name, node.location, *changed, node.type)
+                    Refused(
+                        outcome.code, outcome.message, node.name, node.location, source, became, node.type
+                    )
                 )
-            elif outcome is not None:
+            elif outcome is not None and became is not None:
                 names = tuple([rewrite.name for rewrite in outcome.way])
-                converted.append(Converted(node, *changed, names, outcome.assumptions, outcome.fragment))
+                converted.append(
+                    Converted(node, source, became, names, outcome.assumptions, outcome.fragment)
+                )
         move = None
         if final is not None:
             from ir_scatter.convert.opset.move import plan_move
@@ -137,32 +154,45 @@ def run(
     if portability is not None:
         settled = {one.node.scope for one in converted}
         warnings = may_be_met(known, portability, settled)
+        if guard is None:
+            warnings += tuple([not_guarded(one.scatters[0]) for one in exposed if one.spec is not None])
     return Conversion(
         known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases, warnings=warnings
     )
 
 
-def _met(
-    rewriter: Rewriter, portability: "Portability", sources: Collection[str], nodes: Sequence[str]
-) -> list[_Task]:
+def _met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
     """Return the nodes that a defect certainly meets; what they become is found for each."""
     return [
-        (one, one.spec, one.node.opset if isinstance(one.node.opset, int) else None)
-        for one in _candidates(rewriter, sources, nodes)
+        (one, one.spec, _own(one))
+        for one in candidates
         if one.spec is not None and any(map(portability.surely_met, one.scatters))
     ]
 
 
+def _own(one: _Candidate) -> int | None:
+    """Return the opset of a node in ONNX."""
+    return one.node.opset if isinstance(one.node.opset, int) else None
+
+
+def _is_exposed(one: _Candidate, guard: Guard) -> bool:
+    """Tell whether a guard may change what a node does; one that cannot be understood is no better."""
+    return one.spec is None or any(is_needed(scatter, guard) for scatter in one.scatters)
+
+
 def _plan(
-    rewriter: Rewriter, to: str | None, sources: Collection[str], nodes: Sequence[str], opset: int | None
+    rewriter: Rewriter,
+    to: str | None,
+    found: Sequence[_Candidate],
+    opset: int | None,
+    *,
+    is_explicit: bool,
 ) -> tuple[list[_Task], int | None]:
     """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
-    found = _candidates(rewriter, sources, nodes)
     rows = _find_targets(model, to) if to is not None else None
-    is_explicit = bool(sources or nodes)
     specs = {one.key: one.spec for one in found}
     wanted: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None for nodes that are not concerned
     for key, spec in specs.items():

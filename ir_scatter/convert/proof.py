@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.rewriter import Rewriter, Rewritten, fragment_like
+from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.arrays import Array, are_equal, kind
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment, NewConstant
@@ -20,8 +22,9 @@ from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_
 from ir_scatter.ops import index_values
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
-from ir_scatter.ops.spec import IndexRange, Role
-from ir_scatter.rewrites.base import Promises, View
+from ir_scatter.ops.spec import IndexRange, Layout, Role
+from ir_scatter.rewrites.base import Promises, View, fragment_like
+from ir_scatter.rewrites.guard import Guard, guard_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 _SMALL = 8
@@ -56,7 +59,10 @@ def prove(
 def _prove(
     rewriter: Rewriter, scatter: ScatterNode, rewritten: Rewritten, cases: int, seed: int
 ) -> int | Refusal:
-    promises = rewriter.promises
+    promises, first = rewriter.promises, rewritten.way[0] if rewritten.way else None
+    guard = None if first is None else guard_of(first)
+    if guard is not None:
+        scatter = _with_open_indices(scatter)
     view = View(scatter, promises)
     wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
     constraint = IndexConstraint(
@@ -68,6 +74,9 @@ def _prove(
     try:
         for given in draw_inputs(seed, scatter, constraint, cases, keeps_constants=rewritten.is_bound):
             difference = _difference(rewritten.fragment, scatter, given, promises)
+            if guard is not None and not difference:
+                illegal = with_illegal_indices(scatter, given, guard, done)
+                difference = _difference(rewritten.fragment, scatter, illegal, promises)
             if difference:
                 return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
             done += 1
@@ -81,6 +90,54 @@ def _prove(
     except NoInputs as error:
         return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     return done
+
+
+def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
+    """Return a node like another one whose indices are no constants, as a guard has them."""
+
+    def make(number: int, value: Value) -> Value:
+        if scatter.spec.ports[number].role is not Role.INDICES:
+            return value
+        return Value("indices", value.element_type, scatter.facts.shape(value))
+
+    node = fragment_like(scatter, make, scatter.data_shape).nodes[0]
+    return ScatterNode(node, scatter.lookup, scatter.facts)
+
+
+def with_illegal_indices(scatter: ScatterNode, given: Given, guard: Guard, number: int) -> Given:
+    """Return a case with indices that a guard makes legal, as inputs, and what it makes of them as arguments.
+
+    All indices go on by so many positions that the first one comes to stand at an end, and what stands there
+    goes beyond it: what was different stays so, and so does what was equal.
+    """
+    place, data = scatter.spec.port_index(Role.INDICES), given.data
+    indices = None if place is None or place >= len(given.inputs) else given.inputs[place]
+    if place is None or indices is None or not indices.size or indices.dtype.isbuiltin != 1:
+        return given
+    wide, is_high = indices.astype(np.int64), number % 2 == 0
+    if scatter.spec.layout is Layout.TUPLES:
+        sizes = rooms = np.asarray(data.shape[: indices.shape[-1]], np.int64)
+        first = wide.reshape(-1, sizes.size)[0] if sizes.size else wide
+    else:
+        axis = int(np.asarray(given.arguments[Role.AXIS.value]).reshape(-1)[0])
+        sizes = rooms = np.asarray(data.shape[axis], np.int64)
+        first = wide.reshape(-1)[0]
+        if scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+            rooms = sizes - np.shape(given.arguments[Role.UPDATES.value])[axis] + 1
+    if not sizes.size or not rooms.all():
+        return given
+    legal = (wide - first + (rooms - 1 if is_high else 0)) % rooms
+    if guard is Guard.WRAP:
+        illegal = legal - sizes
+    elif is_high:
+        illegal = np.where(legal == rooms - 1, legal + 1 + number * sizes, legal)
+    else:
+        illegal = np.where(legal == 0, -1 - (number + scatter.wraps) * sizes, legal)
+    limits = np.iinfo(indices.dtype)
+    illegal = np.where((illegal < limits.min) | (illegal > limits.max), legal, illegal)
+    inputs = [*given.inputs]
+    inputs[place] = illegal.astype(indices.dtype)
+    return replace(given, inputs=tuple(inputs), arguments={**given.arguments, Role.INDICES.value: legal})
 
 
 def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:

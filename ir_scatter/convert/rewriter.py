@@ -10,18 +10,19 @@ from ir_scatter.analysis.conditions import Condition, Proof, Verdict
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
+from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
-from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View
+from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.guard import Guard, rewrite_of
 from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.index_values import negative_index
+from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
@@ -29,6 +30,9 @@ KEPT_NEGATIVE = "negative-indices-kept"
 
 ON_STORED = "rests-on-stored-shape"
 """How the report says that the new form is right for sizes that nothing but the file remembers."""
+
+MENDED = frozenset({index_out_of_range.code, negative_index.code})
+"""The rules that a guard makes constant indices keep."""
 
 _ONE_SIZE = 3
 """What a size at run time may cost: ShapeOf, the dimension taken from it, and its type."""
@@ -83,18 +87,22 @@ class Rewriter:
         return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
     def rewrite(
-        self, scatters: Sequence[ScatterNode], target: OpSpec, opset: int | None
+        self,
+        scatters: Sequence[ScatterNode],
+        target: OpSpec | None,
+        opset: int | None,
+        guard: Guard | None = None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node into what is wanted in an opset; None if it is what it should be.
 
         There is a scatter for each signature of the function that the node is in. What they do not share is
-        taken as unknown.
+        taken as unknown. Its indices are guarded before, if that is wanted; without a target that is all.
         """
-        outcome = self._by_group(scatters, target, opset)
+        outcome = self._by_group(scatters, target, opset, guard)
         return self._with_sizes(scatters[0], outcome, opset) if isinstance(outcome, Rewritten) else outcome
 
     def _by_group(
-        self, scatters: Sequence[ScatterNode], target: OpSpec, opset: int | None
+        self, scatters: Sequence[ScatterNode], target: OpSpec | None, opset: int | None, guard: Guard | None
     ) -> "Rewritten | Refusal | None":
         self._judged.clear()
         self._numbers_of.clear()
@@ -102,10 +110,10 @@ class Rewriter:
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
         if group is None:
-            return self._closely(scatters, target, opset)
+            return self._closely(scatters, target, opset, guard)
         faults = scatter.index_array if scatter.has_faults(group.limits) else None
         numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-        known = self._known[group, target.key, opset, numbers]
+        known = self._known[group, target and target.key, opset, numbers, guard]
         proof = None
         if known and None not in known:
             first = self.scatter(as_fragment(scatter).nodes[0])
@@ -113,13 +121,14 @@ class Rewriter:
             proof = self._view(first).proof(Condition.EQUAL)
         if proof in known:
             return known[proof]
-        outcome, proof = self._closely(scatters, target, opset), self._judged.get(Condition.EQUAL)
+        outcome = self._closely(scatters, target, opset, guard)
+        proof = self._judged.get(Condition.EQUAL)
         if not self._numbers_of and (proof is None or len(way) == 1):
             known[proof] = outcome
         return outcome
 
     def _closely(
-        self, scatters: Sequence[ScatterNode], target: OpSpec, opset: int | None
+        self, scatters: Sequence[ScatterNode], target: OpSpec | None, opset: int | None, guard: Guard | None
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
@@ -135,18 +144,22 @@ class Rewriter:
                     message = f"input {number}, {port.name}, comes from nothing that exists"
                     return Refusal(Reason.BREAKS_RULES, message)
             found += self.check.node(scatter, scatter.node.graph)
+        mended = MENDED if guard else ()
         for diagnostic in found:
-            if diagnostic.severity is Severity.ERROR:
+            if diagnostic.severity is Severity.ERROR and diagnostic.code not in mended:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
         for problem in filter(None, map(_contradiction, scatters)):
             return Refusal(Reason.BREAKS_RULES, problem)
         scatter = scatters[0]
         way = _way(scatter, target, opset)
-        if way is None:
+        if way is None and target is not None:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {scatter.spec.key} to {target.key}")
-        if not way or way[0].is_done(self._view(scatter), way[0].target):
-            return None
-        return self.along(scatter, way, opset, found)
+        if way and way[0].is_done(self._view(scatter), way[0].target):
+            way = ()
+        if guard is not None:
+            way = (rewrite_of(guard, scatter.spec.key), *(way or ()))
+            found = [one for one in found if one.code not in mended]
+        return self.along(scatter, way, opset, found) if way else None
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
         """Return the form with sizes taken at run time where a stored one is not proven.
@@ -235,10 +248,10 @@ class Rewriter:
         return Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
 
 
-def _way(scatter: ScatterNode, target: OpSpec, opset: int | None) -> tuple[Rewrite, ...] | None:
+def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tuple[Rewrite, ...] | None:
     """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
     spec = scatter.lookup.spec
-    if spec is None or (spec.key == target.key and not leads_to(target.key, target.key)):
+    if spec is None or target is None or (spec.key == target.key and not leads_to(target.key, target.key)):
         return ()
     return route(spec.key, target.key, opset)
 
@@ -292,13 +305,13 @@ def _written(fragment: Fragment) -> list[Hashable]:
 
 
 def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusal:
-    spec, scatter = rewrite.source, view.scatter
-    for name in scatter.node.attributes:
+    spec, scatter, carries = rewrite.source, view.scatter, rewrite.carries
+    for name in () if carries is None else scatter.node.attributes:
         row = spec.attribute(name)
         if row is None:
             message = f"{name} is no attribute of {spec.key}, so that it is not known what it means"
             return Refusal(Reason.ATTRIBUTE_LOST, message)
-        if name not in rewrite.carries and scatter.attribute(name) != row.default:
+        if carries is not None and name not in carries and scatter.attribute(name) != row.default:
             return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {scatter.attribute(name)}, which is lost")
     for condition in rewrite.requires(view, rewrite.target):
         if view.holds(condition):
@@ -348,17 +361,3 @@ def as_fragment(
         return made
 
     return fragment_like(scatter, known, found.get(Role.DATA))
-
-
-def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
-    """Return a node as a fragment, each value of its inputs made anew, and this shape of its output."""
-    node, data, made = scatter.node, scatter.data, dict[int, Value]()
-    values = [port.value for port in node.inputs]
-    for number, value in enumerate(values):
-        if value is not None and id(value) not in made:
-            made[id(value)] = make(number, value)
-    given = [made.get(id(value)) for value in values]
-    output = Value("output", data.element_type if data else None, shape)
-    assert node.opset is not None
-    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
-    return Fragment(given, [new])

@@ -112,6 +112,9 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
     if agreed is not None:
         wanted["opset"] = agreed
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
+        wanted["guard"] = options.get(
+            "guard"
+        )  # the start of a run is to be limited, not each of its positions
         return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **wanted)
     return None if agreed is None else convert(model, **wanted)
 

@@ -17,6 +17,23 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers, fixed, number, position
+from ir_scatter.ops.general_bounds import (
+    BoundsRule,
+    added,
+    any_position,
+    clamped,
+    counting,
+    greatest,
+    least,
+    multiplied,
+    remainder,
+    size,
+    subtracted,
+    top_position,
+)
+from ir_scatter.ops.general_bounds import (
+    position as axis_position,
+)
 from ir_scatter.ops.general_shapes import (
     ShapeCase,
     ShapeRule,
@@ -130,6 +147,7 @@ class GeneralOp(NamedTuple):
         arithmetic: what it makes of whole numbers, None where nothing is said.
         makes: the element type of its outputs where that need not be the one of input 0; "other" if
             attributes or other inputs decide.
+        bounds: between which whole numbers its elements lie; without one, as those that it only moves.
         rank: that of its output, where it is always the same.
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
@@ -146,6 +164,7 @@ class GeneralOp(NamedTuple):
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     makes: str = ""
+    bounds: BoundsRule | None = None
     rank: int | None = None
     spelling: Each[Spelling] | None = None
 
@@ -414,18 +433,18 @@ ROWS = (
     # making
     GeneralOp(
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
-        reads_shapes_only=True, spelling=_MADE, makes="other",
+        reads_shapes_only=True, spelling=_MADE, makes="other", bounds=size,
     ),
     GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
         "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1,
         makes="other",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
-        spelling=Each(Spelling("opset4", _TO_I64), Spelling()),
+        spelling=Each(Spelling("opset4", _TO_I64), Spelling()), bounds=counting,
     ),
     GeneralOp(
         "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2,
-        makes="other",
+        makes="other", bounds=any_position,
     ),
     GeneralOp(
         "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=said,
@@ -476,7 +495,7 @@ ROWS = (
         shape=same, is_pointwise=True,
     ),
     *_each("IsFinite/ IsInf IsNaN", shape=same, is_pointwise=True, makes="boolean"),
-    _pointwise("Clamp/Clip", constraints=Each((), _ENDS)),
+    _pointwise("Clamp/Clip", constraints=Each((), _ENDS), bounds=clamped),
     GeneralOp(
         "FakeQuantize/", shape=same, constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
     ),
@@ -487,9 +506,13 @@ ROWS = (
     GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
     *_each("FakeConvert/ PReLU/PRelu", shape=same),
     # element by element, of several inputs
-    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM),
-    _computing("Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE),
-    _computing("Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT),
+    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=added),
+    _computing(
+        "Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE, bounds=subtracted,
+    ),
+    _computing(
+        "Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT, bounds=multiplied,
+    ),
     _computing(
         "Divide/Div", "arithmetic.divide", attributes="m_pythondiv auto_broadcast/", constraints=_DIVISION,
         arithmetic=Arithmetic.CHOICE,
@@ -500,16 +523,16 @@ ROWS = (
     ),
     _both(
         "FloorMod/Mod", "arithmetic.modulo", "auto_broadcast/fmod",
-        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY,
+        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY, bounds=remainder,
     ),
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
     _both(
         "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=least,
     ),
     _both(
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=greatest,
     ),
     _both("Select/Where", "arithmetic.select", _AUTO, moves=(1, 2), spelling=_BINARY),
     _comparing("Less", "arithmetic.comparison(np.less)", _AUTO, spelling=_BINARY),
@@ -536,8 +559,8 @@ ROWS = (
     ),
     GeneralOp("CumSum", "arithmetic.cumulative_sum", "exclusive reverse", shape=same, constraints=_DIMENSION),
     GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
-    *_each("/ArgMax /ArgMin", shape=arg, makes="other"),
-    GeneralOp("TopK", shape=top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),)),
+    *_each("/ArgMax /ArgMin", shape=arg, makes="other", bounds=axis_position),
+    GeneralOp("TopK", shape=top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),), bounds=top_position),
     GeneralOp(
         "OneHot", shape=one_hot, makes="other",
         constraints=(Meaning.BELOW(0, of=1), Meaning.LENGTH(1, axis=_LAST, low=3, high=6)),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ir_scatter.analysis.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
+from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import agree_dims
+from ir_scatter.core.shapes import Shape, agree_dims
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import Refusal
@@ -131,7 +132,7 @@ class Rewrite:
         target: the row of the scatter node that comes instead.
         build: makes the new nodes and returns the value that replaces the output, or says why not.
         carries: attributes of the source that it takes care of; any other one at a value that is not
-            its default is a refusal.
+            its default is a refusal. None where all stay as they are written.
         requires: the conditions under which both forms are equal, for one node.
         is_done: whether a node needs no rewriting, where source and target are the same row.
         reads: all that build, requires and is_done look at. Within `BY_SIGNATURE`, what it makes of one node
@@ -143,7 +144,7 @@ class Rewrite:
     source: OpSpec
     target: OpSpec
     build: Build
-    carries: frozenset[str] = frozenset()
+    carries: frozenset[str] | None = frozenset()
     requires: Callable[[View, OpSpec], tuple[Condition, ...]] = lambda _view, _target: ()
     is_done: Callable[[View, OpSpec], bool] = lambda _view, _target: False
     reads: frozenset[Fact] = BY_SIGNATURE
@@ -166,3 +167,17 @@ def between(
     return tuple(
         Rewrite(name, old, new, build, **more) for old, new in pairs if old is not new or is_to_itself
     )
+
+
+def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
+    """Return a node as a fragment, each value of its inputs made anew, and this shape of its output."""
+    node, data, made = scatter.node, scatter.data, dict[int, Value]()
+    values = [port.value for port in node.inputs]
+    for number, value in enumerate(values):
+        if value is not None and id(value) not in made:
+            made[id(value)] = make(number, value)
+    given = [made.get(id(value)) for value in values]
+    output = Value("output", data.element_type if data else None, shape)
+    assert node.opset is not None
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
+    return Fragment(given, [new])

@@ -17,7 +17,7 @@ import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
-from ir_scatter.core.model import ONNX, OPENVINO, Value
+from ir_scatter.core.model import ONNX, OPENVINO, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.general import named
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
@@ -112,6 +112,14 @@ class Builder:
         opset = spec.opsets[0] if self.opset is None else self.opset
         values = [inputs.get(port.role) for port in spec.ports]
         return self._add(spec.key.type, opset, values, attributes, data.element_type, data.shape, label)
+
+    def again(self, node: Node, inputs: Mapping[int, Value], output: Value) -> Value:
+        """Make a node like one of the model, with some inputs made anew; attributes stay as written."""
+        values = [inputs.get(number, port.value) for number, port in enumerate(node.inputs)]
+        own = node.opset if node.opset is not None else ""
+        return self._add(
+            node.type, own, values, node.attributes, output.element_type, output.shape, "scatter"
+        )
 
     def shape_of(self, value: Value, label: str) -> Value:
         """Return the shape of a value as whole numbers."""

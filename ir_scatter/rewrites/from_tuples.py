@@ -25,7 +25,6 @@ from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
 from ir_scatter.rewrites.pieces import (
-    LAST,
     along,
     count_of,
     counts_from_end,
@@ -33,6 +32,7 @@ from ir_scatter.rewrites.pieces import (
     from_front,
     is_first,
     must_be_non_negative,
+    tuple_dims,
 )
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrapped
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
@@ -80,7 +80,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
             return found
         updates, reduction = found, Reduction.NONE
     if must_be_non_negative(view, target) and view.scatter.depth != 0:
-        indices = from_front(build, indices, _dims(view, build))
+        indices = from_front(build, indices, tuple_dims(view, build))
     return build.scatter(target, view.data, indices, updates, reduction)
 
 
@@ -172,7 +172,7 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
         dims = build.concat([leading, depth], 0, "tuples_shape", full)
         indices = build.reshape(indices, dims, "tuples", known)
     if counts_from_end(view, build):
-        indices = from_front(build, indices, _dims(view, build), "places")
+        indices = from_front(build, indices, tuple_dims(view, build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
     return joined(view, build, old, view.updates)
 
@@ -218,27 +218,9 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     return _Linear(data, flat, updates, column)
 
 
-def _dims(view: View, build: Builder, *, are_front: bool = True) -> Value:
-    """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
-    depth, shape, label = view.depth, view.data.shape, "sizes" if are_front else "other_dims"
-    part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
-    known = static(part)
-    if known is not None:
-        return build.constant(list(known), label)
-    if depth is not None:
-        at = build.constant([depth], "depth")
-    else:
-        index_dims = build.shape_of(view.indices, "indices_shape")
-        at = build.gather(index_dims, build.constant([-1], "last"), 0, "depth", (1,))
-    begin = build.constant([0], "begin") if are_front else at
-    end = at if are_front else build.constant([LAST], "end")
-    size = UNKNOWN_DIM if part is None else len(part)
-    return build.slice(build.shape_of(view.data, "data_shape"), begin, end, [0], label, (size,))
-
-
 def _slice_dims(view: View, build: Builder) -> Value:
     """Return the dimensions of a slice; joined into one where it is not known how many there are."""
-    found = _dims(view, build, are_front=False)
+    found = tuple_dims(view, build, are_front=False)
     if view.depth is not None:
         return found
     found = build.concat([build.constant([1], "one_column"), found], 0, "one_and_others", (UNKNOWN_DIM,))
@@ -256,7 +238,7 @@ def _front_joined(view: View, build: Builder) -> Value:
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
-    front = build.reduce("ReduceProd", _dims(view, build), 0, "front_size", keeps=True)
+    front = build.reduce("ReduceProd", tuple_dims(view, build), 0, "front_size", keeps=True)
     rank = None if known is None else (len(known),)
     target = build.concat([front, others], 0, "data_joined_shape", rank)
     return build.reshape(view.data, target, "data_joined", known)
@@ -276,7 +258,7 @@ def _numbers(view: View, build: Builder) -> Value:
             dims = build.slice(dims, begin, end, [0], "leading_dims", (size,))
             count = build.reduce("ReduceProd", dims, 0, "count", keeps=True)
         return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
-    counted = _dims(view, build)
+    counted = tuple_dims(view, build)
     if view.may_be_negative:
         indices = from_front(build, indices, counted)
     if depth is None:

@@ -2,13 +2,14 @@
 
 from math import prod
 
+from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.spec import IndexRange, OpSpec, Role
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder, array_of
 
-_WIDE = 32
+WIDE = 32
 """Bits from which on an index can name every position of a dimension that it counts on from the end."""
 
 _GATHERED = frozenset({"i32", "i64"})
@@ -66,12 +67,31 @@ def is_first(build: Builder, places: Value) -> Value:
     return build.binary("Equal", places, build.constant(0, "zero"), "is_first")
 
 
-def size_on_axis(view: View, build: Builder) -> Value:
-    """Return the size of data on the axis as a scalar."""
-    axis, shape = view.scatter.axis, view.data.shape
+def size_on_axis(view: View, build: Builder, value: Value | None = None, label: str = "size") -> Value:
+    """Return the size on the axis as a scalar: that of data, or of another value of its rank."""
+    axis, value = view.scatter.axis, value or view.data
+    shape, dims = value.shape, "data_shape" if value is view.data else f"{label}_of"
     if axis is not None and shape is not None and isinstance(shape[axis], int):
-        return build.constant(shape[axis], "size")
-    return build.gather(build.shape_of(view.data, "data_shape"), axis_of(view, build), 0, "size", ())
+        return build.constant(shape[axis], label)
+    return build.gather(build.shape_of(value, dims), axis_of(view, build), 0, label, ())
+
+
+def tuple_dims(view: View, build: Builder, *, are_front: bool = True) -> Value:
+    """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
+    depth, shape, label = view.depth, view.data.shape, "sizes" if are_front else "other_dims"
+    part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
+    known = static(part)
+    if known is not None:
+        return build.constant(list(known), label)
+    if depth is not None:
+        at = build.constant([depth], "depth")
+    else:
+        index_dims = build.shape_of(view.indices, "indices_shape")
+        at = build.gather(index_dims, build.constant([-1], "last"), 0, "depth", (1,))
+    begin = build.constant([0], "begin") if are_front else at
+    end = at if are_front else build.constant([LAST], "end")
+    size = UNKNOWN_DIM if part is None else len(part)
+    return build.slice(build.shape_of(view.data, "data_shape"), begin, end, [0], label, (size,))
 
 
 def count_of(build: Builder, value: Value, label: str) -> Value:
@@ -106,19 +126,23 @@ def counts_from_end(view: View, build: Builder) -> bool:
     return view.may_be_negative and build.domain != ONNX
 
 
+def in_type(build: Builder, numbers: Value, type: ElementType, label: str) -> Value:
+    """Return whole numbers in the type of indices, which is wide enough for positions."""
+    known = array_of(numbers)
+    if known is None:
+        return build.convert(numbers, type, f"{label}_converted")
+    return build.constant(known.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
+
+
 def from_front(build: Builder, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
     """Add the size of the dimension to negative indices; those that are out of range stay out of range.
 
     `sizes` are what indices count on, whole numbers that are broadcast to them.
     """
     type = indices.element_type
-    if type is None or type.bits < _WIDE:
+    if type is None or type.bits < WIDE:
         indices, type = build.convert(indices, I64, "indices_i64"), I64
-    known = array_of(sizes)
-    if known is None:
-        sizes = build.convert(sizes, type, "sizes_converted")
-    else:
-        sizes = build.constant(known.astype("int64"), "sizes", type)
+    sizes = in_type(build, sizes, type, "sizes")
     is_negative = build.binary("Less", indices, build.constant(0, "zero", type), "indices_are_negative")
     return build.select(is_negative, build.binary("Add", indices, sizes, "indices_wrapped"), indices, label)
 

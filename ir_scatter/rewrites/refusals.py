@@ -90,6 +90,12 @@ class Reason(StrEnum):
         "the device would refuse the result, or compute it wrong.",
         "`ir-scatter validate --for` says more of each defect; `--partial` leaves the node as it is.",
     )
+    NOTHING_IN_RANGE = (
+        "CVT114",
+        "Indices cannot be guarded: they count on a dimension of size 0.",
+        "no index names a position there, so that there is none to limit another one to.",
+        "give data that has elements, or no indices.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

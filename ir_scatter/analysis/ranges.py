@@ -1,0 +1,125 @@
+"""Between which whole numbers the elements of a value lie, whatever a model is given.
+
+Elements that are only moved keep their bounds; what an operator makes of others, its row in `ops/general.py`
+says. Bounds are those of all elements, or one pair for each position on the last axis: coordinates of tuples
+count on different sizes.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TypeAlias
+
+from ir_scatter.analysis.constants import MAX_NODES, Facts
+from ir_scatter.core.model import OPENVINO, Node, Value, follow
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
+from ir_scatter.ops.attributes import Attributes
+from ir_scatter.ops.general import GeneralOp, find
+from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase
+
+_MOST_COLUMNS = 16
+_Columns: TypeAlias = tuple[Bounds, ...]
+"""One for all elements, or one for each position on the last axis."""
+
+
+def bounds_of(facts: Facts, value: Value, count: int = 1) -> _Columns:
+    """Return the bounds of a value: one for each of `count` coordinates of its tuples, or one for all."""
+    known: dict[Value, _Columns | None] = {}
+
+    def made(value: Value) -> _Columns:
+        return _made(facts, value, known)
+
+    follow(value, known, _sources, made, MAX_NODES)
+    found = known[value] or _of_type(facts, value)
+    if len(found) == count:
+        return found
+    return (_joined(found),) * count
+
+
+def _row(node: Node | None) -> GeneralOp | None:
+    op = None if node is None or node.bodies else find(node.domain, node.type)
+    return op if op is not None and (op.bounds or op.moves != ()) else None
+
+
+def _sources(value: Value) -> list[Value]:
+    """Return what bounds rest on; nothing in front of operators that say nothing of them."""
+    node = None if value.constant is not None else value.producer
+    op = _row(node)
+    if node is None or op is None or op.reads_shapes_only:
+        return []
+    moved = range(len(node.inputs)) if op.bounds else op.moved_inputs(len(node.inputs))
+    values = [node.inputs[number].value for number in moved if number < len(node.inputs)]
+    return [one for one in values if one is not None]
+
+
+def _made(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -> _Columns:
+    """Return what is known of a value whose sources are known; within its type, or else that of its type."""
+    own = _of_type(facts, value)
+    found = own if own == (ANY,) else _computed(facts, value, known)
+    (limit,) = own
+    return tuple([one if one.is_within(*limit) else limit for one in found])
+
+
+def _of_type(facts: Facts, value: Value) -> _Columns:
+    """Return the bounds of a type of whole numbers; none of others, whose numbers may be none."""
+    type = facts.element_type(value)
+    if type is None or type.kind not in {"signed", "unsigned", "boolean"}:
+        return (ANY,)
+    if type.kind == "signed":
+        return (Bounds(-(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1),)
+    return (Bounds(0, (1 << type.bits) - 1 if type.kind == "unsigned" else 1),)
+
+
+def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -> _Columns:
+    array = facts.whole_numbers(value)
+    if array is not None:
+        columns = array.shape[-1] if array.ndim and 0 < array.shape[-1] <= _MOST_COLUMNS else 1
+        table = array.reshape(-1, columns)
+        return (
+            tuple(map(Bounds, table.min(0).tolist(), table.max(0).tolist()))
+            if table.size
+            else (Bounds(0, 0),)
+        )
+    node = value.producer
+    op = _row(node)
+    if node is None or op is None:
+        return (ANY,)
+    values = [port.value for port in node.inputs]
+    inputs = [(one is not None and known.get(one)) or (ANY,) for one in values]
+    shapes = [None if one is None else facts.shape(one) for one in values]
+    if op.bounds is None:
+        moved = [number for number in op.moved_inputs(len(inputs)) if number < len(inputs)]
+        inputs, shapes = [inputs[number] for number in moved], [shapes[number] for number in moved]
+    if not op.is_elementwise and not op.copies and (op.bounds is not None or op.moves is not None):
+        inputs = [(_joined(one),) for one in inputs]
+    try:
+        if op.moves is None:
+            return _side_by_side(node, inputs, shapes)
+        case = BoundsCase((), shapes, node.attributes, node.domain != OPENVINO, value.output)
+        rule = op.bounds or (lambda case: _joined(case.inputs))
+        return tuple([rule(case._replace(inputs=column)) for column in zip(*_repeated(inputs), strict=True)])
+    except (LookupError, TypeError, ValueError):
+        return (ANY,)
+
+
+def _side_by_side(node: Node, inputs: Sequence[_Columns], shapes: Sequence[Shape]) -> _Columns:
+    """Return the columns of values that are joined along the last axis; those of all along another one."""
+    axis = Attributes(node.attributes).integer("axis")
+    is_last = axis == -1 or any(shape is not None and len(shape) == axis + 1 for shape in shapes)
+    widths = static(tuple([shape[-1] if shape else UNKNOWN_DIM for shape in shapes]))
+    if is_last and widths is not None and sum(widths) <= _MOST_COLUMNS:
+        pairs = zip(inputs, widths, strict=True)
+        parts = [one if len(one) == width else (_joined(one),) * width for one, width in pairs]
+        return tuple([column for part in parts for column in part])
+    return (_joined([column for one in inputs for column in one]),)
+
+
+def _repeated(inputs: Sequence[_Columns]) -> list[_Columns]:
+    """Return as many columns of each input; one may stand for all."""
+    count = max(map(len, inputs))
+    if any(len(one) not in {1, count} for one in inputs):
+        return [(_joined(one),) for one in inputs]
+    return [one if len(one) == count else one * count for one in inputs]
+
+
+def _joined(columns: Sequence[Bounds]) -> Bounds:
+    return reduce(Bounds.joined, columns)

@@ -1,0 +1,220 @@
+"""What makes indices safe that only a run tells: limited to their range, or counted from the front.
+
+    clamp: Minimum(Maximum(indices, lowest), highest), the range that the row documents
+    wrap: Select(Less(indices, 0), indices + size, indices)
+
+It becomes part of the way of a node, in front of whatever else is done with it, and is no route by itself.
+"""
+
+from enum import StrEnum
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.fragment import Fragment, NewConstant
+from ir_scatter.core.model import OpKey, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
+from ir_scatter.ops.general import find, named
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.rewrites.base import Rewrite, View, fragment_like
+from ir_scatter.rewrites.builder import I64, Builder
+from ir_scatter.rewrites.pieces import WIDE, from_front, in_type, is_strict, size_on_axis, tuple_dims
+from ir_scatter.rewrites.refusals import Reason, Refusal
+
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
+
+_MOST_MOVES = 64
+"""So far in front of indices a guard is looked for."""
+
+
+class Guard(StrEnum):
+    """What becomes of indices that are not proven to be in range."""
+
+    CLAMP = "clamp"
+    WRAP = "wrap"
+
+
+@cache
+def rewrite_of(guard: Guard, key: OpKey) -> Rewrite:
+    """Return the rewrite of a node into itself with its indices guarded."""
+    name, make = ("indices-clamped", _clamped) if guard is Guard.CLAMP else ("indices-wrapped", _wrapped)
+
+    spec = SPECS[key]
+
+    def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
+        scatter = view.scatter
+        if 0 in _counted_on(scatter):
+            return Refusal(
+                Reason.NOTHING_IN_RANGE, "indices count on a dimension of size 0, where nothing is in range"
+            )
+        number = spec.port_index(Role.INDICES)
+        assert number is not None
+        return build.again(scatter.node, {number: make(view, build)}, view.data)
+
+    return Rewrite(name, spec, spec, build, carries=None)
+
+
+def guard_of(rewrite: Rewrite) -> Guard | None:
+    """Return the guard that a rewrite adds, None if it is none."""
+    return next((one for one in Guard if rewrite is rewrite_of(one, rewrite.source.key)), None)
+
+
+def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
+    """Tell whether a guard may change an index of a node, as far as the file tells.
+
+    Sizes that are not known are 1 at least: in none nothing is in range.
+    """
+    indices = scatter.indices
+    if indices is None or element_count(scatter.indices_shape) == 0 or scatter.depth == 0:
+        return False
+    if scatter.spec.layout is Layout.SEQUENCE and scatter.attribute("mode") != "linear":
+        return False  # any position is taken modulo the length
+    highs = [max(lowest(dim), 1) - 1 for dim in _counted_on(scatter)]
+    bounds = bounds_of(scatter.facts, indices.value, len(highs))
+    is_from_end = scatter.wraps if guard is Guard.CLAMP else not is_strict(scatter.spec)
+    pairs = [(one, -1 - high if is_from_end else 0, high) for one, high in zip(bounds, highs, strict=True)]
+    if guard is Guard.WRAP and all(one.is_within(low, None) for one, low, _ in pairs):
+        return False
+    if all(one.is_within(low, high) for one, low, high in pairs):
+        return False
+    return not any(_is_there(scatter, one) for one in {guard, Guard.CLAMP})
+
+
+def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
+    """Return the sizes that indices count on; one that may be anything where they are not known."""
+    shape, axis, depth = scatter.data_shape, scatter.axis, scatter.depth
+    if scatter.spec.layout is Layout.TUPLES:
+        return (UNKNOWN_DIM,) * (depth or 1) if shape is None or depth is None else shape[:depth]
+    if shape is None or axis is None:
+        return (UNKNOWN_DIM,)
+    if scatter.spec.layout is not Layout.SEQUENCE:
+        return (shape[axis],)
+    length, new = (
+        shape[axis],
+        scatter.updates.shape[axis] if scatter.updates and scatter.updates.shape else None,
+    )
+    return (length - new + 1,) if isinstance(length, int) and isinstance(new, int) else (UNKNOWN_DIM,)
+
+
+def _sizes(view: View, build: Builder) -> Value:
+    """Return the sizes that indices count on, whole numbers that are broadcast to them."""
+    is_tuple = view.scatter.spec.layout is Layout.TUPLES
+    return tuple_dims(view, build) if is_tuple else size_on_axis(view, build)
+
+
+def _wrapped(view: View, build: Builder) -> Value:
+    return from_front(build, view.indices, _sizes(view, build), "indices_counted_from_front")
+
+
+def _clamped(view: View, build: Builder) -> Value:
+    indices, sizes, type = view.indices, _sizes(view, build), view.indices.element_type
+    last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
+    if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+        last = build.binary(
+            "Subtract", sizes, size_on_axis(view, build, view.updates, "length"), "last_start"
+        )
+    first = build.constant(0, "zero")
+    if view.scatter.wraps:
+        first = build.binary("Subtract", first, sizes, "first_index")
+    if type is None or type.bits < WIDE:
+        indices, type = build.convert(indices, I64, "indices_i64"), I64
+    if type.kind != "unsigned":
+        indices = _extreme(build, "Maximum", indices, in_type(build, first, type, "first_index"))
+    found = _extreme(build, "Minimum", indices, in_type(build, last, type, "last_index"), "indices_in_range")
+    is_tolerated = view.scatter.wraps and is_strict(
+        view.scatter.spec
+    )  # runtimes count from the end, as meant
+    return from_front(build, found, sizes, "indices_counted_from_front") if is_tolerated else found
+
+
+def _extreme(
+    build: Builder, operation: str, indices: Value, end: Value, label: str = "indices_from_first"
+) -> Value:
+    assert indices.element_type is not None
+    if named(operation).takes(build.domain, indices.element_type, build.opset):
+        return build.binary(operation, indices, end, label)
+    pair = (indices, end) if operation == "Minimum" else (end, indices)
+    return build.select(build.binary("Less", *pair, f"{label}_is_less"), indices, end, label)
+
+
+# What is guarded already
+
+
+def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
+    """Tell whether the very nodes that a guard adds stand in front of indices, moved or not."""
+    assert scatter.indices is not None
+    value: Value | None = scatter.indices.value
+    number, made = (
+        scatter.indices.index,
+        [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)],
+    )
+    patterns = [one for one in made if one is not None]
+    for _ in range(_MOST_MOVES):
+        if value is None:
+            break
+        if any(_matches(scatter, one, one.result.inputs[number], value) for one in patterns):
+            return True
+        node = value.producer
+        op = None if node is None else find(node.domain, node.type)
+        is_moved = op is not None and (op.copies or (op.moves == (0,) and len(_counted_on(scatter)) == 1))
+        value = node.inputs[0].value if is_moved and node is not None and node.inputs else None
+    return False
+
+
+def _is_filled(array: "Array", content: "Array") -> bool:
+    """Tell whether an array holds nothing but a content, repeated to its shape or the other way round."""
+    try:
+        return bool((array == content).all())
+    except ValueError:
+        return False
+
+
+def _pattern(scatter: ScatterNode, guard: Guard, *, knows_sizes: bool) -> Fragment | None:
+    """Return a node like this one with a guard in front of indices that may be anything."""
+
+    def make(number: int, value: Value) -> Value:
+        is_open, shape = scatter.spec.ports[number].role is Role.INDICES, scatter.facts.shape(value)
+        if not knows_sizes and value.constant is None and shape is not None:
+            shape = (UNKNOWN_DIM,) * len(shape)
+        producer, constant = (
+            (None, None) if is_open else (partial(getattr, value, "producer"), value.constant)
+        )
+        type = scatter.facts.element_type(value)
+        made = Value("input", type, shape, producer, value.output, constant)
+        scatter.facts.trust(made)
+        return made
+
+    fragment = fragment_like(scatter, make, scatter.data_shape)
+    view = View(ScatterNode(fragment.nodes[0], scatter.lookup, scatter.facts))
+    opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
+    build = Builder(fragment.given, scatter.node.domain, opset)
+    result = rewrite_of(guard, scatter.spec.key).build(view, build, scatter.spec)
+    return None if isinstance(result, Refusal) else build.fragment(result)
+
+
+def _matches(scatter: ScatterNode, pattern: Fragment, wanted: Value | None, value: Value | None) -> bool:
+    """Tell whether a value of the model is computed as one of a pattern, whatever its indices are."""
+    indices, guarded = scatter.indices and scatter.indices.value, dict[int, Value]()
+
+    def is_like(wanted: Value | None, value: Value | None) -> bool:
+        if wanted is None or value is None:
+            return wanted is value
+        number, new = pattern.number_given(wanted), pattern.producer(wanted)
+        if number is not None:
+            own = scatter.node.inputs[number].value
+            return guarded.setdefault(number, value) is value if own is indices else own is value
+        if new is None:
+            assert isinstance(wanted.constant, NewConstant)
+            array = scatter.facts.array(value)
+            return array is not None and array.size > 0 and _is_filled(array, wanted.constant.array)
+        node = value.producer
+        if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
+            return False
+        values = [port.value for port in node.inputs]
+        is_said_so = all(str(node.attributes.get(name)) == str(said) for name, said in new.attributes.items())
+        return is_said_so and len(values) == len(new.inputs) and all(map(is_like, new.inputs, values))
+
+    return is_like(wanted, value)
