@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import listed
 from ir_scatter.ops.spec import OpSpec
@@ -12,7 +12,6 @@ from ir_scatter.portability import Portability, diagnose
 from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.guard import Guard
 from ir_scatter.rewrites.refusals import Reason, Refusal
-from ir_scatter.validate import file_diagnostic
 
 
 def around(
@@ -67,8 +66,17 @@ def may_be_met(model: Model, portability: Portability, settled: Collection[str])
 
 def not_guarded(scatter: ScatterNode) -> Diagnostic:
     """Return the warning that indices of a node may be out of range when it runs."""
-    node, indices = scatter.node, scatter.indices
+    node, indices, code = scatter.node, scatter.indices, Reason.UNGUARDED
     assert indices is not None
     low = "-size" if scatter.wraps else "0"
-    message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
-    return file_diagnostic("unguarded-indices", message, node.location)
+    return Diagnostic(
+        code,
+        code.rule,
+        Severity.WARNING,
+        f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1",
+        node.location,
+        NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
+        indices.port.name,
+        indices.index,
+        help="--guard clamp limits them, --guard wrap counts negative ones from the end",
+    )

@@ -1,7 +1,7 @@
 """What makes indices safe that only a run tells: limited to their range, or counted from the front.
 
-    clamp: Minimum(Maximum(indices, lowest), highest), the range that the row documents
     wrap: Select(Less(indices, 0), indices + size, indices)
+    clamp: Minimum(Maximum(indices, 0), size - 1), behind a wrap where the row counts from the end
 
 It becomes part of the way of a node, in front of whatever else is done with it, and is no route by itself.
 """
@@ -110,29 +110,24 @@ def _wrapped(view: View, build: Builder) -> Value:
 
 
 def _clamped(view: View, build: Builder) -> Value:
-    indices, sizes, type = view.indices, _sizes(view, build), view.indices.element_type
+    """Return indices from 0 to the last one: not every device takes those that count from the end."""
+    sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
     if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
         last = build.binary(
             "Subtract", sizes, size_on_axis(view, build, view.updates, "length"), "last_start"
         )
-    first = build.constant(0, "zero")
-    if view.scatter.wraps:
-        first = build.binary("Subtract", first, sizes, "first_index")
+    indices, type = view.indices, view.indices.element_type
     if type is None or type.bits < WIDE:
         indices, type = build.convert(indices, I64, "indices_i64"), I64
+    if view.scatter.wraps and type.kind != "unsigned":
+        indices = from_front(build, indices, sizes, "indices_counted_from_front")
     if type.kind != "unsigned":
-        indices = _extreme(build, "Maximum", indices, in_type(build, first, type, "first_index"))
-    found = _extreme(build, "Minimum", indices, in_type(build, last, type, "last_index"), "indices_in_range")
-    is_tolerated = view.scatter.wraps and is_strict(
-        view.scatter.spec
-    )  # runtimes count from the end, as meant
-    return from_front(build, found, sizes, "indices_counted_from_front") if is_tolerated else found
+        indices = _extreme(build, "Maximum", indices, build.constant(0, "zero", type), "indices_from_0")
+    return _extreme(build, "Minimum", indices, in_type(build, last, type, "last_index"), "indices_in_range")
 
 
-def _extreme(
-    build: Builder, operation: str, indices: Value, end: Value, label: str = "indices_from_first"
-) -> Value:
+def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: str) -> Value:
     assert indices.element_type is not None
     if named(operation).takes(build.domain, indices.element_type, build.opset):
         return build.binary(operation, indices, end, label)
@@ -167,7 +162,7 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
 def _is_filled(array: "Array", content: "Array") -> bool:
     """Tell whether an array holds nothing but a content, repeated to its shape or the other way round."""
     try:
-        return bool((array == content).all())
+        return array.size == 0 == content.size or bool(array.size and (array == content).all())
     except ValueError:
         return False
 
@@ -209,7 +204,7 @@ def _matches(scatter: ScatterNode, pattern: Fragment, wanted: Value | None, valu
         if new is None:
             assert isinstance(wanted.constant, NewConstant)
             array = scatter.facts.array(value)
-            return array is not None and array.size > 0 and _is_filled(array, wanted.constant.array)
+            return array is not None and _is_filled(array, wanted.constant.array)
         node = value.producer
         if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
             return False

@@ -96,6 +96,13 @@ class Reason(StrEnum):
         "no index names a position there, so that there is none to limit another one to.",
         "give data that has elements, or no indices.",
     )
+    UNGUARDED = (
+        "CVT115",
+        "A warning of --for, no refusal: nothing in the model keeps the indices of a node in range.",
+        "what a device does with an index that is out of range no document says: it refuses it, writes "
+        "elsewhere, or ends the process.",
+        "--guard clamp limits them to their range, --guard wrap counts negative ones from the end.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

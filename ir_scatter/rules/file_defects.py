@@ -251,15 +251,6 @@ Applies to: devices without a record, releases outside of those that were record
 does not read.
 Fix: run `ir-scatter doctor` on a machine that has the device.
 """, Severity.NOTE),
-    _defect("SCT943", "unguarded-indices", """
-Nothing in the model keeps the indices of a node in range, and --for names devices that it is to run on.
-Why: what a device does with an index that is out of range, no document says: it refuses it, writes
-elsewhere, or ends the process.
-Applies to: indices that are no constants, or constants whose sizes are not known, unless what stands in front
-of them limits them. `ir-scatter convert --for` says it, and converts the model all the same.
-Example: indices that are an input of the model.
-Fix: --guard clamp limits them to their range, --guard wrap counts negative ones from the end.
-""", Severity.WARNING),
     _defect("SCT999", "internal-error", """
 The file could not be checked because of a bug in ir-scatter.
 Why: nothing can be said of the file; the other files are reported.

@@ -200,3 +200,46 @@ def test_without_it_validate_imports_none_of_it() -> None:
     arguments = [sys.executable, "-c", code, "validate", str(SCALAR)]
     done = subprocess.run(arguments, capture_output=True, text=True, env=os.environ, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+RUNTIME = SAMPLES / "operators" / "scatter_update_3_axis_0.xml"
+
+
+def test_runtime_indices_are_warned_of_and_guarded(cli: Cli, tmp_path: Path) -> None:
+    new = tmp_path / "new.xml"
+    done = cli("convert", str(RUNTIME), "--for", "CPU@2026.4.1", "-o", str(new))
+    assert done.code == 0
+    assert (
+        "CVT115 indices may be out of range when the model runs, expected 0 to size - 1; --guard" in done.out
+    )
+    done = cli(
+        "convert", str(RUNTIME), "--for", "CPU@2026.4.1", "--guard", "clamp", "-o", str(new), "--overwrite"
+    )
+    assert done.code == 0
+    assert "CVT115" not in done.out
+    assert "ScatterUpdate-3 -> ScatterUpdate-3  safe, indices-clamped" in done.out
+    done = cli("convert", str(new), "--for", "CPU@2026.4.1", "--dry-run")
+    assert (done.code, "CVT115" in done.out) == (0, False)
+
+
+def test_a_guarded_form_is_met_by_no_defect_either(cli: Cli, tmp_path: Path) -> None:
+    scalar = SAMPLES / "operators" / "scatter_update_3_scalar_index.xml"
+    new = tmp_path / "new.xml"
+    done = cli(
+        "convert",
+        str(scalar),
+        "--for",
+        "CPU@2026.4.1",
+        "--guard",
+        "clamp",
+        "-o",
+        str(new),
+        "--format",
+        "json",
+    )
+    (one,) = json.loads(done.out)["converted"]
+    assert one["rewrites"][0] == "indices-clamped"
+    assert len(one["rewrites"]) == 2
+    assert not [one for one in found(cli, str(new), "--for", "CPU@2026.4.1") if one["severity"] == "error"]
+    again = cli("convert", str(new), "--for", "CPU@2026.4.1", "--guard", "clamp", "--dry-run")
+    assert "nothing to convert" in again.out

@@ -1,0 +1,422 @@
+"""`--guard`: runtime indices that are limited to their range, or counted from the end."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from ir_scatter import UsageError, convert, evaluate_model, read, runners, validate
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.scatter_node import scatter_nodes
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.runners.base import Runner, Status
+from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
+
+Feeds = dict[str, Array]
+
+
+class Form(NamedTuple):
+    """A model of one node, the indices that it is given, and what is legal there.
+
+    Attributes:
+        sizes: that indices count on, one or one for each column.
+        lows: whether negative indices count from the end by the text, or as runtimes take them.
+        name: of the input of the indices.
+    """
+
+    path: str
+    feeds: Feeds
+    sizes: Any
+    is_wrapping: bool
+    name: str = "indices"
+
+    def clamped(self, indices: Array) -> Array:
+        wide = np.asarray(self.sizes, np.int64)
+        low = -wide if self.is_wrapping else 0 * wide
+        return np.minimum(np.maximum(indices.astype(np.int64), low), wide - 1).astype(indices.dtype)
+
+    def wrapped(self, indices: Array) -> Array:
+        wide = indices.astype(np.int64)
+        return np.where(wide < 0, wide + self.sizes, wide).astype(indices.dtype)
+
+
+def feeds(data: tuple[int, ...], updates: tuple[int, ...], indices: Any, type: str = "i64") -> Feeds:
+    return {
+        "data": np.arange(np.prod(data), dtype=np.float32).reshape(data),
+        "updates": 100 + np.arange(np.prod(updates), dtype=np.float32).reshape(updates),
+        "indices": np.array(indices, dtype(ELEMENT_TYPES[type])),
+    }
+
+
+def ir(
+    folder: Path,
+    type: str,
+    opset: str,
+    indices: Any,
+    *,
+    known: str = "static",
+    index_type: str = "i64",
+    axis: int | None = None,
+    data: tuple[int, ...] = (5, 7),
+    updates: tuple[int, ...] = (2, 7),
+    is_wrapping: bool = False,
+    sizes: Any = 5,
+    **attributes: str,
+) -> Form:
+    """Write an IR; of its shapes all is known, the rank only, or nothing; the axis may be an input, too."""
+
+    def shown(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        return {"dynamic": (-1,) * len(shape), "ranks": None}.get(known, shape)
+
+    fed = feeds(data, updates, indices, index_type)
+    place = None
+    if axis is not None and known.endswith("axis"):
+        place = given("axis", "i64", ())
+        fed["axis"] = np.array(axis)
+    elif axis is not None:
+        place = held(axis, name="axis")
+    sources = (
+        given("data", "f32", shown(data)),
+        given("indices", index_type, shown(fed["indices"].shape)),
+        given("updates", "f32", shown(updates)),
+    )
+    path = one_scatter(folder, type, opset, *sources, place, attributes)
+    return Form(path, fed, sizes, is_wrapping)
+
+
+SU = partial(ir, type="ScatterUpdate", opset="opset3")
+SEU3 = partial(ir, type="ScatterElementsUpdate", opset="opset3", updates=(2, 3), is_wrapping=True)
+SEU12 = partial(ir, type="ScatterElementsUpdate", opset="opset12", updates=(2, 3), is_wrapping=True)
+ND3 = partial(ir, type="ScatterNDUpdate", opset="opset4", updates=(2,), sizes=(5, 7))
+ND15 = partial(ND3, opset="opset15", is_wrapping=True)
+
+
+def of_onnx(
+    folder: Path,
+    type: str,
+    opset: int,
+    indices: Any,
+    *,
+    data: Any = (5, 7),
+    updates: Any = (2, 3),
+    **more: Any,
+) -> Form:
+    sizes, is_static = more.pop("sizes", 5), more.pop("is_static", True)
+    fed = feeds(data, updates, indices)
+    shapes = [array.shape if is_static else tuple("abcdefghi"[: array.ndim]) for array in fed.values()]
+    path = folder / "model.onnx"
+    names = dict(zip(fed, shapes, strict=True))
+    path.write_bytes(one_onnx(type, opset, names["data"], names["indices"], names["updates"], **more))
+    return Form(str(path), fed, sizes, type != "TensorScatter")
+
+
+ELEMENTS = [[-5, 0, 4], [3, 2, -1]]
+FROM_FRONT = [[1, 0, 4], [3, 2, 0]]
+FORMS = {
+    "slices": partial(SU, indices=[1, 4], axis=0),
+    "slices, axis 1": partial(SU, indices=[1, 6], axis=-1, updates=(5, 2), sizes=7),
+    "slices, one index": partial(SU, indices=3, axis=0, updates=(7,)),
+    "slices, sizes at run time": partial(SU, indices=[1, 4], axis=0, known="dynamic"),
+    "slices, axis at run time": partial(SU, indices=[1, 6], axis=1, updates=(5, 2), sizes=7, known="static axis"),
+    "slices, rank at run time": partial(SU, indices=[1, 4], axis=-2, known="ranks"),
+    "slices, i32": partial(SU, indices=[1, 4], axis=0, index_type="i32"),
+    "slices, i32, sizes at run time": partial(SU, indices=[1, 4], axis=0, index_type="i32", known="dynamic"),
+    "slices, i8": partial(SU, indices=[1, 4], axis=0, index_type="i8"),
+    "slices, u8": partial(SU, indices=[1, 4], axis=0, index_type="u8"),
+    "slices, u32": partial(SU, indices=[1, 4], axis=0, index_type="u32"),
+    "elements 3": partial(SEU3, indices=FROM_FRONT, axis=0),
+    "elements 3, sizes at run time": partial(SEU3, indices=FROM_FRONT, axis=0, known="dynamic"),
+    "elements 12": partial(SEU12, indices=ELEMENTS, axis=0),
+    "elements 12, sum, sizes at run time": partial(
+        SEU12, indices=ELEMENTS, axis=0, known="dynamic", reduction="sum", use_init_val="false"
+    ),
+    "tuples 3": partial(ND3, indices=[[0, 6], [4, 2]]),
+    "tuples 3, sizes at run time": partial(ND3, indices=[[0, 6], [4, 2]], known="dynamic"),
+    "tuples 3, one coordinate": partial(ND3, indices=[[0], [4]], updates=(2, 7), sizes=(5,)),
+    "tuples 15": partial(ND15, indices=[[-5, 6], [4, -7]]),
+    "tuples 15, i32, sizes at run time": partial(
+        ND15, indices=[[-5, 6], [4, -7]], index_type="i32", known="dynamic", reduction="sum"
+    ),
+    "ONNX elements 11": partial(of_onnx, type="ScatterElements", opset=11, indices=ELEMENTS),
+    "ONNX elements 18": partial(of_onnx, type="ScatterElements", opset=18, indices=ELEMENTS, reduction="add"),
+    "ONNX elements 18, sizes at run time": partial(
+        of_onnx, type="ScatterElements", opset=18, indices=ELEMENTS, is_static=False
+    ),
+    "ONNX Scatter 9, sizes at run time": partial(
+        of_onnx, type="Scatter", opset=9, indices=ELEMENTS, is_static=False
+    ),
+    "ONNX tuples 13": partial(
+        of_onnx, type="ScatterND", opset=13, indices=[[-5, 6], [4, -7]], updates=(2,), sizes=(5, 7)
+    ),
+    "ONNX tuples 11, sizes at run time": partial(
+        of_onnx, type="ScatterND", opset=11, indices=[[0, 6], [4, -7]], updates=(2,), sizes=(5, 7), is_static=False
+    ),
+    "ONNX sequence": partial(
+        of_onnx, type="TensorScatter", opset=24, indices=[0, 3], data=(2, 5, 3), updates=(2, 2, 3), sizes=4
+    ),
+    "ONNX sequence, sizes at run time": partial(
+        of_onnx, type="TensorScatter", opset=24, indices=[0, 3], data=(2, 5, 3), updates=(2, 2, 3), sizes=4,
+        is_static=False,
+    ),
+}  # fmt: skip
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def guarded(form: Form, guard: str, **options: Any) -> Path:
+    found, after = convert(form.path, guard=guard, **options), Path(form.path).with_stem("guarded")
+    assert [one.message for one in found.refused] == []
+    found.write(after)
+    return after
+
+
+def computed(path: Path | str, feeds: Feeds) -> Array:
+    (found,) = evaluate_model(path, feeds).values()
+    return np.asarray(found)
+
+
+def with_indices(form: Form, indices: Array) -> Feeds:
+    return {**form.feeds, form.name: indices}
+
+
+def out_of_range(form: Form) -> Iterator[Array]:
+    """Yield indices that the type of indices holds, and no dimension."""
+    indices = form.feeds[form.name]
+    limits = np.iinfo(indices.dtype)
+    for shift in (1, 3, 100):
+        for sign in (1, -1):
+            shifted = np.clip(indices.astype(np.int64) + sign * shift, max(limits.min, -(2**31)), limits.max)
+            yield shifted.astype(indices.dtype)
+
+
+@every_form
+@pytest.mark.parametrize("guard", ["clamp", "wrap"])
+def test_legal_indices_mean_what_they_meant(form: Any, guard: str, tmp_path: Path) -> None:
+    made = form(folder=tmp_path)
+    if guard == "wrap" and made.feeds["indices"].dtype.kind == "u":
+        assert convert(made.path, guard=guard).is_empty
+        return
+    after = guarded(made, guard)
+    np.testing.assert_array_equal(computed(after, made.feeds), computed(made.path, made.feeds))
+    model = read(after)
+    assert not [one for one in validate(model) if one.severity == "error"]
+    (name,) = [one.node.name for one in scatter_nodes(model, Facts())]
+    assert name in {"scatter", "node"}
+
+
+@every_form
+def test_indices_out_of_range_are_limited(form: Any, tmp_path: Path) -> None:
+    made = form(folder=tmp_path)
+    after = guarded(made, "clamp")
+    for indices in out_of_range(made):
+        limited = made.clamped(indices)
+        if made.is_wrapping:
+            limited = made.wrapped(limited)
+        if "sequence" not in str(form) and len(
+            np.unique(limited.reshape(-1, np.size(made.sizes)), axis=0)
+        ) < len(limited.reshape(-1, np.size(made.sizes))):
+            continue  # which of two updates stays, no document says
+        expected = computed(made.path, with_indices(made, limited))
+        np.testing.assert_array_equal(computed(after, with_indices(made, indices)), expected)
+
+
+@every_form
+def test_negative_indices_count_from_the_end(form: Any, tmp_path: Path) -> None:
+    made = form(folder=tmp_path)
+    indices = made.feeds["indices"]
+    if indices.dtype.kind == "u":
+        return
+    after = guarded(made, "wrap")
+    sizes = np.asarray(made.sizes)
+    if made.name == "indices" and "TensorScatter" in str(form):
+        sizes = np.asarray(5)
+    front = np.where(indices < 0, indices + sizes, indices)
+    expected = computed(made.path, with_indices(made, front.astype(indices.dtype)))
+    negative = (front - sizes).astype(indices.dtype)
+    np.testing.assert_array_equal(computed(after, with_indices(made, negative)), expected)
+
+
+@every_form
+@pytest.mark.parametrize("guard", ["clamp", "wrap"])
+def test_twice_changes_nothing(form: Any, guard: str, tmp_path: Path) -> None:
+    made = form(folder=tmp_path)
+    if guard == "wrap" and made.feeds["indices"].dtype.kind == "u":
+        return
+    after = guarded(made, guard)
+    assert convert(after, guard=guard).is_empty
+    assert guard == "wrap" or convert(after, guard="wrap").is_empty
+
+
+@pytest.fixture(scope="module", params=["CPU", "openvino:GPU@cpu", "onnxruntime"])
+def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    found = runners.find(request.param)
+    if not found.availability().is_available:
+        pytest.skip(f"{request.param} does not run here")
+    yield found
+    found.close()
+
+
+ON_DEVICES = [
+    "slices", "slices, i32, sizes at run time", "elements 12", "tuples 15", "tuples 3, sizes at run time",
+    "ONNX elements 11", "ONNX Scatter 9, sizes at run time", "ONNX tuples 13",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ON_DEVICES)
+def test_devices_compute_what_is_limited(name: str, runner: Runner, tmp_path: Path) -> None:
+    if name.startswith("ONNX") == ("openvino" in runner.name):
+        return
+    made = FORMS[name](folder=tmp_path)
+    after = guarded(made, "clamp")
+    for indices in (made.feeds["indices"], *out_of_range(made)):
+        fed = with_indices(made, indices)
+        found = runner.run(after, fed)
+        assert found.status is Status.OK, found.message
+        (got,) = found.outputs.values()
+        limited = made.clamped(indices)
+        flat = (made.wrapped(limited) if made.is_wrapping else limited).reshape(-1, np.size(made.sizes))
+        if len(np.unique(flat, axis=0)) == len(flat):
+            np.testing.assert_array_equal(got, computed(after, fed))
+
+
+def test_constants_that_are_legal_need_nothing(tmp_path: Path) -> None:
+    sources = given("data", "f32", (5,)), held([0, 4]), given("updates", "f32", (2,)), held(0, name="axis")
+    path = one_scatter(tmp_path, "ScatterUpdate", "opset3", *sources)
+    for guard in ("clamp", "wrap"):
+        assert convert(path, guard=guard).is_empty
+
+
+def test_constants_that_are_illegal_are_guarded(tmp_path: Path) -> None:
+    sources = given("data", "f32", (5,)), held([0, -1]), given("updates", "f32", (2,)), held(0, name="axis")
+    path = one_scatter(tmp_path, "ScatterUpdate", "opset3", *sources)
+    assert [one.code for one in validate(path)] == ["SCT303"]
+    (found,) = convert(path, guard="wrap").converted
+    assert found.rewrites == ("indices-wrapped",)
+    convert(path, guard="wrap").write(after := tmp_path / "after.xml")
+    assert validate(after) == []
+    fed = {"data": np.zeros(5, np.float32), "updates": np.array([1, 2], np.float32)}
+    np.testing.assert_array_equal(computed(after, fed), [1, 0, 0, 0, 2])
+
+
+IN_RANGE = {
+    "position": "i = ArgMax<axis=0, keepdims=0>(d)",
+    "remainder": "i = Mod(g, five)",
+    "clipped": "i = Clip(g, zero, four)",
+    "chosen": "m = Mod(g, five)\n n = Min(m, four)\n c = Less(g, five)\n i = Where(c, m, n)",
+    "counted": "r = Range(zero, five, one)\n i = Slice(r, start, stop)",
+    "summed": "m = Mod(g, three)\n i = Add(m, one)",
+}
+OUT_OF_RANGE = {
+    "remainder of more": "i = Mod(g, six)",
+    "cut remainder": "i = Mod<fmod=1>(g, five)",
+    "one more": "m = Mod(g, five)\n i = Add(m, one)",
+    "clipped elsewhere": "i = Clip(g, zero, six)",
+    "counted too far": "r = Range(zero, seven, one)\n i = Slice(r, g, last)",
+}
+
+
+def of_text(folder: Path, lines: str) -> Path:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        graph (float[5, 1] d, int64[1] g, float[1, 1] u) => (float[5, 1] o)
+        <int64 zero = {{0}}, int64 one = {{1}}, int64 three = {{3}}, int64 four = {{4}}, int64 five = {{5}},
+         int64 six = {{6}}, int64 seven = {{7}}, int64[1] start = {{2}}, int64[1] stop = {{3}}, int64[1] last = {{1}}>
+        {{
+            {lines}
+            t = Unsqueeze(i, last)
+            o = ScatterND(d, t, u)
+        }}"""
+    path = folder / "model.onnx"
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+@pytest.mark.parametrize("lines", IN_RANGE.values(), ids=IN_RANGE)
+def test_what_is_proven_to_be_in_range_needs_nothing(lines: str, tmp_path: Path) -> None:
+    path = of_text(tmp_path, lines)
+    assert convert(path, guard="clamp").is_empty
+    assert convert(path, guard="wrap").is_empty
+
+
+@pytest.mark.parametrize("lines", OUT_OF_RANGE.values(), ids=OUT_OF_RANGE)
+def test_what_may_be_out_of_range_is_guarded(lines: str, tmp_path: Path) -> None:
+    assert not convert(of_text(tmp_path, lines), guard="clamp").is_empty
+
+
+def test_coordinates_have_bounds_of_their_own(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 18]>
+        graph (float[5, 7] d, int64[3, 1] g, float[3] u) => (float[5, 7] o)
+        <int64 five = {5}, int64 seven = {7}>
+        { a = Mod(g, five) b = Mod(g, seven) i = Concat<axis=-1>(a, b) o = ScatterND(d, i, u) }"""
+    onnx.save(parser.parse_model(text), path := tmp_path / "model.onnx")
+    (scatter,) = scatter_nodes(read(path), Facts())
+    assert scatter.indices is not None
+    assert bounds_of(scatter.facts, scatter.indices.value, 2) == ((0, 4), (0, 6))
+    assert convert(path, guard="clamp").is_empty
+    onnx.save(parser.parse_model(text.replace("(a, b)", "(b, a)")), path)
+    assert not convert(path, guard="clamp").is_empty
+
+
+def test_nothing_is_in_range_of_nothing(tmp_path: Path) -> None:
+    made = SU(folder=tmp_path, indices=[1, 4], axis=0, data=(0, 7))
+    (refused,) = convert(made.path, guard="clamp").refused
+    assert refused.code == "CVT114"
+    assert refused.message == "indices count on a dimension of size 0, where nothing is in range"
+
+
+def test_no_indices_need_nothing(tmp_path: Path) -> None:
+    made = SU(folder=tmp_path, indices=np.zeros(0), axis=0, data=(0, 7), updates=(0, 7))
+    assert convert(made.path, guard="clamp").is_empty
+
+
+def test_any_position_is_legal_where_positions_wrap(tmp_path: Path) -> None:
+    more = {"data": (2, 5, 3), "updates": (2, 2, 3), "mode": "circular"}
+    made = of_onnx(tmp_path, "TensorScatter", 24, [0, 3], **more)
+    assert convert(made.path, guard="clamp").is_empty
+
+
+def test_another_word_is_wrong_usage(tmp_path: Path) -> None:
+    made = SU(folder=tmp_path, indices=[1, 4], axis=0)
+    with pytest.raises(UsageError, match="'clmp' is no guard"):
+        convert(made.path, guard="clmp")
+
+
+@pytest.mark.parametrize("guard", ["clamp", "wrap"])
+def test_with_another_operator(guard: str, tmp_path: Path) -> None:
+    made = SU(folder=tmp_path, indices=[1, 4], axis=0)
+    found = convert(made.path, "ScatterElementsUpdate", guard=guard)
+    (one,) = found.converted
+    assert one.rewrites == (
+        {"clamp": "indices-clamped", "wrap": "indices-wrapped"}[guard],
+        "slices-to-elements",
+    )
+    found.write(after := tmp_path / "after.xml")
+    indices = np.array([-1, 3])
+    expected = made.clamped(indices) if guard == "clamp" else made.wrapped(indices)
+    np.testing.assert_array_equal(
+        computed(after, with_indices(made, indices)), computed(made.path, with_indices(made, expected))
+    )
+    assert convert(after, "ScatterElementsUpdate", guard=guard).is_empty
+
+
+def test_in_a_function_of_onnx(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        graph (float[5, 7] d, int64[2, 3] i, float[2, 3] u) => (float[5, 7] o)
+        { o = own.put(d, i, u) }
+        <domain: "own", opset_import: ["" : 18]>
+        put (d, i, u) => (o) { o = ScatterElements(d, i, u) }"""
+    onnx.save(parser.parse_model(text), path := tmp_path / "model.onnx")
+    convert(path, guard="clamp").write(after := tmp_path / "after.onnx")
+    fed = {"d": np.zeros((5, 7), np.float32), "i": np.array([[9, 0, -9], [1, -2, 2]]),
+           "u": np.arange(1, 7, dtype=np.float32).reshape(2, 3)}  # fmt: skip
+    expected = computed(path, {**fed, "i": np.array([[4, 0, 0], [1, 3, 2]])})
+    np.testing.assert_array_equal(computed(after, fed), expected)
+    assert convert(after, guard="clamp").is_empty
