@@ -3,8 +3,8 @@
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from datetime import date
 from math import prod
 from pathlib import Path
@@ -36,6 +36,8 @@ from ir_scatter.defects.evidence import (
 from ir_scatter.fuzz.execute import Workshop
 from ir_scatter.fuzz.judge import judge
 from ir_scatter.inputs.cases import Case
+from ir_scatter.jobs import Engine, Gone, Job, NotDone
+from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import by_text
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.portability import cache_file, find_targets, plain_name
@@ -153,6 +155,7 @@ def examine(
     releases: Sequence[str] = (),
     tell: Callable[[str], object] | None = None,
     record: Path | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Diagnosis]:
     """Run the probes of all known defects, device by device; what is found is kept for `validate --for`.
 
@@ -161,35 +164,58 @@ def examine(
         releases: of the runtimes, each in an environment of its own; empty for those that are installed.
         tell: is told what is at work.
         record: a file of rows where what is found is entered, too.
+        engine: does it elsewhere; names may begin with that of a machine then.
 
     Raises:
         UsageError: a name is that of no runner, or of one that hands on to other devices.
     """
-    wanted = names or runners.known()
-    for name in [_of_release(one, release) for release in releases for one in wanted] or wanted:
-        runner = runners.find(name)
-        find_targets([name])  # which refuses those that hand on to others
-        if tell is not None:
-            tell(runner.name)
-        device, own = runner.availability(), next(iter(runner.versions.values()), "")
-        target = Target(plain_name(runner.name), own)
-        concerned = [one for one in all_defects() if target.concerns(one)]
-        if not device.is_available or not concerned:
-            if names:
+    wanted, futures = names or runners.known(), []
+    with local() if engine is None else nullcontext(engine) as used:
+        for name in [_of_release(one, release) for release in releases for one in wanted] or wanted:
+            machine, _, rest = runners.find(name).name.rpartition("/")
+            find_targets([rest])  # which refuses those that hand on to others
+            job = Job("doctor", (rest,), machine=machine)
+            futures.append((f"{machine}/{rest}".lstrip("/"), used.submit(job, (rest,))))
+        for name, future in futures:
+            if tell is not None:
+                tell(name)
+            try:
+                device, own, row = future.result()
+                is_lost = False
+            except (NotDone, Gone) as error:
+                is_lost = True
+                device, own, row = Availability(name, False, str(error)), "", None
+            device = replace(device, runner=name)
+            if row is not None:
+                target = Target(row.runner, own)
+                concerned = [one for one in all_defects() if target.concerns(one)]
+                yield Diagnosis(device, own, tuple([_checked(one, target, row) for one in concerned]), row)
+                if record is not None:
+                    keep(row, record)
+            elif names or is_lost:
                 yield Diagnosis(device, own)
-            continue
-        results = probe(runner, concerned)
-        runner.close()
-        runtime, _, word = target.runner.partition(":")
-        about = {
-            "python": platform.python_version(),
-            "packages": [*runner.wheels] or dict(runner.versions),
-            "day": str(date.today()),
-        }
-        row = Row(runtime, own, word, results, device.full_name, device.driver, about)
-        yield Diagnosis(device, own, tuple([_checked(one, target, row) for one in concerned]), row)
-        for path in dict.fromkeys((None, record)):
-            keep(row, path)
+
+
+def probe_device(name: str) -> tuple[Availability, str, Row | None]:
+    """Run the probes of all known defects on a runner of this machine; what is found is kept in the cache.
+
+    Returns:
+        What it is, its release, and what became of the probes, None if none concerns it or it cannot run.
+    """
+    runner = runners.find_here(name)
+    device, own = runner.availability(), next(iter(runner.versions.values()), "")
+    target = Target(plain_name(runner.name), own)
+    concerned = [one for one in all_defects() if target.concerns(one)]
+    if not device.is_available or not concerned:
+        return device, own, None
+    results = probe(runner, concerned)
+    runner.close()
+    runtime, _, word = target.runner.partition(":")
+    packages = [*runner.wheels] or dict(runner.versions)
+    about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
+    row = Row(runtime, own, word, results, device.full_name, device.driver, about)
+    keep(row)
+    return device, own, row
 
 
 def _of_release(name: str, release: str) -> str:

@@ -20,7 +20,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
-from ir_scatter.jobs import Died, Engine, Job
+from ir_scatter.jobs import Engine, Gone, Job, NotDone
 from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
@@ -104,7 +104,10 @@ def check_files(
     engine: Engine | None = None,
     seen: Callable[[FileResult], object] | None = None,
 ) -> list[FileResult]:
-    """Check files in the order given, in so many processes or by an engine; `seen` is called after each."""
+    """Check files in the order given, in so many processes or by an engine; `seen` is called after each.
+
+    Files that nobody is left to check are left out.
+    """
     if any(source.path == STANDARD_INPUT for source in sources):
         jobs, engine = 1, None
     jobs, checked = min(jobs, len(sources)), list[FileResult]()
@@ -116,8 +119,11 @@ def check_files(
         for source, future in zip(sources, futures, strict=True):
             try:
                 checked.append(future.result())
-            except Died as error:
-                checked.append(_broken(source, str(error)))
+            except Gone:
+                continue
+            except NotDone as error:
+                found = _broken(source, str(error))
+                checked.append(found if error.ended else replace(found, bug=""))
             if seen is not None:
                 seen(checked[-1])
     return checked

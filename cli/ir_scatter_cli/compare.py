@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
+from ir_scatter_cli.fleet import FLEET, fleet_options, lost, used_fleet
 from ir_scatter_cli.options import (
     Command,
     Seconds,
@@ -43,9 +45,11 @@ _EXAMPLES = {
     "a model of each node that differs": "ir-scatter compare model.xml --on CPU --extract wrong",
     "this machine with another one": "ir-scatter compare model.xml --on numpy --save there",
     "every model of a folder": "ir-scatter compare models --each --on CPU",
+    "every model, elsewhere": "ir-scatter compare models --each --on CPU --scheduler tls://lab:8786",
 }
 _SECTIONS = {
     "Who computes": "--on --precision --timeout --tap-memory --skip-missing",
+    "Where": f"{FLEET} --resume",
     "On which inputs": "--inputs --seed --cases --values --input-shape --repeat",
     "What is compared": "--each --pairwise --no-reference --map-input --map-output --tolerance --against",
     "What is written": "--format --output --report --save --extract --overwrite",
@@ -85,6 +89,7 @@ _SECTIONS = {
 @click.option("--overwrite", is_flag=True, help="Replace what was saved in that folder.")
 @format_option("comparison", "How to report.", leave_out=["html"])
 @output_option
+@fleet_options(resume="With --each, do not do again what an earlier run finished.")
 def command(**options: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
@@ -96,6 +101,7 @@ def command(**options: Any) -> int:
     3 a file cannot be read or written; 4 a runner that was named could not run, or nothing was compared
     although one was named, and nothing differs.
     """
+    from ir_scatter import runners
     from ir_scatter.compare.phases import Interrupted, told_to
     from ir_scatter.compare.request import run_job
 
@@ -108,8 +114,15 @@ def command(**options: Any) -> int:
     _demand_apart(models, options)
     demand_free_folder("--save", options["save"], each=job.each, overwrite=options["overwrite"])
     try:
-        with spinner() as waiting, told_to(waiting):
-            done = run_job(job)
+        with used_fleet(options) as fleet, spinner() as waiting:
+            if fleet is not None and not job.names:
+                there = ", ".join(runners.known())
+                raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
+            if waiting is not None and fleet is not None and job.each:
+                waiting(fleet)
+                waiting = None
+            with told_to(waiting):
+                done = run_job(job, engine=fleet)
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:
@@ -124,6 +137,8 @@ def command(**options: Any) -> int:
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
     for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
         say(line)
+    if fleet is not None and fleet.gone:
+        return lost(fleet, len(models) - len(done.found) - len(done.failures), "model")
     return exits.INTERRUPTED if done.interrupted else _exit_code(done, is_named=is_named)
 
 

@@ -1,17 +1,22 @@
 """`ir-scatter devices`."""
 
+from dataclasses import replace
+from typing import Any
+
 import click
 
 from ir_scatter_cli import exits
+from ir_scatter_cli.fleet import FLEET, fleet_options, used_fleet
 from ir_scatter_cli.options import Command, format_option, output_option
 from ir_scatter_cli.output import report, say, spinner, write
 
 _EXAMPLES = {
     "what `ir-scatter compare --on` can name here": "ir-scatter devices",
     "for programs": "ir-scatter devices --format json",
+    "every device of a fleet": "ir-scatter devices --scheduler tls://lab:8786",
     "a release beside the one that is installed": "ir-scatter devices --install openvino@2025.4",
 }
-_SECTIONS = {"Releases": "--install --remove", "The list": "--format --verbose --output"}
+_SECTIONS = {"Where": FLEET, "Releases": "--install --remove", "The list": "--format --verbose --output"}
 
 
 @click.command("devices", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
@@ -20,8 +25,14 @@ _SECTIONS = {"Releases": "--install --remove", "The list": "--format --verbose -
 @format_option("devices", "How to write the list.")
 @click.option("-v", "--verbose", is_flag=True, help="Say all there is to know of each.")
 @output_option
+@fleet_options()
 def command(
-    format: str, verbose: bool, output: str | None, install: tuple[str, ...], remove: tuple[str, ...]
+    format: str,
+    verbose: bool,
+    output: str | None,
+    install: tuple[str, ...],
+    remove: tuple[str, ...],
+    **options: Any,
 ) -> int:
     """List what can run here, and what the others need.
 
@@ -35,9 +46,18 @@ def command(
     from ir_scatter.runners.releases.environments import installed
 
     if install or remove:
-        if verbose or output is not None or format != "text":
+        if verbose or output is not None or format != "text" or options["scheduler"]:
             raise click.UsageError("--install and --remove list nothing, and go with each other alone")
         return _change(install, remove)
+    with used_fleet(options) as fleet:
+        if fleet is not None:
+            found = [
+                replace(device, runner=f"{one.name}/{device.runner}")
+                for one in fleet.machines
+                for device in one.devices
+            ]
+            report("devices", format, found, output, verbose=verbose, machines=fleet.machines)
+            return exits.OK
     with spinner() as tell:
         if tell is not None:
             tell("every runner runs a small model")

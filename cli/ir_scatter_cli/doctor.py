@@ -5,12 +5,14 @@ from typing import Any
 import click
 
 from ir_scatter_cli import exits
+from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import Command, format_option, output_option, words_option
 from ir_scatter_cli.output import report, say, spinner
 
 _EXAMPLES = {
     "every device that is found here": "ir-scatter doctor",
     "the same of another release": "ir-scatter doctor --on CPU --release 2025.4.0",
+    "every device of a fleet": "ir-scatter doctor --scheduler tls://lab:8786",
     "two of them, for a bug report": "ir-scatter doctor --on CPU --on onnxruntime --format json",
 }
 
@@ -22,6 +24,7 @@ _EXAMPLES = {
 @format_option("doctor", "How to write what was found.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what is right, too.")
 @output_option
+@fleet_options()
 def command(on: tuple[str, ...], output: str | None, **options: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.
 
@@ -33,8 +36,9 @@ def command(on: tuple[str, ...], output: str | None, **options: Any) -> int:
     from ir_scatter.defects.evidence import HISTORY
     from ir_scatter.doctor import examine
 
-    with spinner() as tell:
-        found = list(examine(on, options["releases"], tell, HISTORY if options["record"] else None))
+    record = HISTORY if options["record"] else None
+    with used_fleet(options) as fleet, spinner() as tell:
+        found = list(examine(on, options["releases"], tell, record, fleet))
     report("doctor", options["format"], found, output, verbose=options["verbose"])
     missing = [one.device for one in found if not one.device.is_available]
     for device in missing:

@@ -8,6 +8,7 @@ import click
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter_cli import exits
+from ir_scatter_cli.fleet import FLEET, fleet_options, used_fleet
 from ir_scatter_cli.options import (
     Command,
     Seconds,
@@ -28,10 +29,11 @@ _EXAMPLES = {
     "--seconds 1800 -o findings",
     "what a runtime does with what is forbidden": "ir-scatter fuzz --illegal --on CPU",
     "on from where it stopped": "ir-scatter fuzz --on CPU -o findings --resume",
+    "with a device of another machine": "ir-scatter fuzz --on lab/openvino:GPU --scheduler tls://lab:8786",
     "what is still there in a new release": "ir-scatter fuzz --replay findings",
 }
 _SECTIONS = {
-    "Who computes": "--on",
+    "Who computes": f"--on {FLEET}",
     "What is drawn": "--operator --values --illegal --seed",
     "How long": "--seconds --cases",
     "What is written": "--output --resume --replay --format",
@@ -57,6 +59,7 @@ _SECTIONS = {
 @click.option("--resume", is_flag=True, help="Go on with the findings of that folder.")
 @file_option("--replay", metavar="DIR", help="Run the findings of a folder again, and nothing else.")
 @format_option("fuzz", "How to report.", leave_out=["html"])
+@fleet_options()
 def command(**options: Any) -> int:
     """Find what runtimes get wrong, and shrink each defect to one small node.
 
@@ -68,7 +71,13 @@ def command(**options: Any) -> int:
     """
     if options["replay"] is not None:
         return _replay(options)
+    with used_fleet(options):
+        return _fuzz(options)
+
+
+def _fuzz(options: dict[str, Any]) -> int:
     from ir_scatter.fuzz.job import Job, Missing, prepare, run
+    from ir_scatter.jobs import Gone
     from ir_scatter.report.fuzz_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
 
@@ -80,7 +89,7 @@ def command(**options: Any) -> int:
     except Missing as error:
         say(error)
         return exits.RUNTIME
-    is_text, interrupted, color = options["format"] == "text", False, use_color()
+    is_text, interrupted, color, lost = options["format"] == "text", False, use_color(), ""
     try:
         with spinner() as tell:
             if tell is not None:
@@ -94,9 +103,14 @@ def command(**options: Any) -> int:
                     write_report(campaign, folder)
     except KeyboardInterrupt:
         interrupted = True
+    except Gone as error:
+        lost = str(error)
     if folder is not None:
         write_report(campaign, folder)
     report("fuzz", options["format"], campaign)
+    if lost:
+        say(f"{lost}; what was found until then is told, and --resume goes on")
+        return exits.RUNTIME
     if interrupted:
         return exits.INTERRUPTED
     return exits.FINDINGS if campaign.findings else exits.OK

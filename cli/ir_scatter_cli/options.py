@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ir_scatter.core.errors import CannotWrite, NoInputs, UnreadableModel, UsageError
+from ir_scatter.core.errors import Absent, CannotWrite, NoInputs, UnreadableModel, UsageError
 from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import formats
@@ -70,6 +70,9 @@ class Command(click.Command):
             return super().invoke(ctx)
         except (UsageError, NoInputs) as error:
             raise exits.WrongUsage(visible(str(error))) from None
+        except Absent as error:
+            say(error)
+            return exits.RUNTIME
         except (UnreadableModel, CannotWrite) as error:
             say(error)
             return exits.UNREADABLE

@@ -19,6 +19,7 @@ from ir_scatter.lint import (
 )
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.fleet import FLEET, fleet_options, lost, used_fleet
 from ir_scatter_cli.options import (
     SettingsCommand,
     choice_option,
@@ -48,10 +49,12 @@ _EXAMPLES = {
     "with shapes that the file leaves open": "ir-scatter validate model.onnx --input-shape data=4,5",
     "what two devices will refuse or get wrong": "ir-scatter validate model.xml --for CPU,GPU",
     "only what is new from today on": "ir-scatter validate models --write-baseline known.json",
+    "thousands, on other machines": "ir-scatter validate models --scheduler tls://lab:8786",
 }
 _SECTIONS = {
     "What is reported": "--for --select --ignore --min-severity --baseline --write-baseline --strict",
     "What is looked at": "--exclude --input-shape --stdin-format --max-index-elements --jobs",
+    "Who does it": f"{FLEET} --resume",
     "How it is written": "--format --output --docs-url --statistics --quiet --verbose",
 }
 
@@ -83,6 +86,7 @@ _SECTIONS = {
     help="Do not read constants with more elements.",
 )
 @number_option("-j", "--jobs", default=1, help="Check so many files at a time.")
+@fleet_options(resume="Do not do again what an earlier run finished.")
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
@@ -116,11 +120,14 @@ def command(context: click.Context, /, **given: Any) -> int:
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
-    with spinner() as tell:
+    with used_fleet(given) as fleet, spinner() as tell:
         numbers = count(1)
         seen = None if tell is None else lambda _: tell(f"{next(numbers)} of {len(sources)} files")
+        if tell is not None and fleet is not None:
+            tell(fleet)
+            seen = None
         try:
-            checked = check_files(sources, options, jobs=given["jobs"], seen=seen)
+            checked = check_files(sources, options, jobs=given["jobs"], engine=fleet, seen=seen)
         except BadFeed as error:
             raise UsageError(f"{where_from(context, 'input_shape')}: {error}") from None
     for one in checked:
@@ -135,6 +142,8 @@ def command(context: click.Context, /, **given: Any) -> int:
         found = known.new_in(found)
     switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
     report("findings", given["format"], found, output, docs_url=given["docs_url"], **switches)
+    if fleet is not None and fleet.gone:
+        return lost(fleet, len(sources) - len(checked), "file")
     return _exit_code(found, checked, given["strict"])
 
 

@@ -95,12 +95,15 @@ def _middling(array: Array) -> float:
     return float(np.median(known)) if known.size else 1.0
 
 
+@dataclass(init=False, eq=False)
 class Tolerances:
     """The tolerances that the user asks for, by the name of an output or node; "" for all others."""
 
+    named: Mapping[str, Tolerance]
+
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Read `NAME=ABS,REL` or `ABS,REL`; raise UsageError if a text is no tolerance."""
-        self.named: Mapping[str, Tolerance] = dict(map(_parse, texts))
+        self.named = dict(map(_parse, texts))
 
     def find(self, *names: str | None) -> Tolerance | None:
         """Return the tolerance that was asked for by one of these names, or for all; None without one."""

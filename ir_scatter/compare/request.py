@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from ir_scatter import runners
@@ -20,12 +21,15 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats.base import IR
-from ir_scatter.jobs import Died, Engine
+from ir_scatter.jobs import Engine, Gone, NotDone
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
 from ir_scatter.version import versions
+
+if TYPE_CHECKING:
+    from ir_scatter.jobs.machine import Machine
 
 _BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
 """Runners that are no devices, or stand in for one."""
@@ -121,6 +125,8 @@ class Done:
     unwritten: tuple[str, ...] = ()
     interrupted: str = ""
     """What is missing because somebody did not want to wait; "" if nothing is."""
+    machines: "tuple[Machine, ...]" = ()
+    """Of the fleet that did it."""
 
 
 def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engine | None = None) -> Done:
@@ -189,7 +195,9 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
         raise Interrupted(Done(tuple(found), *what)) from None
     finally:
         _close(sources)
-    return Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
+    machines = tuple(getattr(engine, "machines", ()))
+    done = Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
+    return replace(done, machines=machines)
 
 
 def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
@@ -227,7 +235,9 @@ def _each(
             with within(f"{number + 1} of {len(models)}, {source.path}"):
                 try:
                     found = future.result()
-                except Died as error:
+                except Gone:
+                    continue
+                except NotDone as error:
                     found = Failure(source.path, str(error), is_unreadable=False)
             if isinstance(found, Failure):
                 yield found, ""
@@ -235,6 +245,7 @@ def _each(
                 path = Path(source.path).with_suffix("")
                 parts = [part for part in path.parts if part not in {"/", "..", "."}]
                 tails = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+                found = replace(found, machine=future.machine)
                 yield found, unused_name(next((one for one in tails if one not in taken), tails[-1]), taken)
             if seen is not None:
                 seen(source.path)
@@ -255,6 +266,8 @@ def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Co
             return first
         _close(sources)
         second = compare(source.path, sources.runners, settings, with_numpy=sources.with_numpy)
+    except Gone:
+        raise
     except UnreadableModel as error:
         is_passed_over = not (source.is_named or error.is_model)
         return None if is_passed_over else Failure(source.path, error.message, is_unreadable=True)

@@ -278,6 +278,8 @@ class Compared:
     """Of each model, if that was to be known."""
     interrupted: str = ""
     """What is missing because somebody did not want to wait; "" if nothing is."""
+    machine: str = ""
+    """Of a fleet the one that compared it."""
 
     @property
     def differs(self) -> bool:

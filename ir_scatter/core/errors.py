@@ -117,3 +117,7 @@ class NotEditable(Error):
 
 class CannotWrite(Error):
     """Files cannot be written; what was there before is still there."""
+
+
+class Absent(Error):
+    """What is to do the work cannot be had: a scheduler, a machine, a device of one."""

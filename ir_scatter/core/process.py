@@ -143,6 +143,11 @@ class Child:
         with self._lock, contextlib.suppress(Failure):  # whoever asks will see it
             self._started()
 
+    def interrupt(self) -> None:
+        """Kill the process while another thread waits for its answer, who hears that it crashed."""
+        if self._process is not None:
+            self._process.popen.kill()
+
     def close(self) -> None:
         """End the process, if there is one."""
         process, self._process = self._process, None

@@ -111,7 +111,7 @@ def _about(row: ElementType) -> dict[str, Any]:
 def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
     case = finding.case
     assert case is not None
-    package, _, device = finding.runner.partition(":")
+    package, _, device = finding.runner.rpartition("/")[2].partition(":")
     runtime, _, release = package.partition("@")
     inputs = {}
     for name, array in feeds.items():
@@ -146,7 +146,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     """Write the report in the headings of the form of the project that it concerns."""
     case = finding.case
     assert case is not None
-    package, _, device = finding.runner.partition(":")
+    package, _, device = finding.runner.rpartition("/")[2].partition(":")
     runtime = package.partition("@")[0]
     system = f"{platform.platform()}, Python {platform.python_version()}"
     arrays = {role.value: array for role, array in case.arrays().items() if array is not None}

@@ -132,7 +132,7 @@ def replay(folder: Path) -> Iterator[Replayed]:
     for program in programs:
         signature = program.parent.name
         known = told.get(signature, {})
-        runner = find(known["runner"]) if "runner" in known else None
+        runner = find(known["runner"].rpartition("/")[2]) if "runner" in known else None
         if runner is not None and runner.problem:
             yield Replayed(signature, "cannot run", runner.problem)
             continue

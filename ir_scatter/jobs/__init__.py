@@ -13,12 +13,23 @@ from ir_scatter.core.errors import Error
 _TABLE = {
     "validate": "ir_scatter.lint:check_file",
     "compare": "ir_scatter.compare.request:compare_file",
+    "doctor": "ir_scatter.doctor:probe_device",
+    "run": "ir_scatter.jobs.runner:run",
+    "stream": "ir_scatter.jobs.runner:stream",
 }
 """All that can be asked for."""
 
 
-class Died(Error):
-    """A job ended the process that did it, alone there; it is not done again."""
+class NotDone(Error):
+    """A job was not done: it `ended` the process that was at it, or its model did not arrive."""
+
+    def __init__(self, message: str, *, ended: bool = False) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+class Gone(Error):
+    """Whoever hands jobs on is gone; this one was not done, and others were."""
 
 
 class Job(NamedTuple):
@@ -26,11 +37,13 @@ class Job(NamedTuple):
 
     Attributes:
         model: the path of a model that it reads, which goes along to where it is done; "" if there is none.
+        machine: the name of the one that is to do it; "" for any.
     """
 
     name: str
     arguments: tuple[Any, ...] = ()
     model: str = ""
+    machine: str = ""
 
 
 class Future(Protocol):
@@ -44,7 +57,8 @@ class Future(Protocol):
         """Return what the function returned, or raise what it raised, as soon as that is known.
 
         Raises:
-            Died: it ended its process.
+            NotDone: it ended its process, or could not begin.
+            Gone: nobody will do it.
         """
 
 
@@ -56,6 +70,10 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End whatever is still at work; nobody asks for results any more."""
+
+
+def names() -> tuple[str, ...]:
+    return tuple(_TABLE)
 
 
 def function(name: str) -> Callable[..., Any]:

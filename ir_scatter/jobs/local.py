@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.jobs import Died, Job, perform
+from ir_scatter.jobs import Job, NotDone, perform
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as Running
@@ -65,7 +65,7 @@ class Processes:
                 raise
             self._open.pop(future, None)
             return found
-        raise Died("the process that was at it ended")
+        raise NotDone("the process that was at it ended", ended=True)
 
     def _begin_again(self, broken: type[Exception]) -> None:
         lost = [one for one in self._open if isinstance(one.running.exception(), broken)]

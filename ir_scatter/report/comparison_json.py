@@ -12,6 +12,7 @@ from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Outlier
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps, fields_of
+from ir_scatter.report.devices_json import machine_groups
 from ir_scatter.runners.base import NodeFacts, Outcome
 
 REACHED = "operators that move elements or work on each of them carry contested elements there"
@@ -29,7 +30,13 @@ def render(done: Done, *, each: bool = False) -> str:
     ]
     total = summary([comparison for one in done.found for comparison in one.comparisons])
     verdict = headline_of_many(done)
-    told = {"headline": verdict.sentence, "state": verdict.state, "interrupted": done.interrupted or None}
+    told: dict[str, Any] = {
+        "headline": verdict.sentence,
+        "state": verdict.state,
+        "interrupted": done.interrupted or None,
+    }
+    if done.machines:
+        told["machines"] = machine_groups(done.machines)
     return dumps(as_document(**told, reports=reports, failures=failures, summary=total))
 
 
@@ -72,6 +79,8 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
         about=dict(found.about),
         summary=summary(found.comparisons),
     )
+    if found.machine:
+        document["machine"] = found.machine
     for one in found.outcomes:
         document["versions"].update(one.versions)
     return document

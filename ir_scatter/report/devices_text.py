@@ -2,10 +2,14 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ir_scatter.report.characters import Table, table_text, visible, wrapped
 from ir_scatter.runners.base import MODEL_PRECISION, Availability
 from ir_scatter.runners.releases.environments import Environment
+
+if TYPE_CHECKING:
+    from ir_scatter.jobs.machine import Machine
 
 _MORE = "`ir-scatter devices -v` says more of each, and why others do not run"
 
@@ -17,6 +21,7 @@ def render(
     width: int | None = None,
     verbose: bool = False,
     environments: Sequence[Environment] = (),
+    machines: Sequence["Machine"] = (),
 ) -> str:
     here = [one for one in found if one.is_available]
     others = [one for one in found if not one.is_available]
@@ -32,13 +37,27 @@ def render(
         ),
     )
     parts = [table_text(table, color=color, width=width) for table in tables if table.rows]
+    if machines:
+        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in lines_of_machines(machines)))
     if verbose:
         parts += ["".join(_details(one, width)) for one in found]
     else:
         versions = dict(pair for one in here for pair in list(one.versions.items())[:1])
-        shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+        shown = "" if machines else ", ".join(f"{name} {version}" for name, version in versions.items())
         parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in (shown, _MORE) if line))
     return "\n".join(parts)
+
+
+def lines_of_machines(machines: Sequence["Machine"]) -> Iterator[str]:
+    """Say what machines are, those together that should compute the same, and what differs between others."""
+    from ir_scatter.jobs.machine import differences, groups
+
+    found = groups(machines)
+    for group in found:
+        yield f"{', '.join(one.name for one in group)}: {group[0].summary}"
+    for group in found[1:]:
+        first, other = found[0][0], group[0]
+        yield f"{first.name} and {other.name} differ in {'; '.join(differences(first, other))}"
 
 
 def megabytes(size: int) -> str:

@@ -3,11 +3,12 @@
 A folder has a module `runner` with `FAMILIES`; there is no list of them.
 """
 
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ir_scatter.runners.base import Availability, Family, Runner
 
@@ -15,6 +16,25 @@ _PREFIX = "openvino:"
 """What a short name leaves out."""
 
 _RUNNERS: "dict[str, Runner]" = {}
+_ELSEWHERE: "list[Elsewhere]" = []
+
+
+class Elsewhere(Protocol):
+    """Other machines, whose runners are meant as long as this is in use."""
+
+    def find(self, name: str, also: "Sequence[str]") -> "Runner": ...
+
+    def known(self) -> "list[str]": ...
+
+
+@contextmanager
+def used(elsewhere: Elsewhere) -> "Iterator[None]":
+    """Let names of runners mean those of other machines in this block."""
+    _ELSEWHERE.append(elsewhere)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.remove(elsewhere)
 
 
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
@@ -27,6 +47,11 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
     Raises:
         UsageError: there is no runner of this name.
     """
+    return _ELSEWHERE[-1].find(name, also) if _ELSEWHERE else find_here(name, also)
+
+
+def find_here(name: str, also: "Sequence[str]" = ()) -> "Runner":
+    """Return the runner of a name on this machine."""
     wanted = name.strip()
     for tried in (wanted, _PREFIX + wanted):
         for family in _families():
@@ -37,13 +62,19 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
     from ir_scatter.core.errors import UsageError
     from ir_scatter.core.suggestions import did_you_mean
 
-    names = [*also, *known()]
+    if "/" in name:
+        raise UsageError(f"{name!r} names a runner of another machine, which goes with --scheduler")
+    names = [*also, *known_here()]
     guess = did_you_mean(name, [word for long in names for word in (long, short(long))])
     raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {_PREFIX}DEVICE")
 
 
 def known() -> "list[str]":
     """Return the long names of the runners that a user may want to hear of."""
+    return _ELSEWHERE[-1].known() if _ELSEWHERE else known_here()
+
+
+def known_here() -> "list[str]":
     return [name for family in _families() for name in family.names]
 
 
@@ -57,13 +88,13 @@ def survey() -> "list[Availability]":
     from concurrent.futures import ThreadPoolExecutor
 
     def tried(name: str) -> "Availability":
-        runner = find(name)
+        runner = find_here(name)
         found = runner.availability()
         runner.close()
         return found
 
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(tried, known()))
+        return list(pool.map(tried, known_here()))
 
 
 @cache

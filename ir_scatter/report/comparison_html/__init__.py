@@ -29,6 +29,7 @@ from ir_scatter.report.comparison_html.difference import (
 )
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.comparison_text import IMPLICIT, POLICY
+from ir_scatter.report.devices_text import lines_of_machines
 from ir_scatter.report.matrices import (
     DIFFERS,
     FEW_ROWS,
@@ -112,6 +113,7 @@ def render(
     require_packages()
     template = _environment().get_template("page.html.j2")
     told = [("Command", command), ("Date", date), ("Machine", host)]
+    told += [("Fleet", line) for line in lines_of_machines(done.machines)]
     page = _page(done, inputs, against) | {"told": [(name, text) for name, text in told if text]}
     return template.render(page=page, style=_text("style.css")) + "\n"
 

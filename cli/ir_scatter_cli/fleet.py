@@ -1,0 +1,105 @@
+"""Options of commands that work on other machines, and what they make of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from ir_scatter.core.errors import UsageError
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import file_option
+from ir_scatter_cli.output import say
+
+if TYPE_CHECKING:
+    from ir_scatter.jobs.fleet import Fleet
+    from ir_scatter.jobs.security import Address
+
+_Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+TLS = "--tls-ca --tls-cert --tls-key --insecure"
+FLEET = f"--scheduler {TLS}"
+
+
+def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--tls-ca, --tls-cert, --tls-key and --insecure."""
+    for option in (
+        click.option("--insecure", is_flag=True, help="Let tcp:// reach beyond this machine."),
+        file_option("--tls-key", metavar="FILE", help="The key of the certificate."),
+        file_option("--tls-cert", metavar="FILE", help="The certificate of this machine."),
+        file_option("--tls-ca", metavar="FILE", help="The authority that signed the certificates."),
+    ):
+        command = option(command)
+    return command
+
+
+def fleet_options(*, resume: str = "") -> _Decorator:
+    """--scheduler and what belongs to it; with a help text, --resume."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        command = tls_options(command)
+        if resume:
+            command = click.option("--resume", is_flag=True, help=resume)(command)
+        help = "Work on the machines of this scheduler."
+        return click.option("--scheduler", metavar="ADDRESS", help=help)(command)
+
+    return add
+
+
+def require_dask() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        reason = (
+            "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported: {error}"
+        )
+        raise UsageError(f"Dask {reason}: pip install 'ir-scatter[fleet]'") from None
+
+
+def address_of(text: str, options: Mapping[str, Any]) -> "Address":
+    """Return where a scheduler is, as options say it."""
+    require_dask()
+    from ir_scatter.jobs.security import Address
+
+    ca, cert, key = (options[f"tls_{name}"] or "" for name in ("ca", "cert", "key"))
+    return Address(text, ca, cert, key, options["insecure"])
+
+
+@contextmanager
+def used_fleet(options: Mapping[str, Any]) -> Iterator["Fleet | None"]:
+    """Give the fleet of --scheduler, whose runners are meant by their names; None without that option.
+
+    Machines that are not used are told; in the end, what each has done.
+    """
+    if options["scheduler"] is None:
+        for name in ("tls_ca", "tls_cert", "tls_key", "insecure"):
+            if options[name]:
+                raise UsageError(f"--{name.replace('_', '-')} goes with --scheduler")
+        yield None
+        return
+    address = address_of(options["scheduler"], options)
+    from ir_scatter import runners
+    from ir_scatter.core.cache import cache_folder
+    from ir_scatter.jobs.fleet import Fleet
+    from ir_scatter.jobs.runner import FleetRunners
+
+    cache = cache_folder()
+    fleet = Fleet(address, kept=cache and cache / "finished", resume=options.get("resume", False))
+    try:
+        for line in fleet.strangers:
+            say(f"not used: {line}")
+        with runners.used(FleetRunners(fleet)):
+            yield fleet
+        if told := fleet.told():
+            say(f"jobs done: {'; '.join(told)}")
+    finally:
+        fleet.close()
+
+
+def lost(fleet: "Fleet", count: int, noun: str) -> int:
+    """Say that the scheduler is gone, and what was not done; return the exit code."""
+    from ir_scatter.core.shapes import counted
+
+    verb = "was" if count == 1 else "were"
+    say(f"{fleet.gone}: {counted(count, noun)} {verb} not finished; --resume goes on with the rest")
+    return exits.RUNTIME

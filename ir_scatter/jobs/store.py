@@ -1,0 +1,209 @@
+"""What has arrived on a machine: files and arrays by SHA-256, within a limit, and mirrors of where they were.
+
+A mirror is a folder in which files have the paths that they have where a job was made, below a root.
+"""
+
+import io
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+
+from ir_scatter.core.files import sha256_of
+from ir_scatter.jobs.wire import Head, Refused, hash_of
+
+PIECE_BYTES = 4 << 20
+_TOKEN = re.compile(r"[0-9a-f]{1,40}")
+_NUMBERS = count()
+
+
+class NoRoom(Exception):
+    """What should be kept does not fit into the limit, or onto the disk."""
+
+
+class Changed(Exception):
+    """What arrived is not what was announced."""
+
+
+class Store:
+    """Keeps what arrives in a folder; what was used least recently goes first when the limit is reached."""
+
+    def __init__(self, folder: Path, limit: int, shared: Sequence[str] = ()) -> None:
+        """Open a folder, and remove what processes left behind that are no more.
+
+        Args:
+            folder: which may not be there yet; others may use it, too.
+            limit: in bytes, for what is kept.
+            shared: folders that have the same paths and files where jobs are made.
+        """
+        self._kept, self._mirrors, self._limit = folder / "kept", folder / "mirrors", limit
+        self._shared = tuple(shared)
+        for made in (self._kept, self._mirrors):
+            made.mkdir(parents=True, exist_ok=True)
+        for left in [*self._mirrors.iterdir(), *self._kept.glob("*.part")]:
+            if not _is_alive(left.name.partition("-")[0]):
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+    def missing(self, head: Head) -> list[str]:
+        """Return the hashes of what a job needs and is not here."""
+        there = {file.hash for file in head.files if self._shared_folder(file.path, file.hash)}
+        return [hash for hash in head.wanted if hash not in there and not self._touched(hash)]
+
+    def put(self, hash: str, data: bytes) -> None:
+        """Keep something that came whole.
+
+        Raises:
+            Changed: it has another hash.
+            NoRoom: it cannot be kept.
+        """
+        self.put_piece(hash, f"{next(_NUMBERS):x}", 0, len(data), data)
+
+    def put_piece(self, hash: str, token: str, offset: int, size: int, data: bytes) -> None:
+        """Keep a piece of something of a size; pieces of one sender have a token, and come in their order.
+
+        Raises:
+            Changed: with the last piece the whole has another hash.
+            NoRoom: it cannot be kept.
+            Refused: the piece does not fit what came before.
+        """
+        if not (
+            re.fullmatch("[0-9a-f]{64}", hash) and _TOKEN.fullmatch(token) and offset + len(data) <= size
+        ):
+            raise Refused("this is no piece of a file")
+        part = self._kept / f"{os.getpid()}-{hash}-{token}.part"
+        try:
+            if offset == 0:
+                self._make_room(size)
+            with part.open("wb" if offset == 0 else "r+b") as file:
+                if file.seek(0, os.SEEK_END) != offset:
+                    raise Refused("a piece is missing before this one")
+                file.write(data)
+            if offset + len(data) < size:
+                return
+            if (hash_of(data) if len(data) == size else sha256_of(str(part))) != hash:
+                raise Changed
+            part.chmod(0o444)
+            part.replace(self._kept / hash)
+        except FileNotFoundError:
+            raise Refused("a piece is missing before this one") from None
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise NoRoom(f"{self._kept} takes no more: {(error.strerror or '').lower()}") from None
+        except (Changed, Refused):
+            part.unlink(missing_ok=True)
+            raise
+
+    @contextmanager
+    def mirror(self, head: Head) -> Iterator[Path]:
+        """Give a root below which all that a job needs is where its paths say, and arrays in "/.arrays".
+
+        Raises:
+            Refused: something is not here.
+            NoRoom: the mirror cannot be made.
+        """
+        root = self._mirrors / f"{os.getpid()}-{next(_NUMBERS)}"
+        try:
+            (root / ".arrays").mkdir(parents=True)
+            _below(root, head.folder).mkdir(parents=True, exist_ok=True)
+            for file in head.files:
+                if shared := self._shared_folder(file.path, file.hash):
+                    place = _below(root, shared)
+                    if not place.is_symlink():
+                        place.parent.mkdir(parents=True, exist_ok=True)
+                        with suppress(OSError):  # of a folder that jobs begin in
+                            place.rmdir()
+                        place.symlink_to(shared)
+                else:
+                    self._link(file.hash, _below(root, file.path))
+            for hash, _ in head.arrays:
+                self._link(hash, root / ".arrays" / hash)
+            yield root
+        except OSError as error:
+            raise NoRoom(f"{root} cannot be made: {(error.strerror or '').lower()}") from None
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _link(self, hash: str, place: Path) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(self._kept / hash, place)
+        except FileNotFoundError:
+            raise Refused("what was here has gone to make room: the limit is too small") from None
+        except OSError:  # a file system without links
+            shutil.copyfile(self._kept / hash, place)
+
+    def _touched(self, hash: str) -> bool:
+        try:
+            os.utime(self._kept / hash)
+        except OSError:
+            return False
+        return True
+
+    def _shared_folder(self, path: str, hash: str) -> str:
+        """Return the shared folder that has a file, if that is the same one there."""
+        for folder in self._shared:
+            if Path(path).is_relative_to(folder):
+                with suppress(OSError):
+                    if known_hash(path) == hash:
+                        return folder
+        return ""
+
+    def _make_room(self, size: int) -> None:
+        """Remove what was used least recently until so many bytes fit."""
+        if size > self._limit:
+            raise NoRoom(f"it has {size} bytes, and all that is kept may have {self._limit}")
+        found = []
+        for path in self._kept.iterdir():
+            with suppress(OSError):
+                told = path.stat()
+                found.append((told.st_mtime, told.st_size, path))
+        total = size + sum(one[1] for one in found)
+        for _, bytes, path in sorted(found):
+            if total <= self._limit:
+                return
+            if path.suffix != ".part":
+                path.unlink(missing_ok=True)
+                total -= bytes
+
+
+def _below(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
+
+
+def known_hash(path: str) -> str:
+    """Return the SHA-256 of a file, which is computed anew when its size or time changes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    told = os.stat(path)
+    return _hash(path, told.st_size, told.st_mtime_ns)
+
+
+@lru_cache(1 << 16)
+def _hash(path: str, size: int, time: int) -> str:
+    return sha256_of(path)
+
+
+def forget_hashes() -> None:
+    """Compute all anew: a file may have changed without a trace."""
+    _hash.cache_clear()
+
+
+def pieces(source: str | bytes) -> Iterator[bytes]:
+    """Yield what is sent at a time of a file, by its path, or of bytes."""
+    with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+        while data := file.read(PIECE_BYTES):
+            yield data
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,218 @@
+"""Jobs on machines of a scheduler: who does them, what travels, and what is lost when somebody goes."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from shutil import copy
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from ir_scatter.core.errors import Absent, UsageError
+from ir_scatter.core.files import Source
+from ir_scatter.jobs import Gone, Job, NotDone
+from ir_scatter.jobs import fleet as fleets
+from ir_scatter.jobs.fleet import Fleet
+from ir_scatter.jobs.local import local
+from ir_scatter.jobs.security import Address
+from ir_scatter.lint import Options, check_files
+from tests.jobs.lab import Lab, lab
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab(tmp_path_factory.mktemp("lab")) as made:
+        made.worker("a")
+        made.worker("b")
+        yield made
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Lab]:
+    with lab(tmp_path, "tcp") as made:
+        yield made
+
+
+def validate(path: str | Path) -> Job:
+    return Job("validate", (Source(str(path)), Options()), str(path))
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[str]:
+    found = []
+    for number, source in enumerate(sorted((SAMPLES / "broken").glob("*.[xo][mn]*"))):
+        found.append(str(copy(source, tmp_path / f"{number}{source.suffix}")))
+        if source.with_suffix(".bin").exists():
+            copy(source.with_suffix(".bin"), tmp_path / f"{number}.bin")
+    return found
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_the_same_is_found_as_here(
+    shared: Lab, models: list[str], is_relative: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [os.path.relpath(name) if is_relative else name for name in models]
+    sources = [Source(name) for name in [*names, str(tmp_path / "missing.xml")]]
+    with closing(shared.fleet()) as fleet:
+        assert check_files(sources, Options(), engine=fleet) == check_files(sources, Options())
+        shares = {name: one.jobs for name, one in fleet.shares.items()}
+    assert set(shares) == {"a", "b"}
+    assert sum(shares.values()) >= len(names)
+
+
+def test_weights_and_what_is_large_travel_once(
+    shared: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces, when somebody misses them."""
+    monkeypatch.setattr(fleets, "INLINE_BYTES", 64)
+    monkeypatch.setattr("ir_scatter.jobs.store.PIECE_BYTES", 1000)
+    model = Path(copy(next((SAMPLES / "broken").glob("*.xml")), tmp_path / "m.xml"))
+    model.with_suffix(".bin").write_bytes(os.urandom(5500))
+    with closing(shared.fleet()) as fleet:
+        job = validate(model)._replace(machine="a")
+        sent = []
+        for _ in range(2):
+            fleet.submit(job).result()
+            sent.append(fleet.shares["a"].bytes)
+    assert sent[0] > 5500
+    assert sent[1] - sent[0] < 1000
+
+
+def test_no_room_on_one_machine_is_room_on_another(own: Lab, models: list[str]) -> None:
+    own.worker("small", limit=100)
+    with closing(own.fleet()) as fleet:
+        with pytest.raises(NotDone, match=r"small: it has \d+ bytes, and all that is kept may have 100"):
+            fleet.submit(validate(models[0])).result()
+        own.worker("large")
+        while len(fleet.machines) < 2:
+            time.sleep(0.05)
+        assert fleet.submit(validate(models[0])).result().path == models[0]
+
+
+def test_a_model_that_changes_while_it_travels(
+    own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is sent again as it is then; one that never stays is told."""
+    own.worker()
+    pack, count = fleets._pack, 0
+
+    def changed(job: Job) -> Any:
+        nonlocal count
+        count += 1
+        found = pack(job)
+        if count <= most:
+            found.small.update(dict.fromkeys(found.small, b"changed"))
+        return found
+
+    monkeypatch.setattr(fleets, "_pack", changed)
+    with closing(own.fleet()) as fleet:
+        most = 1
+        assert fleet.submit(validate(models[0])).result().is_readable
+        most = 1000
+        with pytest.raises(NotDone, match="the model changes while it travels to a"):
+            fleet.submit(validate(models[1])).result()
+
+
+def test_a_shared_folder_is_not_sent(own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleets, "INLINE_BYTES", 64)
+    own.worker(shared=(str(Path(models[0]).parent),))
+    with closing(own.fleet()) as fleet:
+        found = fleet.submit(validate(models[0])).result()
+    with local() as here:
+        assert found == here.submit(validate(models[0])).result()
+    assert not list((own.folder / "cache" / "a" / "kept").iterdir())
+
+
+def test_what_nobody_has_is_told_before_any_work(shared: Lab) -> None:
+    with closing(shared.fleet()) as fleet:
+        with pytest.raises(Absent, match=r"^none of 2 machines has openvino:GPU; there is openvino:CPU$"):
+            fleet.submit(validate("m.xml"), ("openvino:GPU",))
+        with pytest.raises(Absent, match=r"^a has no openvino:NPU; there is openvino:CPU$"):
+            fleet.demand("a/openvino:NPU")
+        with pytest.raises(UsageError, match=r"there is no machine 'c', expected a, b$"):
+            fleet.demand("c/openvino:CPU")
+        fleet.demand("openvino:CPU.0")
+        fleet.demand("b/openvino:AUTO:CPU")
+
+
+def test_a_machine_with_another_version_is_not_used(own: Lab, models: list[str]) -> None:
+    own.worker("old", version="0.0.9")
+    expected = r"old has ir-scatter 0\.0\.9, and here is \S+: pip install ir-scatter==\S+ there"
+    with pytest.raises(Absent, match=expected):
+        own.fleet()
+    own.worker("new")
+    with closing(own.fleet()) as fleet:
+        assert [one.name for one in fleet.machines] == ["new"]
+        assert len(fleet.strangers) == 1
+        assert fleet.submit(validate(models[0])).machine == ""
+
+
+def test_what_a_lost_machine_was_at_is_done_by_another(own: Lab, models: list[str]) -> None:
+    own.worker("a")
+    own.worker("b")
+    with closing(own.fleet()) as fleet:
+        futures = [fleet.submit(validate(path)) for path in models * 20]
+        time.sleep(0.5)
+        own.stop("a")
+        found = [future.result() for future in futures]
+    with local() as here:
+        assert found[: len(models)] == [here.submit(validate(path)).result() for path in models]
+    assert found == found[: len(models)] * 20
+
+
+def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
+    """What is finished is there, the rest is not done, and whoever resumes does the rest alone."""
+    own.worker()
+    kept = own.folder / "finished"
+    with closing(own.fleet(kept=kept)) as fleet:
+        before = fleet.submit(validate(models[0]))
+        before.result()
+        own.stop("scheduler")
+        while not fleet.gone:
+            time.sleep(0.05)
+        after = fleet.submit(validate(models[1]))
+        assert before.result().path == models[0]
+        with pytest.raises(Gone, match=r"the scheduler at tcp://\S+ is gone"):
+            after.result()
+        sources = [Source(path) for path in models]
+        assert check_files(sources, Options(), engine=fleet) == []
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_what_is_finished_is_not_done_again(shared: Lab, models: list[str], tmp_path: Path) -> None:
+    kept, sources = tmp_path / "finished", [Source(path) for path in models]
+    with closing(shared.fleet(kept=kept)) as fleet:
+        first = check_files(sources, Options(), engine=fleet)
+    Path(models[0]).write_bytes(Path(models[0]).read_bytes() + b"\n")
+    with closing(shared.fleet(kept=kept, resume=True)) as fleet:
+        assert check_files(sources, Options(), engine=fleet)[1:] == first[1:]
+        assert sum(one.bytes for one in fleet.shares.values()) < 2 * Path(models[0]).stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("tls://127.0.0.1:1", "cannot be reached: connection refused"),
+        ("tls://nowhere.invalid:8786", "cannot be reached: "),
+    ],
+)
+def test_nobody_answers(shared: Lab, address: str, message: str) -> None:
+    with pytest.raises(Absent, match=message):
+        Fleet(Address(address, shared.address.ca, shared.address.cert, shared.address.key))
+
+
+def test_nobody_is_there(own: Lab) -> None:
+    with pytest.raises(Absent, match="has no workers"):
+        own.fleet()
+
+
+def test_a_name_that_is_taken(shared: Lab) -> None:
+    with pytest.raises(Absent, match="has a worker 'a' already; --name gives this one another name"):
+        shared.again("a")
