@@ -30,7 +30,7 @@ CLEAN_BUT_REFUSED = {
     # the model runs, or attributes and ranks of which no row says anything.
     "another operator is used wrongly": (
         r"While validating node 'opset\d+::(?!Scatter|Result|If|Loop|TensorIterator)"
-        r"|Check 'i < m_inputs.size\(\)' failed|node.cpp:581:\snode index is out of range"
+        r"|Check 'i < m_inputs.size\(\)' failed|node.cpp:\d+:\snode index is out of range"
         r"|_shape_inference.hpp|Tensor was not initialized|does not have an attribute"
         r"|is not a member of enum|Cannot parse '|Unsupported element type|data type is not supported"
         r"|Element not supported|Unsupported legacy argument|Accessing out-of-range dimension"
@@ -44,6 +44,8 @@ CLEAN_BUT_REFUSED = {
         r"While validating node 'opset\d+::(If|Loop|TensorIterator)|node <(input|output)> has attribute"
         r"|unordered_map::at"
     ),
+    # In an IR of version 10 no input may have the name of another operator's tensor.
+    "a tensor with the name of an input": r"operation names have collisions with tensor names",
     # OpenVINO looks for ports in the first of two <input>, we in all.
     "ports in another element": r"Can not find (in|out)put port",
     # A version that is no opset may be an extension's: in front of scatter nodes SCT938 warns.
