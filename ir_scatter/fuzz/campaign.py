@@ -1,6 +1,7 @@
 """Draws cases, has every runner compute them, and makes findings of what goes wrong: one for a signature."""
 
 import json
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -28,8 +29,9 @@ _LIMIT = 60.0
 """Seconds that a runner has for one model and all its cases."""
 _PATIENCE = 4
 """What is new is explained after so many rounds of every operator, however seldom it was seen."""
-_LANES, _AHEAD = 2, 6
-"""Each runner computes in so many processes, and is asked for so many rounds before one is judged."""
+_LANES, _AHEAD = 4, 6
+"""In so many processes a runner computes at most, where nobody else needs the processors; and it is asked for
+so many rounds before one is judged."""
 _ITS_OWN = 4
 """Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
 on one, as what is small is done sooner so."""
@@ -261,7 +263,8 @@ class Campaign:
         """
         asked, lots = SimpleQueue[_Task | None](), PriorityQueue[Lot]()
         runner, patience, refusals = explainer.runner, _PATIENCE * len(self._specs), Refusals()
-        lanes = [runner.another() for _ in range(_LANES)]
+        room = (os.cpu_count() or 1) // len(self.runners)
+        lanes = [runner.another() for _ in range(min(max(room, 1), _LANES))]
         waiting, drawn, number, is_beside = deque[_Task](), True, 0, self.plan.seconds is not None
         beside = Thread(target=_explain, args=(explainer, lots, told), daemon=True)
         try:

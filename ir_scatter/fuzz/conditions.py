@@ -145,7 +145,7 @@ def learn(
     if not passing:
         return [Condition()]
     cases = [*failing, *passing]
-    predicates = sorted(_predicates(failing, passing), key=lambda one: one.cost)
+    predicates = sorted(_predicates(failing, passing, always or {}), key=lambda one: one.cost)
     predicates = [one for one in predicates if always is None or one.holds(always)]
     masks = np.array([_mask(one, cases) for one in predicates], np.float32).reshape(-1, len(cases))
     bad = np.zeros(len(cases), np.float32)
@@ -217,9 +217,14 @@ def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array
 
 
 def _predicates(
-    failing: Sequence[Mapping[str, Feature]], passing: Sequence[Mapping[str, Feature]]
+    failing: Sequence[Mapping[str, Feature]],
+    passing: Sequence[Mapping[str, Feature]],
+    always: Mapping[str, Feature],
 ) -> list[Predicate]:
-    """Return what may tell failing cases from passing ones, the plainest first."""
+    """Return what may tell failing cases from passing ones, the plainest first.
+
+    That a word is not another one may be said where no failing case has that, or where `always` has it not.
+    """
     found: list[Predicate] = []
     for name in sorted({name for one in failing for name in one}):
         bad = [one[name] for one in failing if name in one]
@@ -236,7 +241,8 @@ def _predicates(
             found += [Predicate(name, "above", value) for value in numbers[:_FEW_VALUES]]
         else:
             found += [Predicate(name, "is", value) for value in values]
-            found += [Predicate(name, "is not", value) for value in sorted(set(good) - set(bad), key=str)]
+            others = set(good) - ({always[name]} if name in always else set(bad))
+            found += [Predicate(name, "is not", value) for value in sorted(others, key=str)]
             share = {value: bad.count(value) / (bad.count(value) + good.count(value)) for value in values}
             for least in (0.9, 0.5):
                 many = tuple(value for value in values if share[value] >= least)

@@ -30,8 +30,6 @@ _NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: others like it are ref
 _OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
 _MOMENT = 1.0
 _NUMBERS = count()
-_THREADS = 1
-"""Of a model of small nodes: more have more to say to each other than to do."""
 _MODELS = 5
 """So many models of a case are loaded in a fresh process."""
 _OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
@@ -83,7 +81,7 @@ class Workshop:
                 model = self._write([case], [""])
                 try:
                     feeds = [case.feeds()] * each
-                    found += self._streamed(other, model, feeds, threads=0, most_deaths=1)
+                    found += self._streamed(other, model, feeds, most_deaths=1)
                 finally:
                     self._remove(model)
                 if found[-1].status is not Status.OK:
@@ -172,7 +170,7 @@ class Workshop:
         else:
             feeds = [case.feeds(prefix).items() for case, prefix in zip(cases, prefixes, strict=True)]
             try:
-                (answer,) = self._streamed(runner, model, [dict(chain(*feeds))], _THREADS)
+                (answer,) = self._streamed(runner, model, [dict(chain(*feeds))])
             finally:
                 self._remove(model)
         if is_alone or answer.status is Status.OK:
@@ -181,7 +179,7 @@ class Workshop:
         return answer
 
     def _streamed(
-        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int, **more: int
+        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int = 0, **more: int
     ) -> list[Streamed]:
         """Run a model within the time that is left but for a moment; what that cuts off does not hang."""
         limit = min(self.timeout, max(self.deadline - monotonic(), _MOMENT))

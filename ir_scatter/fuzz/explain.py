@@ -343,7 +343,7 @@ class Explainer:
         A wider condition takes the place of one that it covers only if it is as pure.
         """
         meeting = [pair for pair in lot.failing if condition.holds(described(pair[0]))]
-        lot.failing = [pair for pair in lot.failing if pair not in meeting]
+        lot.failing = [pair for pair in lot.failing if not condition.holds(described(pair[0]))]
         symptom = judged.symptom or lot.symptom
         passing = sum(map(condition.holds, lot.passing))
         signature = self._signature(lot.operator, symptom, condition)

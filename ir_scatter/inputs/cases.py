@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import prod
+from math import isqrt, prod
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -460,14 +460,17 @@ def _dims(draws: Draws, rank: int, largest: int) -> _Shape:
 def _dim(draws: Draws, largest: int) -> int:
     if draws.chance(_EMPTY):
         return 0
-    return 1 if draws.chance(_ONES) else 1 + draws.below(largest)
+    if draws.chance(_ONES):
+        return 1
+    return 1 + (draws.below(largest) if largest <= LARGEST_DIM else isqrt(draws.below(largest**2)))
 
 
 def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None, _Shape]:
     """Return legal shapes of indices, None where they are left out, and of updates."""
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, behind = data[:axis], data[axis], data[axis + 1 :]
-    largest = int(_MANY_INDICES ** (1 / max(form.index_rank or 1, 1))) if form.elements else LARGEST_DIM
+    fronts = max((form.index_rank or 1) - (spec.layout is Layout.TUPLES), 1)
+    largest = int(_MANY_INDICES ** (1 / fronts)) if form.elements else LARGEST_DIM
     if spec.layout is Layout.SLICES:
         front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)

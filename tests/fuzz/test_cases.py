@@ -8,9 +8,9 @@ from ir_scatter.core.arrays import are_equal
 from ir_scatter.fuzz.draw import Coverage, Drawer, again, limits_of, variations
 from ir_scatter.fuzz.judge import judge, reference
 from ir_scatter.fuzz.shrink import shrink, size
-from ir_scatter.inputs.cases import Case, Draws, draw_case, draw_form, features
+from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, features, repeats
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import OpSpec
+from ir_scatter.ops.spec import OpSpec, Role
 from ir_scatter.runners.base import Status, Streamed
 
 ROWS = {str(key): spec for key, spec in SPECS.items()}
@@ -105,3 +105,35 @@ def test_features_are_words_of_a_sentence(drawer: Drawer) -> None:
     for spec in ROWS.values():
         for case in drawer.batch(spec, 5, 5):
             assert all(isinstance(value, str | int | bool) for value in features(case).values())
+
+
+def test_what_runtimes_get_wrong_seldom_is_drawn(drawer: Drawer) -> None:
+    """Empty indices for data that is not, constant too; and large data on which many updates meet."""
+    spec = ROWS["ScatterElementsUpdate-12"]
+    empty = [
+        case
+        for number in range(3)
+        for case in drawer.batch(spec, number, 100)
+        if case.indices is not None and not case.indices.size and case.data.size
+    ]
+    assert {Role.INDICES in case.constants for case in empty} == {False, True}
+    large = []
+    for seed in range(40):
+        draws = Draws(seed)
+        large.append(draw_case(draws, draw_form(draws, ROWS["ScatterND-18"], Limits(elements=1 << 15))))
+    large = [case for case in large if case.updates.size > 10_000]
+    assert len(large) >= 5
+    assert all(map(repeats, large))
+
+
+def test_forbidden_indices_are_near_and_far_and_negative(drawer: Drawer) -> None:
+    drawn = [case for number in range(12) for case in drawer.illegal(ROWS["ScatterElementsUpdate-3"], number)]
+    indices = {
+        word: [int(abs(case.indices.astype(np.int64)).max()) for case in drawn if case.indices is not None
+               and case.broken == word]
+        for word in ("index-out-of-range", "negative-index")
+    }  # fmt: skip
+    assert min(indices["index-out-of-range"]) < 10
+    assert max(indices["index-out-of-range"]) > 100_000
+    assert indices["negative-index"]
+    assert {case.shapes for case in drawn} == {"static", "dynamic"}
