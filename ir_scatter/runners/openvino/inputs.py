@@ -9,7 +9,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, pack
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.process import Failure
-from ir_scatter.core.shapes import Bounds, Shape
+from ir_scatter.core.shapes import Bounds, Shape, show
 from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
@@ -126,7 +126,7 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     """Return the elements of a tensor, in memory of their own if it may change later.
 
     Raises:
-        Failure: NumPy has no such type.
+        Failure: NumPy has no such type, or the runtime wrote over its own memory.
     """
     name = type_name(tensor.get_element_type())
     if name == _STRING:
@@ -138,6 +138,9 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     shape = tensor.data.shape if row.bits >= 8 else tuple(tensor.get_shape())
     if tensor.get_size() == 0:
         return np.empty(shape, dtype(row))
-    array = decode(np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data, row, shape)
-    assert array is not None
+    raw = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data
+    array = decode(raw, row, shape)
+    if array is None:
+        told = f"an output of shape {show(shape)} has {len(raw)} bytes"
+        raise Failure("crashed", f"the process is damaged: {told}")
     return array.copy() if copy else array
