@@ -9,34 +9,17 @@ import click
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
-from ir_scatter_cli import exits
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
-from ir_scatter_cli.fleet import FLEET, fleet_options, lost, used_fleet
-from ir_scatter_cli.options import (
-    Command,
-    Seconds,
-    Size,
-    choice_option,
-    file_option,
-    format_option,
-    input_shape_option,
-    models_argument,
-    number_option,
-    output_option,
-    words_option,
-)
+from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.output import circumstances, report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import Done, Job
 
 
-_PRECISIONS = ("f32", "f16", "bf16", "default")
-_VALUES = ("plain", "edge")
-_VALUES_HELP = "Ordinary numbers, or extreme.  [default: plain]"
-_PRECISION_HELP = "What runtimes compute in.  [default: f32]"
-_TIMEOUT_HELP = "Per run.  [default: 600]"
-
+PRECISIONS = ("f32", "f16", "bf16", "default")
+VALUES = ("plain", "edge")
 
 _EXAMPLES = {
     "NumPy and every device that is here": "ir-scatter compare model.xml",
@@ -47,50 +30,43 @@ _EXAMPLES = {
     "every model of a folder": "ir-scatter compare models --each --on CPU",
     "every model, elsewhere": "ir-scatter compare models --each --on CPU --scheduler tls://lab:8786",
 }
-_SECTIONS = {
-    "Who computes": "--on --precision --timeout --tap-memory --skip-missing",
-    "Where": f"{FLEET} --resume",
-    "On which inputs": "--inputs --seed --cases --values --input-shape --repeat",
-    "What is compared": "--each --pairwise --no-reference --map-input --map-output --tolerance --against",
-    "What is written": "--format --output --report --save --extract --overwrite",
-}
 
 
-@click.command("compare", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
-@models_argument("models", "MODEL...", several=True)
-@words_option("--on", "names", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
-@click.option("--each", is_flag=True, help="Compare every model for itself; folders are searched.")
-@file_option("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
-@number_option("--seed", default=0, least=0, shown=False, help="For generated inputs.  [default: 0]")
-@number_option("--cases", default=1, shown=False, help="So many inputs; those of --inputs are the first.")
-@number_option("--repeat", default=1, shown=False, help="Run each so often.")
-@choice_option("--values", _VALUES, _VALUES_HELP, "plain", shown=False)
-@input_shape_option("Draw this input in this shape.")
-@click.option("--map-input", multiple=True, metavar="A=B", help="Input A of one model is B of the other.")
-@click.option("--map-output", multiple=True, metavar="A=B", help="Output A of one model is B of the other.")
-@click.option(
-    "--tolerance",
-    multiple=True,
-    metavar="OUTPUT=ABS,REL",
-    help="How far apart is close; a node's name will do, none means all.",
-)
-@choice_option("--precision", _PRECISIONS, _PRECISION_HELP, "f32", shown=False)
-@click.option("--pairwise", is_flag=True, help="Compare every pair of runners, too.")
-@click.option("--no-reference", is_flag=True, help="Do without NumPy as the reference unless it is named.")
-@click.option("--timeout", type=Seconds(min=0.001), default=600.0, metavar="SECONDS", help=_TIMEOUT_HELP)
-@click.option(
-    "--tap-memory", type=Size(), default="1GiB", help="Tapped values held at once.  [default: 1GiB]"
-)
-@click.option("--skip-missing", is_flag=True, help="Pass over runners that cannot run here.")
-@file_option("--report", metavar="FILE.html", help="Write a report with pictures.")
-@file_option("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
-@file_option("--against", metavar="DIR", help="Compare with what was saved there.")
-@file_option("--extract", metavar="DIR", help="Write a model of each node that differs.")
-@click.option("--overwrite", is_flag=True, help="Replace what was saved in that folder.")
-@format_option("comparison", "How to report.", leave_out=["html"])
-@output_option
+@click.command("compare", cls=options.Command, examples=_EXAMPLES)
+@options.models("models", "MODEL...", several=True)
+@options.section("Who computes")
+@options.words("--on", "names", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
+@options.choice("--precision", PRECISIONS, "What runtimes compute in.  [default: f32]", "f32", shown=False)
+@options.seconds("--timeout", default=600.0, least=0.001, help="Per run.  [default: 600]")
+@options.size("--tap-memory", "1GiB", "Tapped values held at once.  [default: 1GiB]")
+@options.flag("--skip-missing", help="Pass over runners that cannot run here.")
+@options.section("Where")
 @fleet_options(resume="With --each, do not do again what an earlier run finished.")
-def command(**options: Any) -> int:
+@options.section("On which inputs")
+@options.file("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
+@options.number("--seed", default=0, least=0, shown=False, help="For generated inputs.  [default: 0]")
+@options.number("--cases", default=1, shown=False, help="So many inputs; those of --inputs are the first.")
+@options.choice("--values", VALUES, "Ordinary numbers, or extreme.  [default: plain]", "plain", shown=False)
+@options.input_shape("Draw this input in this shape.")
+@options.number("--repeat", default=1, shown=False, help="Run each so often.")
+@options.section("What is compared")
+@options.flag("--each", help="Compare every model for itself; folders are searched.")
+@options.flag("--pairwise", help="Compare every pair of runners, too.")
+@options.flag("--no-reference", help="Do without NumPy as the reference unless it is named.")
+@options.texts("--map-input", "A=B", "Input A of one model is B of the other.")
+@options.texts("--map-output", "A=B", "Output A of one model is B of the other.")
+@options.texts(
+    "--tolerance", "OUTPUT=ABS,REL", "How far apart is close; a node's name will do, none means all."
+)
+@options.file("--against", metavar="DIR", help="Compare with what was saved there.")
+@options.section("What is written")
+@options.format("comparison", "How to report.", leave_out=["html"])
+@options.output
+@options.file("--report", metavar="FILE.html", help="Write a report with pictures.")
+@options.file("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
+@options.file("--extract", metavar="DIR", help="Write a model of each node that differs.")
+@options.flag("--overwrite", help="Replace what was saved in that folder.")
+def command(**given: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
     MODEL is a .xml or .onnx file; of two models the outputs are compared with each other. Without
@@ -105,16 +81,20 @@ def command(**options: Any) -> int:
     from ir_scatter.compare.phases import Interrupted, told_to
     from ir_scatter.compare.request import run_job
 
-    if options["report"]:
+    if given["report"]:
         from ir_scatter.report.comparison_html import require_packages
 
         require_packages()
-    job = _job(options)
+    job = _job(given)
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
-    _demand_apart(models, options)
-    demand_free_folder("--save", options["save"], each=job.each, overwrite=options["overwrite"])
+    others = [given["inputs"]]
+    if given["against"]:
+        others += map(str, Path(given["against"]).glob("*"))
+    demand_apart({"-o": given["output"], "--report": given["report"]}, models, others)
+    demand_apart_from_folders(given["save"], given["extract"], models, others)
+    demand_free_folder("--save", given["save"], each=job.each, overwrite=given["overwrite"])
     try:
-        with used_fleet(options) as fleet, spinner() as waiting:
+        with used_fleet(given) as fleet, spinner() as waiting:
             if fleet is not None and not job.names:
                 there = ", ".join(runners.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
@@ -128,12 +108,12 @@ def command(**options: Any) -> int:
     except KeyboardInterrupt:
         say("interrupted before anything was compared")
         return exits.INTERRUPTED
-    report("comparison", options["format"], done, options["output"], each=options["each"])
-    if options["report"]:
-        source = {name: options[name] for name in ("inputs", "against")}
+    report("comparison", given["format"], done, given["output"], each=given["each"])
+    if given["report"]:
+        source = {name: given[name] for name in ("inputs", "against")}
         page = render("comparison", "html", done, **source, **circumstances())
-        write(page, options["report"])
-    is_named = bool(options["names"])
+        write(page, given["report"])
+    is_named = bool(given["names"])
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
     for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
         say(line)
@@ -142,32 +122,23 @@ def command(**options: Any) -> int:
     return exits.INTERRUPTED if done.interrupted else _exit_code(done, is_named=is_named)
 
 
-def _job(options: dict[str, Any]) -> "Job":
+def _job(given: dict[str, Any]) -> "Job":
     from ir_scatter.compare.measure import Tolerances
     from ir_scatter.compare.request import Job
     from ir_scatter.compare.result import Settings
 
     same = ("seed", "cases", "repeat", "values", "precision", "pairwise", "timeout", "tap_memory")
     settings = Settings(
-        **{name: options[name] for name in same},
-        input_shapes=dict(options["input_shape"]),
-        map_inputs=options["map_input"],
-        map_outputs=options["map_output"],
-        tolerances=Tolerances(options["tolerance"]),
-        reference=not options["no_reference"],
-        describes=bool(options["report"] or options["save"]),
+        **{name: given[name] for name in same},
+        input_shapes=dict(given["input_shape"]),
+        map_inputs=given["map_input"],
+        map_outputs=given["map_output"],
+        tolerances=Tolerances(given["tolerance"]),
+        reference=not given["no_reference"],
+        describes=bool(given["report"] or given["save"]),
     )
     names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")
-    return Job(settings=settings, **{name: options[name] for name in names})
-
-
-def _demand_apart(models: list[str], options: dict[str, Any]) -> None:
-    """Demand that nothing is written over what is read."""
-    others = [options["inputs"]]
-    if options["against"]:
-        others += map(str, Path(options["against"]).glob("*"))
-    demand_apart({"-o": options["output"], "--report": options["report"]}, models, others)
-    demand_apart_from_folders(options["save"], options["extract"], models, others)
+    return Job(settings=settings, **{name: given[name] for name in names})
 
 
 def _passed_over(done: "Done", *, is_named: bool) -> Iterator[str]:

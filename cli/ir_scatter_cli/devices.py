@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from ir_scatter_cli import exits
-from ir_scatter_cli.fleet import FLEET, fleet_options, used_fleet
-from ir_scatter_cli.options import Command, format_option, output_option
+from ir_scatter_cli import exits, options
+from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.output import report, say, spinner, write
 
 _EXAMPLES = {
@@ -16,23 +15,25 @@ _EXAMPLES = {
     "every device of a fleet": "ir-scatter devices --scheduler tls://lab:8786",
     "a release beside the one that is installed": "ir-scatter devices --install openvino@2025.4",
 }
-_SECTIONS = {"Where": FLEET, "Releases": "--install --remove", "The list": "--format --verbose --output"}
 
 
-@click.command("devices", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
-@click.option("--install", multiple=True, metavar="RELEASE", help="Let pip install it, apart; repeatable.")
-@click.option("--remove", multiple=True, metavar="RELEASE", help="Remove it, or all patches; repeatable.")
-@format_option("devices", "How to write the list.")
-@click.option("-v", "--verbose", is_flag=True, help="Say all there is to know of each.")
-@output_option
+@click.command("devices", cls=options.Command, examples=_EXAMPLES)
+@options.section("Where")
 @fleet_options()
+@options.section("Releases")
+@options.texts("--install", "RELEASE", "Let pip install it, apart; repeatable.")
+@options.texts("--remove", "RELEASE", "Remove it, or all patches; repeatable.")
+@options.section("The list")
+@options.format("devices", "How to write the list.")
+@options.flag("-v", "--verbose", help="Say all there is to know of each.")
+@options.output
 def command(
     format: str,
     verbose: bool,
     output: str | None,
     install: tuple[str, ...],
     remove: tuple[str, ...],
-    **options: Any,
+    **given: Any,
 ) -> int:
     """List what can run here, and what the others need.
 
@@ -46,10 +47,10 @@ def command(
     from ir_scatter.runners.releases.environments import installed
 
     if install or remove:
-        if verbose or output is not None or format != "text" or options["scheduler"]:
+        if verbose or output is not None or format != "text" or given["scheduler"]:
             raise click.UsageError("--install and --remove list nothing, and go with each other alone")
         return _change(install, remove)
-    with used_fleet(options) as fleet:
+    with used_fleet(given) as fleet:
         if fleet is not None:
             found = [
                 replace(device, runner=f"{one.name}/{device.runner}")

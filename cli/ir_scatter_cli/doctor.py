@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from ir_scatter_cli import exits
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.fleet import fleet_options, used_fleet
-from ir_scatter_cli.options import Command, format_option, output_option, words_option
 from ir_scatter_cli.output import report, say, spinner
 
 _EXAMPLES = {
@@ -17,15 +16,15 @@ _EXAMPLES = {
 }
 
 
-@click.command("doctor", cls=Command, examples=_EXAMPLES)
-@words_option("--on", "on", kind="runners", metavar="RUNNER", help="Only this device; repeatable.")
+@click.command("doctor", cls=options.Command, examples=_EXAMPLES)
+@options.words("--on", "on", kind="runners", metavar="RUNNER", help="Only this device; repeatable.")
 @click.option("--release", "releases", multiple=True, metavar="R", help="Of the runtime; repeatable.")
-@click.option("--record", is_flag=True, help="Enter what is found in the history that the package ships.")
-@format_option("doctor", "How to write what was found.")
-@click.option("-v", "--verbose", is_flag=True, help="Say what is right, too.")
-@output_option
+@options.flag("--record", help="Enter what is found in the history that the package ships.")
+@options.format("doctor", "How to write what was found.")
+@options.flag("-v", "--verbose", help="Say what is right, too.")
+@options.output
 @fleet_options()
-def command(on: tuple[str, ...], output: str | None, **options: Any) -> int:
+def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.
 
     What is found is kept, so that `ir-scatter validate --for` knows this machine.
@@ -36,10 +35,10 @@ def command(on: tuple[str, ...], output: str | None, **options: Any) -> int:
     from ir_scatter.defects.evidence import HISTORY
     from ir_scatter.doctor import examine
 
-    record = HISTORY if options["record"] else None
-    with used_fleet(options) as fleet, spinner() as tell:
-        found = list(examine(on, options["releases"], tell, record, fleet))
-    report("doctor", options["format"], found, output, verbose=options["verbose"])
+    record = HISTORY if given["record"] else None
+    with used_fleet(given) as fleet, spinner() as tell:
+        found = list(examine(on, given["releases"], tell, record, fleet))
+    report("doctor", given["format"], found, output, verbose=given["verbose"])
     missing = [one.device for one in found if not one.device.is_available]
     for device in missing:
         say(f"{device.runner} cannot run here: {device.reason}")

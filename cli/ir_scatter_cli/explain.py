@@ -4,7 +4,7 @@ import click
 
 from ir_scatter.explain import explain
 from ir_scatter.report.characters import reflowed
-from ir_scatter_cli.options import Command, offer
+from ir_scatter_cli import options
 from ir_scatter_cli.output import terminal_width, write
 
 _EXAMPLES = {
@@ -15,8 +15,10 @@ _EXAMPLES = {
 }
 
 
-@click.command("explain", cls=Command, examples=_EXAMPLES)
-@click.argument("topic", metavar="[CODE|OPERATOR|PAGE]", default="index", shell_complete=offer("topics"))
+@click.command("explain", cls=options.Command, examples=_EXAMPLES)
+@click.argument(
+    "topic", metavar="[CODE|OPERATOR|PAGE]", default="index", shell_complete=options.offer("topics")
+)
 def command(topic: str) -> None:
     """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15), or print a page of the documents.
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter_cli import exits
-from ir_scatter_cli.options import file_option
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.output import say
 
 if TYPE_CHECKING:
@@ -17,17 +16,14 @@ if TYPE_CHECKING:
 
 _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-TLS = "--tls-ca --tls-cert --tls-key --insecure"
-FLEET = f"--scheduler {TLS}"
-
 
 def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--tls-ca, --tls-cert, --tls-key and --insecure."""
     for option in (
-        click.option("--insecure", is_flag=True, help="Let tcp:// reach beyond this machine."),
-        file_option("--tls-key", metavar="FILE", help="The key of the certificate."),
-        file_option("--tls-cert", metavar="FILE", help="The certificate of this machine."),
-        file_option("--tls-ca", metavar="FILE", help="The authority that signed the certificates."),
+        options.flag("--insecure", help="Let tcp:// reach beyond this machine."),
+        options.file("--tls-key", metavar="FILE", help="The key of the certificate."),
+        options.file("--tls-cert", metavar="FILE", help="The certificate of this machine."),
+        options.file("--tls-ca", metavar="FILE", help="The authority that signed the certificates."),
     ):
         command = option(command)
     return command
@@ -37,11 +33,10 @@ def fleet_options(*, resume: str = "") -> _Decorator:
     """--scheduler and what belongs to it; with a help text, --resume."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = tls_options(command)
         if resume:
-            command = click.option("--resume", is_flag=True, help=resume)(command)
+            command = options.flag("--resume", help=resume)(command)
         help = "Work on the machines of this scheduler."
-        return click.option("--scheduler", metavar="ADDRESS", help=help)(command)
+        return click.option("--scheduler", metavar="ADDRESS", help=help)(tls_options(command))
 
     return add
 
@@ -56,35 +51,35 @@ def require_dask() -> None:
         raise UsageError(f"Dask {reason}: pip install 'ir-scatter[fleet]'") from None
 
 
-def address_of(text: str, options: Mapping[str, Any]) -> "Address":
+def address_of(text: str, given: Mapping[str, Any]) -> "Address":
     """Return where a scheduler is, as options say it."""
     require_dask()
     from ir_scatter.jobs.security import Address
 
-    ca, cert, key = (options[f"tls_{name}"] or "" for name in ("ca", "cert", "key"))
-    return Address(text, ca, cert, key, options["insecure"])
+    ca, cert, key = (given[f"tls_{name}"] or "" for name in ("ca", "cert", "key"))
+    return Address(text, ca, cert, key, given["insecure"])
 
 
 @contextmanager
-def used_fleet(options: Mapping[str, Any]) -> Iterator["Fleet | None"]:
+def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
     """Give the fleet of --scheduler, whose runners are meant by their names; None without that option.
 
     Machines that are not used are told; in the end, what each has done.
     """
-    if options["scheduler"] is None:
+    if given["scheduler"] is None:
         for name in ("tls_ca", "tls_cert", "tls_key", "insecure"):
-            if options[name]:
+            if given[name]:
                 raise UsageError(f"--{name.replace('_', '-')} goes with --scheduler")
         yield None
         return
-    address = address_of(options["scheduler"], options)
+    address = address_of(given["scheduler"], given)
     from ir_scatter import runners
     from ir_scatter.core.cache import cache_folder
     from ir_scatter.jobs.fleet import Fleet
     from ir_scatter.jobs.runner import FleetRunners
 
     cache = cache_folder()
-    fleet = Fleet(address, kept=cache and cache / "finished", resume=options.get("resume", False))
+    fleet = Fleet(address, kept=cache and cache / "finished", resume=given.get("resume", False))
     try:
         for line in fleet.strangers:
             say(f"not used: {line}")

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter_cli import exits
-from ir_scatter_cli.fleet import FLEET, fleet_options, used_fleet
-from ir_scatter_cli.options import (
-    Command,
-    Seconds,
-    choice_option,
-    file_option,
-    format_option,
-    number_option,
-    words_option,
-)
+from ir_scatter_cli import exits, options
+from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.output import report, say, spinner, use_color, write
 
 if TYPE_CHECKING:
@@ -32,35 +23,31 @@ _EXAMPLES = {
     "with a device of another machine": "ir-scatter fuzz --on lab/openvino:GPU --scheduler tls://lab:8786",
     "what is still there in a new release": "ir-scatter fuzz --replay findings",
 }
-_SECTIONS = {
-    "Who computes": f"--on {FLEET}",
-    "What is drawn": "--operator --values --illegal --seed",
-    "How long": "--seconds --cases",
-    "What is written": "--output --resume --replay --format",
-}
 
 
-@click.command("fuzz", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
-@words_option("--on", "on", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
-@words_option("--operator", "operators", kind="operators", metavar="NAME", help="Only this one; repeatable.")
-@choice_option(
+@click.command("fuzz", cls=options.Command, examples=_EXAMPLES)
+@options.section("Who computes")
+@options.words("--on", "on", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
+@fleet_options()
+@options.section("What is drawn")
+@options.words("--operator", "operators", kind="operators", metavar="NAME", help="Only this one; repeatable.")
+@options.choice(
     "--values", ("any", "plain", "edge"), "Ordinary numbers, or at the edges of their type.", "any"
 )
-@click.option("--illegal", is_flag=True, help="Break one rule in each case: is it refused?")
-@number_option("--seed", default=0, least=0, help="What is drawn follows from it.")
-@click.option(
-    "--seconds",
-    type=Seconds(min=0.1, max=1e8),
-    metavar="N",
+@options.flag("--illegal", help="Break one rule in each case: is it refused?")
+@options.number("--seed", default=0, least=0, help="What is drawn follows from it.")
+@options.section("How long")
+@options.seconds(
+    "--seconds", metavar="N", least=0.1, most=1e8,
     help="Of wall time for everything.  [default: 60, or none with --cases]",
-)
+)  # fmt: skip
 @click.option("--cases", type=click.IntRange(min=1), metavar="N", help="Draw so many.")
-@file_option("-o", "--output", metavar="DIR", help="Write a folder for each finding.")
-@click.option("--resume", is_flag=True, help="Go on with the findings of that folder.")
-@file_option("--replay", metavar="DIR", help="Run the findings of a folder again, and nothing else.")
-@format_option("fuzz", "How to report.", leave_out=["html"])
-@fleet_options()
-def command(**options: Any) -> int:
+@options.section("What is written")
+@options.file("-o", "--output", metavar="DIR", help="Write a folder for each finding.")
+@options.flag("--resume", help="Go on with the findings of that folder.")
+@options.file("--replay", metavar="DIR", help="Run the findings of a folder again, and nothing else.")
+@options.format("fuzz", "How to report.", leave_out=["html"])
+def command(**given: Any) -> int:
     """Find what runtimes get wrong, and shrink each defect to one small node.
 
     Cases of every scatter operator are drawn from its documented facts, computed by each RUNNER and held
@@ -69,27 +56,27 @@ def command(**options: Any) -> int:
     Exit codes: 0 nothing found; 1 findings; 2 wrong usage; 3 the folder cannot be written; 4 a runner that
     was named cannot run here; 130 interrupted, with all that was found until then.
     """
-    if options["replay"] is not None:
-        return _replay(options)
-    with used_fleet(options):
-        return _fuzz(options)
+    if given["replay"] is not None:
+        return _replay(given)
+    with used_fleet(given):
+        return _fuzz(given)
 
 
-def _fuzz(options: dict[str, Any]) -> int:
+def _fuzz(given: dict[str, Any]) -> int:
     from ir_scatter.fuzz.job import Job, Missing, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.fuzz_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
 
     names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume")
-    folder = None if options["output"] is None else Path(options["output"])
-    job = Job(folder=folder, **{name: options[name] for name in names})
+    folder = None if given["output"] is None else Path(given["output"])
+    job = Job(folder=folder, **{name: given[name] for name in names})
     try:
         campaign = prepare(job)
     except Missing as error:
         say(error)
         return exits.RUNTIME
-    is_text, interrupted, color, lost = options["format"] == "text", False, use_color(), ""
+    is_text, interrupted, color, lost = given["format"] == "text", False, use_color(), ""
     try:
         with spinner() as tell:
             if tell is not None:
@@ -107,7 +94,7 @@ def _fuzz(options: dict[str, Any]) -> int:
         lost = str(error)
     if folder is not None:
         write_report(campaign, folder)
-    report("fuzz", options["format"], campaign)
+    report("fuzz", given["format"], campaign)
     if lost:
         say(f"{lost}; what was found until then is told, and --resume goes on")
         return exits.RUNTIME
@@ -116,20 +103,20 @@ def _fuzz(options: dict[str, Any]) -> int:
     return exits.FINDINGS if campaign.findings else exits.OK
 
 
-def _replay(options: dict[str, Any]) -> int:
+def _replay(given: dict[str, Any]) -> int:
     from ir_scatter.fuzz.job import replay
     from ir_scatter.report.registry import render
 
-    given = [name for name in ("on", "operators", "output", "cases", "seconds") if options[name]]
-    if given or options["resume"] or options["illegal"]:
+    others = [name for name in ("on", "operators", "output", "cases", "seconds") if given[name]]
+    if others or given["resume"] or given["illegal"]:
         raise UsageError("--replay runs what is in the folder, and takes no other option but --format")
     found = []
-    for one in replay(Path(options["replay"])):
+    for one in replay(Path(given["replay"])):
         found.append(one)
-        if options["format"] == "text":
+        if given["format"] == "text":
             write(f"{one.outcome}: {one.signature}\n    {one.message}\n")
-    if options["format"] != "text":
-        write(render("replay", options["format"], found))
+    if given["format"] != "text":
+        write(render("replay", given["format"], found))
     if any(one.outcome in {"still there", "changed"} for one in found):
         return exits.FINDINGS
     return exits.RUNTIME if any(one.outcome == "cannot run" for one in found) else exits.OK

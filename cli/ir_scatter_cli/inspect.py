@@ -7,16 +7,8 @@ import click
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
-from ir_scatter_cli import exits
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.files import demand_apart, find_sources, read_model
-from ir_scatter_cli.options import (
-    Command,
-    exclude_option,
-    format_option,
-    models_argument,
-    output_option,
-    stdin_format_option,
-)
 from ir_scatter_cli.output import report
 
 _EXAMPLES = {
@@ -24,19 +16,17 @@ _EXAMPLES = {
     "of all models of a folder, for programs": "ir-scatter inspect models --format json",
     "of what another program writes": "ir-scatter inspect - < model.onnx",
 }
-_SECTIONS = {
-    "What is looked at": "--exclude --stdin-format",
-    "How it is written": "--format --output --verbose",
-}
 
 
-@click.command("inspect", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
-@models_argument("paths", "PATH...", several=True)
-@format_option("inspection", "How to write the list.")
-@output_option
-@exclude_option
-@stdin_format_option
-@click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
+@click.command("inspect", cls=options.Command, examples=_EXAMPLES)
+@options.models("paths", "PATH...", several=True)
+@options.section("What is looked at")
+@options.exclude
+@options.stdin_format
+@options.section("How it is written")
+@options.format("inspection", "How to write the list.")
+@options.output
+@options.verbose
 def command(**given: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import click
 
@@ -20,47 +21,35 @@ if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be su
     from ir_scatter.settings import Settings
 
     _ChoiceType = click.Choice[str]
-    _CodesType = click.ParamType[tuple[str, ...]]
-    _InputShapeType = click.ParamType[tuple[str, Shape]]
-    _SizeType = click.ParamType[int]
+    _ParsedType = click.ParamType[Any]
 else:
-    _ChoiceType = click.Choice
-    _CodesType = _InputShapeType = _SizeType = click.ParamType
-
+    _ChoiceType, _ParsedType = click.Choice, click.ParamType
 
 _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+SECTIONS = WeakKeyDictionary[click.Parameter, str]()
+"""The titles of the sections that options are shown in."""
 
 
 class Command(click.Command):
     """A command that shows examples and groups of options, and says which file cannot be read or written."""
 
-    def __init__(
-        self,
-        *given: Any,
-        examples: Mapping[str, str] | None = None,
-        sections: Mapping[str, str] | None = None,
-        **more: Any,
-    ) -> None:
-        """Take command lines by what they do, and names of options ("--on --each") by the title of a group.
-
-        Those of no group come last.
-        """
+    def __init__(self, *given: Any, examples: Mapping[str, str], **more: Any) -> None:
+        """Take command lines by what they do."""
         super().__init__(*given, **more)
-        self.examples, self.sections = examples or {}, sections or {}
+        self.examples = examples
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, and each option in its group."""
-        if self.examples:
-            with formatter.section("Examples"):
-                for what, line in self.examples.items():
-                    formatter.write(f"  # {what}\n  {line}\n")
+        """Write the examples, and each option in its section; those of none come last."""
+        with formatter.section("Examples"):
+            for what, line in self.examples.items():
+                formatter.write(f"  # {what}\n  {line}\n")
+        sections: dict[str, list[tuple[str, str] | None]] = {}
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        left = {option.opts[-1]: option.get_help_record(ctx) for option in options}
-        sections = {
-            title: [left.pop(name) for name in names.split()] for title, names in self.sections.items()
-        }
-        last = next(reversed(sections), "Options") if len(left) == 1 else "Options"  # where --help stands
-        sections[last] = [*sections.get(last, ()), *left.values()]
+        is_help_alone = sum(option not in SECTIONS for option in options) == 1
+        for option in options:
+            last = next(reversed(sections), "Options") if is_help_alone else "Options"
+            sections.setdefault(SECTIONS.get(option, last), []).append(option.get_help_record(ctx))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl([record for record in records if record is not None])
@@ -151,35 +140,33 @@ class Opset(Number):
         return super().convert(str(value).lower().removeprefix(self.name), param, ctx)
 
 
-class Codes(_CodesType):
-    """Names of rules and prefixes of codes, separated by commas."""
+class Parsed(_ParsedType):
+    """What a function makes of a text; it raises ValueError or UsageError if that is nothing."""
 
-    name = "CODES"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self.parse = name, parse
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        from ir_scatter.validate import code_prefixes
-
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
-            return value if isinstance(value, tuple) else code_prefixes(str(value))
-        except UsageError as error:
+            return value if isinstance(value, tuple | int) else self.parse(str(value))
+        except (ValueError, UsageError) as error:
             self.fail(str(error), param, ctx)
 
 
-class InputShape(_InputShapeType):
-    """NAME=1,3,?: the shape of one input."""
+def _parse_codes(text: str) -> tuple[str, ...]:
+    from ir_scatter.validate import code_prefixes
 
-    name = "NAME=1,3,?"
+    return code_prefixes(text)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Shape]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).rpartition("=")
-        if not equals or not name:
-            self.fail(f"{value!r} is no input shape, expected NAME=1,3,?", param, ctx)
-        try:
-            return name, parse_shape(text)
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
+
+def _parse_input_shape(text: str) -> tuple[str, Shape]:
+    name, equals, shape = text.rpartition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is no input shape, expected NAME=1,3,?")
+    try:
+        return name, parse_shape(shape)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from None
 
 
 _UNITS = {
@@ -189,23 +176,14 @@ _UNITS = {
 }
 
 
-class Size(_SizeType):
-    """A number of bytes: 1073741824, 500MB, 1.5GiB; 1000 and 1024 are told apart, capitals are not."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([a-z]*)", str(value).strip().lower())
-        factor = _UNITS.get(found[2] or "b") if found else None
-        size = int(float(found[1]) * factor) if found and factor else 0
-        if size < 1:
-            self.fail(f"{value!r} is no size, expected a number of bytes, or 500MB, 1.5GiB", param, ctx)
-        return size
-
-
-# Options
+def _parse_size(text: str) -> int:
+    """Return a number of bytes: 1073741824, 500MB, 1.5GiB; 1000 and 1024 are told apart, capitals are not."""
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([a-z]*)", text.strip().lower())
+    factor = _UNITS.get(found[2] or "b") if found else None
+    size = int(float(found[1]) * factor) if found and factor else 0
+    if size < 1:
+        raise ValueError(f"{text!r} is no size, expected a number of bytes, or 500MB, 1.5GiB")
+    return size
 
 
 class Seconds(click.FloatRange):
@@ -216,6 +194,13 @@ class Seconds(click.FloatRange):
         if math.isnan(found):
             self.fail(f"{value!r} is no number of seconds.", param, ctx)
         return found
+
+
+INPUT_SHAPE = Parsed("NAME=1,3,?", _parse_input_shape)
+CODES = Parsed("CODES", _parse_codes)
+SIZE = Parsed("SIZE", _parse_size)
+
+# Options
 
 
 def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
@@ -238,22 +223,45 @@ def flatten(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(item for group in groups for item in group)
 
 
-def format_option(result: str, help: str, leave_out: Sequence[str] = ()) -> _Decorator:
+def section(title: str) -> _Decorator:
+    """Show the options below this, up to the next section, under a title."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        for param in getattr(function, "__click_params__", ()):
+            SECTIONS.setdefault(param, title)
+        return function
+
+    return mark
+
+
+def flag(*names: str, help: str) -> _Decorator:
+    return click.option(*names, is_flag=True, help=help)
+
+
+def texts(name: str, metavar: str, help: str) -> _Decorator:
+    """An option that is given as often as one likes."""
+    return click.option(name, multiple=True, metavar=metavar, help=help)
+
+
+def format(result: str, help: str, leave_out: Sequence[str] = ()) -> _Decorator:
     """--format, with the formats that a result can be written in."""
-    return choice_option(
-        "--format", [name for name in formats(result) if name not in leave_out], help, "text"
-    )
+    return choice("--format", [name for name in formats(result) if name not in leave_out], help, "text")
 
 
-def number_option(
-    *names: str, default: int, help: str, least: int = 1, metavar: str | None = "N", shown: bool = True
-) -> _Decorator:
+def number(*names: str, default: int, help: str, least: int = 1, shown: bool = True) -> _Decorator:
     """An option that is a whole number."""
     kind = Number(min=least)
-    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=help)
+    return click.option(*names, type=kind, default=default, show_default=shown, metavar="N", help=help)
 
 
-def choice_option(
+def seconds(
+    name: str, *, least: float, help: str, most: float | None = None, default: float | None = None,
+    metavar: str = "SECONDS",
+) -> _Decorator:  # fmt: skip
+    return click.option(name, type=Seconds(least, most), default=default, metavar=metavar, help=help)
+
+
+def choice(
     name: str, choices: Iterable[str], help: str, default: str | None = None, *, shown: bool = True
 ) -> _Decorator:
     """An option that is one of some words."""
@@ -261,38 +269,42 @@ def choice_option(
     return click.option(name, type=kind, default=default, show_default=is_shown, help=help)
 
 
-def input_shape_option(help: str) -> _Decorator:
-    return click.option("--input-shape", multiple=True, type=InputShape(), help=help)
+def input_shape(help: str) -> _Decorator:
+    return click.option("--input-shape", multiple=True, type=INPUT_SHAPE, help=help)
 
 
-def file_option(*names: str, metavar: str, help: str) -> _Decorator:
+def file(*names: str, metavar: str, help: str) -> _Decorator:
     """An option that names a file or, with the metavar "DIR", a folder."""
     complete = offer("folders" if metavar == "DIR" else "files")
     return click.option(*names, metavar=metavar, help=help, shell_complete=complete)
 
 
-def codes_option(name: str, help: str) -> _Decorator:
-    return click.option(name, multiple=True, type=Codes(), help=help, shell_complete=offer("codes"))
+def codes(name: str, help: str) -> _Decorator:
+    """Names of rules and prefixes of codes, separated by commas."""
+    return click.option(name, multiple=True, type=CODES, help=help, shell_complete=offer("codes"))
 
 
-def words_option(*names: str, kind: str, metavar: str, help: str, multiple: bool = True) -> _Decorator:
+def size(name: str, default: str, help: str) -> _Decorator:
+    return click.option(name, type=SIZE, default=default, help=help)
+
+
+def words(*names: str, kind: str, metavar: str, help: str, multiple: bool = True) -> _Decorator:
     """An option whose values a shell completes with those of a kind."""
     return click.option(*names, metavar=metavar, multiple=multiple, help=help, shell_complete=offer(kind))
 
 
-def models_argument(name: str = "path", metavar: str = "MODEL", *, several: bool = False) -> _Decorator:
+def models(name: str = "path", metavar: str = "MODEL", *, several: bool = False) -> _Decorator:
     count, complete = -1 if several else 1, offer("files")
     return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete)
 
 
-output_option = file_option(
-    "-o", "--output", metavar="FILE", help="Write to a file instead of standard output."
-)
-exclude_option = click.option("--exclude", multiple=True, metavar="GLOB", help="Leave out paths that match.")
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+output = file("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
+exclude = texts("--exclude", "GLOB", "Leave out paths that match.")
+overwrite = flag("--overwrite", help="Replace files that exist.")
+verbose = flag("-v", "--verbose", help="Say what was passed over.")
 
 _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
-stdin_format_option = click.option(
+stdin_format = click.option(
     "--stdin-format",
     type=Choice(list(_STDIN_FORMATS)),
     callback=lambda _, __, value: _STDIN_FORMATS.get(value),

@@ -2,8 +2,7 @@
 
 import click
 
-from ir_scatter_cli import exits
-from ir_scatter_cli.options import Command, format_option, output_option
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.output import report
 
 _EXAMPLES = {
@@ -12,9 +11,9 @@ _EXAMPLES = {
 }
 
 
-@click.command("routes", cls=Command, examples=_EXAMPLES)
-@format_option("routes", "How to write the table.")
-@output_option
+@click.command("routes", cls=options.Command, examples=_EXAMPLES)
+@options.format("routes", "How to write the table.")
+@options.output
 def command(format: str, output: str | None) -> int:
     """List the rewrites that `convert` knows: from, to, under which conditions."""
     from ir_scatter.rewrites import all_rewrites

@@ -2,8 +2,7 @@
 
 import click
 
-from ir_scatter_cli import exits
-from ir_scatter_cli.options import Command, format_option, output_option
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.output import report
 
 _EXAMPLES = {
@@ -12,9 +11,9 @@ _EXAMPLES = {
 }
 
 
-@click.command("rules", cls=Command, examples=_EXAMPLES)
-@format_option("rules", "How to write the list.")
-@output_option
+@click.command("rules", cls=options.Command, examples=_EXAMPLES)
+@options.format("rules", "How to write the list.")
+@options.output
 def command(format: str, output: str | None) -> int:
     """List everything that has a code: the rules, and why `convert` refuses a node.
 

@@ -6,18 +6,8 @@ from typing import Any
 import click
 
 from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperator
-from ir_scatter_cli import exits
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
-from ir_scatter_cli.options import (
-    Command,
-    Number,
-    file_option,
-    format_option,
-    input_shape_option,
-    models_argument,
-    overwrite_option,
-    stdin_format_option,
-)
 from ir_scatter_cli.output import report, say, write
 
 _EXAMPLES = {
@@ -25,21 +15,19 @@ _EXAMPLES = {
     "on inputs of your own": "ir-scatter run model.onnx --inputs inputs.npz -o outputs.npz",
     "where the file leaves shapes open": "ir-scatter run model.onnx --input-shape data=4,5",
 }
-_SECTIONS = {
-    "Inputs": "--inputs --seed --input-shape --stdin-format",
-    "Outputs": "--output --overwrite --format",
-}
 
 
-@click.command("run", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
-@models_argument()
-@file_option("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
-@click.option("--seed", type=Number(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
-@input_shape_option("Draw this input in this shape; repeatable.")
-@stdin_format_option
-@file_option("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
-@overwrite_option
-@format_option("outputs", "How to write the summary.")
+@click.command("run", cls=options.Command, examples=_EXAMPLES)
+@options.models()
+@options.section("Inputs")
+@options.file("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
+@click.option("--seed", type=options.Number(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
+@options.input_shape("Draw this input in this shape; repeatable.")
+@options.stdin_format
+@options.section("Outputs")
+@options.file("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
+@options.overwrite
+@options.format("outputs", "How to write the summary.")
 def command(**given: Any) -> int:
     """Compute a model with NumPy.
 

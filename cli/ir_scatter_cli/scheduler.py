@@ -5,23 +5,23 @@ from typing import Any
 
 import click
 
-from ir_scatter_cli import exits
-from ir_scatter_cli.fleet import TLS, address_of, tls_options
-from ir_scatter_cli.options import Command
+from ir_scatter_cli import exits, options
+from ir_scatter_cli.fleet import address_of, tls_options
 from ir_scatter_cli.output import say
 
 _EXAMPLES = {
     "on this machine alone": "ir-scatter scheduler --listen tcp://127.0.0.1:8786",
     "for a lab; certificates as Dask is configured": "ir-scatter scheduler --listen tls://lab:8786",
 }
-_SECTIONS = {"Where": "--listen --dashboard", "Who may connect": TLS}
 
 
-@click.command("scheduler", cls=Command, examples=_EXAMPLES, sections=_SECTIONS)
+@click.command("scheduler", cls=options.Command, examples=_EXAMPLES)
+@options.section("Where")
 @click.option("--listen", required=True, metavar="ADDRESS", help="tls://HOST:PORT; tcp:// on loopback.")
 @click.option("--dashboard", metavar="HOST:PORT", help="Serve Dask's pages there, to whoever asks.")
+@options.section("Who may connect")
 @tls_options
-def command(listen: str, dashboard: str | None, **options: Any) -> int:
+def command(listen: str, dashboard: str | None, **given: Any) -> int:
     """Run the scheduler of a fleet, which knows its machines and hands jobs on, until it is stopped.
 
     It is Dask's own, without its pages. Whoever holds a certificate for it can run any code on every
@@ -29,7 +29,7 @@ def command(listen: str, dashboard: str | None, **options: Any) -> int:
 
     Exit codes: 2 wrong usage; 4 it cannot listen there; 130 stopped.
     """
-    address = address_of(listen, options)
+    address = address_of(listen, given)
     from ir_scatter.jobs.worker import serve_scheduler
 
     try:

@@ -17,25 +17,9 @@ from ir_scatter.lint import (
     make_report,
     read_baseline,
 )
-from ir_scatter_cli import exits
+from ir_scatter_cli import exits, options
 from ir_scatter_cli.files import demand_apart, find_sources
-from ir_scatter_cli.fleet import FLEET, fleet_options, lost, used_fleet
-from ir_scatter_cli.options import (
-    SettingsCommand,
-    choice_option,
-    codes_option,
-    exclude_option,
-    file_option,
-    flatten,
-    format_option,
-    input_shape_option,
-    models_argument,
-    number_option,
-    output_option,
-    stdin_format_option,
-    where_from,
-    words_option,
-)
+from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.output import report, spinner, write
 
 if TYPE_CHECKING:
@@ -51,42 +35,40 @@ _EXAMPLES = {
     "only what is new from today on": "ir-scatter validate models --write-baseline known.json",
     "thousands, on other machines": "ir-scatter validate models --scheduler tls://lab:8786",
 }
-_SECTIONS = {
-    "What is reported": "--for --select --ignore --min-severity --baseline --write-baseline --strict",
-    "What is looked at": "--exclude --input-shape --stdin-format --max-index-elements --jobs",
-    "Who does it": f"{FLEET} --resume",
-    "How it is written": "--format --output --docs-url --statistics --quiet --verbose",
-}
 
 
-@click.command("validate", cls=SettingsCommand, examples=_EXAMPLES, sections=_SECTIONS)
-@models_argument("paths", "PATH...", several=True)
-@format_option("findings", "How to write the findings.")
-@output_option
-@codes_option("--select", "Only these rules: names, or beginnings of codes.")
-@codes_option("--ignore", "None of these rules.")
-@exclude_option
-@choice_option("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
-@click.option("--strict", is_flag=True, help="Warnings fail too.")
-@words_option(
+@click.command("validate", cls=options.SettingsCommand, examples=_EXAMPLES)
+@options.models("paths", "PATH...", several=True)
+@options.section("What is reported")
+@options.words(
     "--for", "targets", kind="runners", metavar="DEVICE", help="Known defects of it too; repeatable."
 )
-@click.option("--docs-url", metavar="URL", help="The site of the pages, for links in SARIF.")
-@click.option("--statistics", is_flag=True, help="Count the findings by code.")
-@click.option("-q", "--quiet", is_flag=True, help="Findings only, no summary.")
-@click.option("-v", "--verbose", is_flag=True, help="Say what was passed over.")
-@file_option("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
-@file_option("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
-@input_shape_option("Propagate this shape of an input first; repeatable.")
-@stdin_format_option
-@number_option(
+@options.codes("--select", "Only these rules: names, or beginnings of codes.")
+@options.codes("--ignore", "None of these rules.")
+@options.choice("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
+@options.file("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
+@options.file("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
+@options.flag("--strict", help="Warnings fail too.")
+@options.section("What is looked at")
+@options.exclude
+@options.input_shape("Propagate this shape of an input first; repeatable.")
+@options.stdin_format
+@options.number(
     "--max-index-elements",
     default=Options().max_index_elements,
     least=0,
     help="Do not read constants with more elements.",
 )
-@number_option("-j", "--jobs", default=1, help="Check so many files at a time.")
+@options.number("-j", "--jobs", default=1, help="Check so many files at a time.")
+@options.section("Who does it")
 @fleet_options(resume="Do not do again what an earlier run finished.")
+@options.section("How it is written")
+@options.format("findings", "How to write the findings.")
+@options.output
+@click.option("--docs-url", metavar="URL", help="The site of the pages, for links in SARIF.")
+@options.flag("--statistics", help="Count the findings by code.")
+@options.flag("-q", "--quiet", help="Findings only, no summary.")
+@options.verbose
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
@@ -95,9 +77,9 @@ def command(context: click.Context, /, **given: Any) -> int:
     Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
     """
     settings: Settings | None = context.obj
-    options = Options(
-        flatten(given["select"]),
-        flatten(given["ignore"]),
+    wanted = Options(
+        options.flatten(given["select"]),
+        options.flatten(given["ignore"]),
         settings.node_ignores if settings else (),
         Severity(given["min_severity"]),
         given["max_index_elements"],
@@ -106,17 +88,17 @@ def command(context: click.Context, /, **given: Any) -> int:
         with_neighbourhoods=given["format"] == "html",
         targets=given["targets"],
     )
-    if options.targets:
+    if wanted.targets:
         from ir_scatter.portability import portability_to
 
-        portability_to(options.targets)  # which says what is no device before anything is read
+        portability_to(wanted.targets)  # which says what is no device before anything is read
     paths, output, new = given["paths"], given["output"], given["write_baseline"]
     known = None
     if given["baseline"] and not new:
         try:
             known = read_baseline(given["baseline"])
         except UsageError as error:
-            raise UsageError(f"{where_from(context, 'baseline')}: {error}") from None
+            raise UsageError(f"{options.where_from(context, 'baseline')}: {error}") from None
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
@@ -127,14 +109,14 @@ def command(context: click.Context, /, **given: Any) -> int:
             tell(fleet)
             seen = None
         try:
-            checked = check_files(sources, options, jobs=given["jobs"], engine=fleet, seen=seen)
+            checked = check_files(sources, wanted, jobs=given["jobs"], engine=fleet, seen=seen)
         except BadFeed as error:
-            raise UsageError(f"{where_from(context, 'input_shape')}: {error}") from None
+            raise UsageError(f"{options.where_from(context, 'input_shape')}: {error}") from None
     for one in checked:
         if given["verbose"] and one.passed_over:
             click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)
     found = make_report(checked)
-    _demand_inputs(checked, found, options, where_from(context, "input_shape"))
+    _demand_inputs(checked, found, wanted, options.where_from(context, "input_shape"))
     if new:
         write(baseline_text(found, new), new)
         known = read_baseline(new)
@@ -147,9 +129,9 @@ def command(context: click.Context, /, **given: Any) -> int:
     return _exit_code(found, checked, given["strict"])
 
 
-def _demand_inputs(checked: list[FileResult], found: Report, options: Options, option: str) -> None:
+def _demand_inputs(checked: list[FileResult], found: Report, wanted: Options, option: str) -> None:
     inputs = {name for one in checked for name in one.inputs}
-    for name in options.input_shapes:
+    for name in wanted.input_shapes:
         if name not in inputs and any(file.is_readable for file in found.files):
             guess, known = did_you_mean(name, inputs), ", ".join(sorted(inputs)) or "none"
             raise UsageError(f"{option}: no model has an input {name!r}{guess}, expected one of {known}")

@@ -16,59 +16,11 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO
+from ir_scatter.ops import general_bounds as bounds
+from ir_scatter.ops import general_shapes as shapes
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers, fixed, number, position
-from ir_scatter.ops.general_bounds import (
-    BoundsRule,
-    added,
-    any_position,
-    clamped,
-    counting,
-    greatest,
-    least,
-    multiplied,
-    remainder,
-    size,
-    subtracted,
-    top_position,
-)
-from ir_scatter.ops.general_bounds import (
-    position as axis_position,
-)
-from ir_scatter.ops.general_shapes import (
-    ShapeCase,
-    ShapeRule,
-    arg,
-    attention,
-    broadcast,
-    concatenated,
-    convolution,
-    cut,
-    elementwise,
-    flattened,
-    gathered,
-    gathered_elements,
-    gathered_nd,
-    general_product,
-    matrix_product,
-    normalized,
-    number_range,
-    one_hot,
-    padded,
-    pool,
-    pool_everything,
-    reduction,
-    reshaped,
-    said,
-    same,
-    split,
-    squeezed,
-    strided_slice,
-    tiled,
-    top,
-    transposed,
-    unsqueezed,
-    variadic_split,
-)
+from ir_scatter.ops.general_bounds import BoundsRule
+from ir_scatter.ops.general_shapes import ShapeCase, ShapeRule
 
 _T = TypeVar("_T")
 _Constraints: TypeAlias = tuple[Constraint, ...]
@@ -184,12 +136,12 @@ class GeneralOp(NamedTuple):
 
     @property
     def keeps_shape(self) -> bool:
-        return self.shape is same
+        return self.shape is shapes.same
 
     @property
     def is_elementwise(self) -> bool:
         """Tell whether all inputs are repeated to one shape, which the output has."""
-        return self.shape is elementwise
+        return self.shape is shapes.elementwise
 
     @property
     def copies(self) -> bool:
@@ -310,12 +262,12 @@ def _reducing(since: int) -> Each[Spelling]:
     return Each(openvino, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=since))
 
 
-_pointwise = partial(GeneralOp, shape=same, is_pointwise=True)
-_both = partial(GeneralOp, shape=elementwise)
+_pointwise = partial(GeneralOp, shape=shapes.same, is_pointwise=True)
+_both = partial(GeneralOp, shape=shapes.elementwise)
 _computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
 _comparing = partial(_both, makes="boolean")
 _moving = partial(GeneralOp, moves=_FIRST)
-_reduce = partial(GeneralOp, attributes=_KEEPS, shape=reduction, constraints=_REDUCED)
+_reduce = partial(GeneralOp, attributes=_KEEPS, shape=shapes.reduction, constraints=_REDUCED)
 
 ROWS = (
     # moving, copying and cutting
@@ -330,45 +282,46 @@ ROWS = (
         moves=_FIRST, makes="other",
     ),
     _moving(
-        "Reshape", "layout.reshape", "special_zero/allowzero shape", shape=reshaped,
+        "Reshape", "layout.reshape", "special_zero/allowzero shape", shape=shapes.reshaped,
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
         ),
     ),
-    _moving("/Flatten", "layout.flatten", "axis", shape=flattened),
+    _moving("/Flatten", "layout.flatten", "axis", shape=shapes.flattened),
     _moving(
-        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes", shape=squeezed,
+        "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes", shape=shapes.squeezed,
         constraints=(Meaning.ONES(1),),
     ),
     _moving(
-        "Unsqueeze", "layout.unsqueeze", "/axes", shape=unsqueezed, constraints=(Meaning.NEW_DIMENSION(1),),
+        "Unsqueeze", "layout.unsqueeze", "/axes", shape=shapes.unsqueezed,
+        constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
     ),
     _moving(
-        "Transpose", "layout.transpose", "/perm", shape=transposed, constraints=Each(_DIMENSION, ()),
+        "Transpose", "layout.transpose", "/perm", shape=shapes.transposed, constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=broadcast,
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "layout.tile", shape=tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving("Tile", "layout.tile", shape=shapes.tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
     GeneralOp(
-        "Concat", "layout.concat", "axis", moves=None, shape=concatenated,
+        "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
     ),
     _moving(
         "Split", "layout.split", "num_splits/axis split num_outputs",
-        shape=split, constraints=Each(_DIMENSION, _PARTS),
+        shape=shapes.split, constraints=Each(_DIMENSION, _PARTS),
     ),
     _moving(
-        "VariadicSplit/", "layout.variadic_split", shape=variadic_split,
+        "VariadicSplit/", "layout.variadic_split", shape=shapes.variadic_split,
         constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
     ),
     _moving(
-        "Gather", "select.gather", "batch_dims/axis", shape=gathered,
+        "Gather", "select.gather", "batch_dims/axis", shape=shapes.gathered,
         constraints=Each(
             (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
             (Meaning.POSITION(1, wraps_since=11),),
@@ -376,19 +329,19 @@ ROWS = (
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
     ),
     _moving(
-        "GatherND", "select.gather_nd", "batch_dims", shape=gathered_nd,
+        "GatherND", "select.gather_nd", "batch_dims", shape=shapes.gathered_nd,
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
     ),
     _moving(
-        "GatherElements", "select.gather_elements", "axis", shape=gathered_elements,
+        "GatherElements", "select.gather_elements", "axis", shape=shapes.gathered_elements,
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
         spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes", shape=cut,
+        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -397,7 +350,7 @@ ROWS = (
     ),
     _moving(
         "StridedSlice/", "layout.strided_slice",
-        "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask", shape=strided_slice,
+        "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask", shape=shapes.strided_slice,
         constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
     ),
     GeneralOp(
@@ -412,18 +365,18 @@ ROWS = (
     GeneralOp("/SplitToSequence", constraints=_PARTS),
     *_each("/SequenceAt /SequenceErase", constraints=(number(1, 0, 0),)),
     GeneralOp("/SequenceInsert", constraints=(number(2, 0, 0),)),
-    GeneralOp("Reverse/", shape=same, constraints=_DIMENSION),
+    GeneralOp("Reverse/", shape=shapes.same, constraints=_DIMENSION),
     GeneralOp(
-        "ReverseSequence", shape=same,
+        "ReverseSequence", shape=shapes.same,
         constraints=Each(
             (Meaning.COUNT(1, axis=Axis("seq_axis", 1), low=1),),
             (Meaning.COUNT(1, axis=Axis("time_axis"), low=1),),
         ),
     ),
-    GeneralOp("Roll/", shape=same, constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2))),
-    GeneralOp("/Trilu", shape=same, constraints=(number(1, -2, 2, _WHOLE),)),
+    GeneralOp("Roll/", shape=shapes.same, constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2))),
+    GeneralOp("/Trilu", shape=shapes.same, constraints=(number(1, -2, 2, _WHOLE),)),
     GeneralOp(
-        "Pad", shape=padded,
+        "Pad", shape=shapes.padded,
         constraints=Each(
             (Meaning.PADS_BEGIN(1), Meaning.PADS_END(2)), (Meaning.PADS(1, axes=3), Meaning.DIMENSION(3)),
         ),
@@ -433,21 +386,21 @@ ROWS = (
     # making
     GeneralOp(
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
-        reads_shapes_only=True, spelling=_MADE, makes="other", bounds=size,
+        reads_shapes_only=True, spelling=_MADE, makes="other", bounds=bounds.size,
     ),
     GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
     GeneralOp(
-        "Range", "arithmetic.number_range", "output_type/stash_type", shape=number_range, rank=1,
+        "Range", "arithmetic.number_range", "output_type/stash_type", shape=shapes.number_range, rank=1,
         makes="other",
         constraints=(number(0, 0, 0), Meaning.LENGTH(1, axis=_AT_0, low=3, high=6), number(2, 1, 1)),
-        spelling=Each(Spelling("opset4", _TO_I64), Spelling()), bounds=counting,
+        spelling=Each(Spelling("opset4", _TO_I64), Spelling()), bounds=bounds.counting,
     ),
     GeneralOp(
         "NonZero", "arithmetic.non_zero", "output_type/", constraints=_CHOICES, spelling=_MADE, rank=2,
-        makes="other", bounds=any_position,
+        makes="other", bounds=bounds.any_position,
     ),
     GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=said,
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -466,8 +419,8 @@ ROWS = (
         ),
     ),
     GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
-    GeneralOp("/Bernoulli", shape=same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
-    *_each("/RandomNormalLike /RandomUniformLike", shape=same, makes="other"),
+    GeneralOp("/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other"),
     *_each(
         "/BlackmanWindow /HammingWindow /HannWindow",
         constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
@@ -492,26 +445,29 @@ ROWS = (
         "Acos Acosh Asin Asinh Atan Atanh BitwiseNot /Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HSigmoid/ "
         "HSwish/HardSwish /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
         "Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Swish Tan Tanh /ThresholdedRelu",
-        shape=same, is_pointwise=True,
+        shape=shapes.same, is_pointwise=True,
     ),
-    *_each("IsFinite/ IsInf IsNaN", shape=same, is_pointwise=True, makes="boolean"),
-    _pointwise("Clamp/Clip", constraints=Each((), _ENDS), bounds=clamped),
+    *_each("IsFinite/ IsInf IsNaN", shape=shapes.same, is_pointwise=True, makes="boolean"),
+    _pointwise("Clamp/Clip", constraints=Each((), _ENDS), bounds=bounds.clamped),
     GeneralOp(
-        "FakeQuantize/", shape=same, constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
+        "FakeQuantize/", shape=shapes.same,
+        constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
     ),
     *_each(
-        "/QuantizeLinear /DequantizeLinear", shape=same, makes="other",
+        "/QuantizeLinear /DequantizeLinear", shape=shapes.same, makes="other",
         constraints=(number(1, 1, 2, _FLOAT),),
     ),
-    GeneralOp("/Dropout", shape=same, constraints=(number(1, 0, 0, _FLOAT),)),
-    *_each("FakeConvert/ PReLU/PRelu", shape=same),
+    GeneralOp("/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),)),
+    *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
     # element by element, of several inputs
-    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=added),
+    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added),
     _computing(
-        "Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE, bounds=subtracted,
+        "Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE,
+        bounds=bounds.subtracted,
     ),
     _computing(
-        "Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT, bounds=multiplied,
+        "Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT,
+        bounds=bounds.multiplied,
     ),
     _computing(
         "Divide/Div", "arithmetic.divide", attributes="m_pythondiv auto_broadcast/", constraints=_DIVISION,
@@ -523,16 +479,16 @@ ROWS = (
     ),
     _both(
         "FloorMod/Mod", "arithmetic.modulo", "auto_broadcast/fmod",
-        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY, bounds=remainder,
+        constraints=_DIVISION, arithmetic=Arithmetic.REMAINDER, spelling=_BINARY, bounds=bounds.remainder,
     ),
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
     _both(
         "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=least,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.least,
     ),
     _both(
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=greatest,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.greatest,
     ),
     _both("Select/Where", "arithmetic.select", _AUTO, moves=(1, 2), spelling=_BINARY),
     _comparing("Less", "arithmetic.comparison(np.less)", _AUTO, spelling=_BINARY),
@@ -544,9 +500,10 @@ ROWS = (
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
-    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=elementwise),
+    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=shapes.elementwise),
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
-    *_each("BitwiseLeftShift/ BitwiseRightShift/", shape=elementwise, constraints=(number(1, 0, 3, _WHOLE),)),
+    _both("BitwiseLeftShift/", constraints=(number(1, 0, 3, _WHOLE),)),
+    _both("BitwiseRightShift/", constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
     _reduce("ReduceSum", "arithmetic.reduction(np.add)", spelling=_reducing(13)),
     _reduce("ReduceProd", "arithmetic.reduction(np.multiply)", spelling=_reducing(18)),
@@ -555,29 +512,34 @@ ROWS = (
     *_each(
         "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
         "/ReduceSumSquare",
-        shape=reduction, constraints=_REDUCED,
+        shape=shapes.reduction, constraints=_REDUCED,
     ),
-    GeneralOp("CumSum", "arithmetic.cumulative_sum", "exclusive reverse", shape=same, constraints=_DIMENSION),
-    GeneralOp("/CumProd", shape=same, constraints=_DIMENSION),
-    *_each("/ArgMax /ArgMin", shape=arg, makes="other", bounds=axis_position),
-    GeneralOp("TopK", shape=top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),), bounds=top_position),
     GeneralOp(
-        "OneHot", shape=one_hot, makes="other",
+        "CumSum", "arithmetic.cumulative_sum", "exclusive reverse", shape=shapes.same, constraints=_DIMENSION
+    ),
+    GeneralOp("/CumProd", shape=shapes.same, constraints=_DIMENSION),
+    *_each("/ArgMax /ArgMin", shape=shapes.arg, makes="other", bounds=bounds.position),
+    GeneralOp(
+        "TopK", shape=shapes.top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),), bounds=bounds.top_position
+    ),
+    GeneralOp(
+        "OneHot", shape=shapes.one_hot, makes="other",
         constraints=(Meaning.BELOW(0, of=1), Meaning.LENGTH(1, axis=_LAST, low=3, high=6)),
     ),
     GeneralOp("Bucketize/", constraints=(Meaning.ASCENDING(1),)),
     GeneralOp("SearchSorted/", constraints=(Meaning.ASCENDING(0),)),
     GeneralOp(
-        "BatchNormInference/BatchNormalization", shape=normalized, constraints=(number(4, 1, 8, _FLOAT),)
+        "BatchNormInference/BatchNormalization", shape=shapes.normalized,
+        constraints=(number(4, 1, 8, _FLOAT),),
     ),
     *_each(
-        "MVN/MeanVarianceNormalization NormalizeL2/LpNormalization", shape=same,
+        "MVN/MeanVarianceNormalization NormalizeL2/LpNormalization", shape=shapes.same,
         constraints=Each(_DIMENSION, ()),
     ),
     *_each(
         "GroupNormalization /Hardmax /InstanceNormalization Inverse/ /LayerNormalization LogSoftmax LRN "
         "/RMSNormalization Softmax",
-        shape=same,
+        shape=shapes.same,
     ),
     GeneralOp("DFT", constraints=Each(_FOURIER, (number(1, 4, 8), Meaning.DIMENSION(2, high=-1)))),
     *_each("IDFT/ IRDFT/", constraints=_FOURIER),
@@ -588,20 +550,22 @@ ROWS = (
     ),
     GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
     # networks: matrices, windows, pictures, sequences, bags
-    GeneralOp("MatMul", shape=matrix_product),
-    GeneralOp("/MatMulInteger", shape=matrix_product, makes="other"),
-    GeneralOp("/QLinearMatMul", shape=partial(matrix_product, second=3), constraints=_SCALES, makes="other"),
-    GeneralOp("/Gemm", shape=general_product),
-    GeneralOp("ScaledDotProductAttention/", shape=attention),
+    GeneralOp("MatMul", shape=shapes.matrix_product),
+    GeneralOp("/MatMulInteger", shape=shapes.matrix_product, makes="other"),
+    GeneralOp(
+        "/QLinearMatMul", shape=partial(shapes.matrix_product, second=3), constraints=_SCALES, makes="other"
+    ),
+    GeneralOp("/Gemm", shape=shapes.general_product),
+    GeneralOp("ScaledDotProductAttention/", shape=shapes.attention),
     GeneralOp("/Attention", constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),)),
-    GeneralOp("/RotaryEmbedding", shape=same, constraints=(position(3, _AT_0, of=1),)),
-    GeneralOp("Convolution/Conv", shape=convolution),
-    GeneralOp("/ConvInteger", shape=convolution, makes="other"),
-    GeneralOp("GroupConvolution/", shape=partial(convolution, is_grouped=True)),
+    GeneralOp("/RotaryEmbedding", shape=shapes.same, constraints=(position(3, _AT_0, of=1),)),
+    GeneralOp("Convolution/Conv", shape=shapes.convolution),
+    GeneralOp("/ConvInteger", shape=shapes.convolution, makes="other"),
+    GeneralOp("GroupConvolution/", shape=partial(shapes.convolution, is_grouped=True)),
     GeneralOp("/QLinearConv", constraints=_SCALES),
     *_each("ConvolutionBackpropData/ GroupConvolutionBackpropData/", constraints=(Meaning.LIKE(2, first=2),)),
-    *_each("MaxPool AvgPool/AveragePool /LpPool", shape=pool),
-    *_each("/GlobalAveragePool /GlobalMaxPool /GlobalLpPool", shape=pool_everything),
+    *_each("MaxPool AvgPool/AveragePool /LpPool", shape=shapes.pool),
+    *_each("/GlobalAveragePool /GlobalMaxPool /GlobalLpPool", shape=shapes.pool_everything),
     *_each("AdaptiveAvgPool/ AdaptiveMaxPool/", constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),)),
     GeneralOp("/MaxUnpool", constraints=(Meaning.FLAT(1), Meaning.LENGTHS(2, low=8, high=8))),
     *_each("ROIAlign/RoiAlign ROIAlignRotated/", constraints=(position(2, _AT_0),)),

@@ -5,16 +5,16 @@ from typing import Any
 import click
 import pytest
 
-from ir_scatter_cli.options import Choice, Number, Opset, Size
+from ir_scatter_cli.options import SIZE, Choice, Number, Opset
 
 RIGHT = [
-    (Size(), "1073741824", 1 << 30), (Size(), "1GiB", 1 << 30), (Size(), "1 gib", 1 << 30),
-    (Size(), "500MB", 500_000_000), (Size(), "1.5KiB", 1536), (Size(), "3TB", 3 * 10**12), (Size(), "7B", 7),
-    (Size(), 42, 42), (Opset(), "18", 18), (Opset(), "opset18", 18), (Opset(), "Opset9", 9),
+    (SIZE, "1073741824", 1 << 30), (SIZE, "1GiB", 1 << 30), (SIZE, "1 gib", 1 << 30),
+    (SIZE, "500MB", 500_000_000), (SIZE, "1.5KiB", 1536), (SIZE, "3TB", 3 * 10**12), (SIZE, "7B", 7),
+    (SIZE, 42, 42), (Opset(), "18", 18), (Opset(), "opset18", 18), (Opset(), "Opset9", 9),
     (Number(min=0), "0", 0), (Number(), 7, 7), (Choice(["a", "b"]), "b", "b"),
 ]  # fmt: skip
 WRONG = [
-    *((Size(), text, "is no size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
+    *((SIZE, text, "is no size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
         "", "0", "-1", "1G", "GiB", "1 2", "1e3", "0.5B", "9" * 400, "1GiB\n1", "inf", "nan",
     )),
     (Opset(), "eleven", "is no whole number"), (Number(), "1.5", "is no whole number"),
