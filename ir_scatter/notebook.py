@@ -442,7 +442,7 @@ def read(
         return _shown(reading.read(fspath(path), format=format, input_shapes=shapes))
     if isinstance(path, bytes | bytearray | memoryview):
         return _shown(reading.read("<bytes>", bytes(path), format=format, input_shapes=shapes))
-    if _is_message(path):
+    if getattr(getattr(path, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
         name, content = _serialized(path)
         return _shown(reading.read(name, content, format=format, input_shapes=shapes))
     if callable(getattr(path, "read", None)) and not isinstance(path, type | ModuleType):
@@ -503,10 +503,6 @@ def _shape(name: str, shape: "str | Sequence[int] | Shape") -> Shape:
         )
     except ValueError as error:
         raise UsageError(f"the shape of {name!r} is {shape!r}: {error}") from None
-
-
-def _is_message(one: object) -> bool:
-    return getattr(getattr(one, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
 
 
 def _serialized(proto: Any) -> tuple[str, bytes]:

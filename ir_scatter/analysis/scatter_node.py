@@ -187,15 +187,24 @@ class ScatterNode:
 
     @cached_property
     def limits(self) -> list[int | None] | None:
-        """Return the sizes that constant indices count on; None if they are not constant.
+        """Return the sizes that constant indices count on, of a cache how many start positions it has.
 
-        None too where no target can be told because ranks do not fit.
+        None if indices are not constant, or if no target can be told because ranks do not fit.
         """
         layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
         if not self.has_constant_indices or shape is None:
             return None
         if layout is Layout.SEQUENCE:
-            return self._sequence_limits()
+            updates = self.updates.shape if self.updates else None
+            if self.attribute("mode") != "linear" or self.axis is None or data is None:
+                return None
+            length = highest(data[self.axis])
+            if length is None:
+                return [None]
+            if updates is None or len(updates) != len(data):
+                return [length]
+            new = updates[self.axis]
+            return [length - (new if isinstance(new, int) else new.low) + 1]
         if layout is Layout.TUPLES:
             if not shape or (data is not None and shape[-1] > len(data)):
                 return None
@@ -235,19 +244,6 @@ class ScatterNode:
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         return (self.spec.layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
-
-    def _sequence_limits(self) -> list[int | None] | None:
-        """Return how many start positions a cache has; any start is legal where positions wrap."""
-        updates = self.updates.shape if self.updates else None
-        if self.attribute("mode") != "linear" or self.axis is None or self.data_shape is None:
-            return None
-        length = highest(self.data_shape[self.axis])
-        if length is None:
-            return [None]
-        if updates is None or len(updates) != len(self.data_shape):
-            return [length]
-        new = updates[self.axis]
-        return [length - (new if isinstance(new, int) else new.low) + 1]
 
     @property
     def wraps(self) -> bool:

@@ -174,7 +174,9 @@ def _of_node(wrong: Sequence[Comparison], found: Compared) -> str:
     runners = {one.node: _subjects(other for other in wrong if other.node == one.node) for one in wrong}
     here = runners[first.node]
     if first.relation is Relation.DOCUMENT:
-        known = "NumPy computes" if _is_nan(first) else "the document says"
+        worst = first.measure.worst  # no document says what becomes of NaN
+        is_nan = worst is not None and worst.expected != worst.expected
+        known = "NumPy computes" if is_nan else "the document says"
         start = f"{_are(here)} wrong at {first.node}{_how_often(first, found)}"
         sentence = f"{start}: {_element(first, here, known)}"
     else:
@@ -202,11 +204,6 @@ def _how_often(one: Comparison, found: Compared) -> str:
     if len(wrong) < len(cases):
         parts.append(f" in {len(wrong)} of {len(cases)} cases")
     return "".join(parts)
-
-
-def _is_nan(one: Comparison) -> bool:
-    worst = one.measure.worst
-    return worst is not None and bool(worst.expected != worst.expected)
 
 
 def _element(one: Comparison, runners: Sequence[str] = (), known: str = "") -> str:
@@ -326,7 +323,9 @@ def _agreement(found: Compared) -> str:
     if outputs and not found.is_one_node:
         what.append(counted(len({one.tensor for one in outputs}), "output"))
     parts = []
-    if contested := {one.node or one.tensor for one in found.comparisons if _is_open(one)}:
+    if contested := {
+        one.node or one.tensor for one in found.comparisons if one.measure.verdict is Verdict.CONTESTED
+    }:
         parts.append(f"the document leaves {len(contested)} of them open")
     if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
         parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
@@ -349,7 +348,3 @@ def _agreement(found: Compared) -> str:
         runners = _subjects(nodes or outputs)
         who = f"{_names(runners)} {'agrees' if len(runners) == 1 else 'agree'} with the documents"
     return _joined(f"{who} on {listed(what)}, {cases}", *parts)
-
-
-def _is_open(one: Comparison) -> bool:
-    return one.measure.verdict is Verdict.CONTESTED

@@ -205,7 +205,7 @@ def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Seque
     """
     models = first, second
     before, after = dataflow_of(first), dataflow_of(second)
-    found = _Matcher[GraphInput](models, "input", _input_names)
+    found = _Matcher[GraphInput](models, "input", lambda input: input.names)
     found.map(inputs, before.inputs, after.inputs)
     found.by_name()
     for match in found.matches:
@@ -254,10 +254,6 @@ def _stored_in(model: Model) -> str:
     values = (input.value for node in model.walk() for input in node.inputs)
     types = {value.element_type for value in values if value is not None and value.constant is not None}
     return coarser("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
-
-
-def _input_names(input: GraphInput) -> tuple[str, ...]:
-    return input.names
 
 
 def output_names(output: GraphOutput) -> tuple[str, ...]:

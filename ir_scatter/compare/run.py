@@ -54,7 +54,7 @@ from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.files import sha256_of
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted, listed
-from ir_scatter.evaluate.certainty import DetailedResult, detail
+from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.model import draw_feeds, make_feeds
@@ -342,6 +342,7 @@ class _Both:
         Where NumPy computes one of the models only, a runner that is right there speaks for the other.
         """
         names = {match.first.name: match.second.name for match in self.pairing.outputs}
+        short = short_names(*self.paths)
         for tensor in dict.fromkeys(one.tensor for one in cross):
             own = (tensor, names.get(tensor, tensor))
             told = [
@@ -359,40 +360,29 @@ class _Both:
                 and one.relation is Relation.MODELS
                 and one.measure.verdict is Verdict.MISMATCH
             }
-            yield from self._departures_of(tensor, number, told, wrong, apart)
-
-    def _departures_of(
-        self,
-        tensor: str,
-        number: int,
-        told: Sequence[Mapping[str, Comparison]],
-        wrong: Sequence[Mapping[str, Comparison]],
-        apart: Mapping[str, Comparison],
-    ) -> Iterator[Outlier]:
-        make = partial(Outlier, Level.MODEL, None, tensor, number)
-        names = short_names(*self.paths)
-        if NUMPY in apart:
-            agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
-            by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
-            message = f"{by}{names[1]} computes something else than {names[0]}{_elements(apart[NUMPY])}"
-            yield make((), message, model=self.paths[1])
-        groups: dict[tuple[int, ...], list[str]] = {}
-        for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
-            places = tuple(place for place, side in enumerate(wrong) if runner in side)
-            groups.setdefault(places, []).append(runner)
-        for places, runners in groups.items():
-            where = listed([names[place] for place in places])
-            verb = "departs" if len(runners) == 1 else "depart"
-            one = wrong[places[0]][runners[0]]
-            message = f"{listed(runners)} {verb} from the document on {where}{_elements(one)}"
-            yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
-        for known, other in ((0, 1), (1, 0)):
-            right = [name for name in apart if name in told[known] and name not in wrong[known]]
-            if right and not told[other]:
-                verb = "is" if len(right) == 1 else "are"
-                message = f"{listed(right)} {verb} right on {names[known]} and another on {names[other]}"
-                message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
-                yield make(tuple(right), message, model=self.paths[other])
+            make = partial(Outlier, Level.MODEL, None, tensor, number)
+            if NUMPY in apart:
+                agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
+                by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
+                message = f"{by}{short[1]} computes something else than {short[0]}{_elements(apart[NUMPY])}"
+                yield make((), message, model=self.paths[1])
+            groups: dict[tuple[int, ...], list[str]] = {}
+            for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
+                places = tuple(place for place, side in enumerate(wrong) if runner in side)
+                groups.setdefault(places, []).append(runner)
+            for places, runners in groups.items():
+                where = listed([short[place] for place in places])
+                verb = "departs" if len(runners) == 1 else "depart"
+                first = wrong[places[0]][runners[0]]
+                message = f"{listed(runners)} {verb} from the document on {where}{_elements(first)}"
+                yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
+            for known, other in ((0, 1), (1, 0)):
+                right = [name for name in apart if name in told[known] and name not in wrong[known]]
+                if right and not told[other]:
+                    verb = "is" if len(right) == 1 else "are"
+                    message = f"{listed(right)} {verb} right on {short[known]} and another on {short[other]}"
+                    message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
+                    yield make(tuple(right), message, model=self.paths[other])
 
     def _idle(self) -> Iterator[str]:
         """Say who ran one model, and was held against nobody."""
@@ -589,16 +579,7 @@ def output_of(scatter: ScatterNode) -> str:
 
 
 def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
-    """Return the names that a tolerance may be given for."""
     return output_of(scatter), scatter.node.name, scatter.node.scope
-
-
-def _measured_node(
-    expected: DetailedResult, got: Array, scatter: ScatterNode, precision: str, tolerances: Tolerances
-) -> Measure:
-    """Return how the output of a node differs from its document, which may allow more than one value."""
-    requested = tolerances.find(*tolerance_names(scatter))
-    return measure_node(expected, got, scatter.reduction, precision, requested)
 
 
 def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
@@ -678,7 +659,6 @@ class _Case:
         return [one.plain for one in self.runs]
 
     def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
-        """Take the runs of one runner as they come."""
         judged, kept = list[list[Finding]](), list[Outcome]()
         for run in tapped:
             for name, without in plain.outputs.items() if run.runs else ():
@@ -736,7 +716,8 @@ class _Case:
             seen = self.contested.setdefault(scope, [])
             if not any(np.array_equal(expected.contested, other) for other in seen):
                 seen.append(expected.contested)
-        found = _measured_node(expected, got, scatter, run.precision, self.settings.tolerances)
+        requested = self.settings.tolerances.find(*tolerance_names(scatter))
+        found = measure_node(expected, got, scatter.reduction, run.precision, requested)
         one = replace(one, measure=found)
         is_equal = found.verdict is Verdict.EQUAL
         yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
@@ -1080,7 +1061,6 @@ def _keeping_what_is_finished(
 
 
 def _of(number: int, total: int) -> str:
-    """Return which case it is, if there are several."""
     return f", case {number + 1} of {total}" if total > 1 else ""
 
 

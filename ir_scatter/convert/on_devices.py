@@ -15,14 +15,13 @@ from ir_scatter.compare.run import Pair, compare_outputs, run_both
 from ir_scatter.convert.conversion import Conversion, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
-from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
-from ir_scatter.runners.base import Outcome, Runner, Status
+from ir_scatter.runners.base import Outcome, Status
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -46,38 +45,34 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
     found = {runner.name: runner for runner in map(runners.find, devices)}
     conversion = done.conversion
     path = conversion.origin or conversion.model.path
+    equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
+    remarks: dict[tuple[str, str], str] = {}
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder) / f"converted{FORMATS[conversion.model.format].suffix}"
         conversion.write(new, partial=True)
-        return _compared(done, (read(before or path), read(new)), found, Location(path))
-
-
-def _compared(done: Done, models: tuple[Model, Model], found: Mapping[str, Runner], place: Location) -> Done:
-    conversion = done.conversion
-    equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
-    remarks: dict[tuple[str, str], str] = {}
-    try:
-        constraints = constraints_of(conversion)
-        first = _DRAWS * conversion.seed
-        seeds = range(first, first + CASES)
-        cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
-    except Error as error:
-        failed, found = dict.fromkeys(found, f"no inputs could be drawn: {error}"), {}
-    reference = Reference(models[0])
-    for name, runner in found.items():
-        for pair in run_both(models, [runner], _SETTINGS, cases):
-            state, text = _judge(pair, reference, cases[pair.case])
-            if state in {"equal", "gained"}:
-                remarks = ({(name, state): f"{name}: {text}"} if text else {}) | remarks
-                equal |= {name: equal.get(name, 0) + 1} if state == "equal" else {}
-                continue
-            if state == "different":
-                refused.append(Refused(Reason.NOT_EQUAL, f"{name}: {text}", "", place))
-            else:
-                failed[name] = text
-            equal.pop(name, None)
-            break
-        runner.close()
+        models = read(before or path), read(new)
+        try:
+            constraints = constraints_of(conversion)
+            first = _DRAWS * conversion.seed
+            seeds = range(first, first + CASES)
+            cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
+        except Error as error:
+            failed, found = dict.fromkeys(found, f"no inputs could be drawn: {error}"), {}
+        reference = Reference(models[0])
+        for name, runner in found.items():
+            for pair in run_both(models, [runner], _SETTINGS, cases):
+                state, text = _judge(pair, reference, cases[pair.case])
+                if state in {"equal", "gained"}:
+                    remarks = ({(name, state): f"{name}: {text}"} if text else {}) | remarks
+                    equal |= {name: equal.get(name, 0) + 1} if state == "equal" else {}
+                    continue
+                if state == "different":
+                    refused.append(Refused(Reason.NOT_EQUAL, f"{name}: {text}", "", Location(path)))
+                else:
+                    failed[name] = text
+                equal.pop(name, None)
+                break
+            runner.close()
     return replace(
         done,
         conversion=replace(conversion, refused=tuple(refused)),

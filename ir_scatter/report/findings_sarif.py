@@ -89,8 +89,9 @@ def _page(rule: Rule, docs_url: str | None) -> str:
 
 
 def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:
-    """Return one finding; `seen` counts its fingerprints."""
-    fingerprint = _fingerprint(found)
+    """Return one finding; `seen` counts its fingerprints, which stay when it moves to another line."""
+    parts = (found.code, _uri(found.location.path), found.location.scope, found.port or "")
+    fingerprint = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
     seen[fingerprint] += 1
     return {
         "ruleId": found.code,
@@ -115,14 +116,6 @@ def _fault(found: Diagnostic) -> list[dict[str, Any]]:
     physical = {"artifactLocation": {"uri": _uri(found.location.path)}, "region": region}
     label = found.label or found.port
     return [{"physicalLocation": physical, **({"message": _message(label)} if label else {})}]
-
-
-def _fingerprint(found: Diagnostic) -> str:
-    """Return a hash that stays when the finding moves to another line."""
-    location = found.location
-    parts = (found.code, _uri(location.path), location.scope, found.port or "")
-    joined = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return sha256(joined).hexdigest()[:32]
 
 
 def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]:

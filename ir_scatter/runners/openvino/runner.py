@@ -76,17 +76,18 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
     Input shapes are given by the name of a Parameter or of its tensor. A scatter node that refuses its
     inputs is nothing that went wrong: the rules say it better.
     """
-    shapes = {name: show(_without_symbols(shape)) for name, shape in input_shapes.items()}
+    shapes = {
+        name: show(
+            shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
+        )
+        for name, shape in input_shapes.items()
+    }
     try:
         (found, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
     except Failure as failure:
         return {}, f"OpenVINO cannot propagate the shapes: {failure.message}"
     problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
     return {scope: tuple(map(parse_shape, shown)) for scope, shown in found.items()}, problem
-
-
-def _without_symbols(shape: Shape) -> Shape:
-    return shape and tuple(dim if isinstance(dim, int) else dim._replace(symbol=None) for dim in shape)
 
 
 FAMILIES = (
