@@ -18,6 +18,7 @@ _EXAMPLES = {
     "what devices refuse or get wrong, and nothing else": "ir-scatter convert model.xml --for CPU -o new.xml",
     "only some nodes; look at it first": "ir-scatter convert model.xml --to ScatterNDUpdate "
     "--node 'cache*' --diff",
+    "with runtime indices that stay in their range": "ir-scatter convert model.xml --guard clamp -o new.xml",
     "with a promise of what the file does not tell": "ir-scatter convert model.xml --to ScatterUpdate "
     "--assume equal-indices --diff",
     "an ONNX model as an IR, and both on a device": "ir-scatter convert model.onnx "

@@ -520,7 +520,8 @@ ROWS = (
     GeneralOp("/CumProd", shape=shapes.same, constraints=_DIMENSION),
     *_each("/ArgMax /ArgMin", shape=shapes.arg, makes="other", bounds=bounds.position),
     GeneralOp(
-        "TopK", shape=shapes.top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),), bounds=bounds.top_position
+        "TopK", shape=shapes.top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),),
+        bounds=bounds.top_position,
     ),
     GeneralOp(
         "OneHot", shape=shapes.one_hot, makes="other",
