@@ -103,8 +103,6 @@ class Register:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
-    """What of a tensor is open."""
-
     origins: Array | None
     """i64 of the tensor's shape: 0 for an element that is not open, the number of a contested one that
     only was moved, or `COMPUTED`. None if not even the shape is certain."""

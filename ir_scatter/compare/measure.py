@@ -30,7 +30,6 @@ class Tolerance:
 
 
 def magnitudes(array: Array) -> Array:
-    """Return the magnitude of each number as f64."""
     found: Array = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
     return found
 

@@ -29,7 +29,6 @@ def within(whole: str) -> Iterator[None]:
 
 
 def begin(phase: str) -> None:
-    """Tell that a phase begins."""
     if listener := _LISTENER.get():
         listener(phase)
 

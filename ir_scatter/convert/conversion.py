@@ -121,7 +121,6 @@ class Conversion:
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        """The nodes that are replaced, and what replaces them."""
         return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
 
     @property

@@ -149,7 +149,6 @@ class Child:
             self._process.popen.kill()
 
     def close(self) -> None:
-        """End the process, if there is one."""
         process, self._process = self._process, None
         if process is not None:
             process.end()

@@ -108,7 +108,6 @@ def narrow(left: Shape, right: Shape) -> Shape:
 
 
 def is_static(shape: Shape) -> TypeGuard[tuple[int, ...]]:
-    """Tell whether every dimension is known."""
     return shape is not None and _EXACT.issuperset(map(type, shape))
 
 
@@ -158,7 +157,6 @@ def show(shape: Shape) -> str:
 
 
 def show_numbers(numbers: Iterable[int]) -> str:
-    """Print a list of whole numbers like a shape."""
     return f"[{', '.join(map(str, numbers))}]"
 
 

@@ -203,7 +203,6 @@ class Case:
 
     @property
     def operator(self) -> OperatorName:
-        """Return type and version."""
         return cast(OperatorName, str(self.spec.key))
 
     @property
@@ -213,7 +212,6 @@ class Case:
 
     @property
     def format(self) -> str:
-        """Return the name of the format that a model of it has."""
         return ONNX_FORMAT if self.spec.key.domain == ONNX else IR
 
     def attribute(self, name: str) -> Any:
@@ -290,7 +288,6 @@ class Case:
 
 
 def declared(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
-    """Return how a model says a shape."""
     if shapes == "static":
         return tuple(shape)
     return tuple(
@@ -362,12 +359,10 @@ class Sizes:
 
 
 def draw_case(draws: Draws, form: Form) -> Case:
-    """Draw a legal case of a form."""
     return fill(draws, draw_sizes(draws, form))
 
 
 def draw_sizes(draws: Draws, form: Form) -> Sizes:
-    """Draw legal shapes of a form."""
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _MANY)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1

@@ -66,16 +66,13 @@ class Sizes:
         return found if dim.symbol is None else self._symbols.setdefault(dim.symbol, found)
 
     def symbols(self) -> dict[str, int]:
-        """Return the sizes that are chosen for symbols."""
         return {symbol: variable.size for symbol, variable in self._symbols.items()}
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """Return the shapes as they are chosen."""
         return [tuple(dim if isinstance(dim, int) else dim.size for dim in shape) for shape in self._dims]
 
     @property
     def are_too_large(self) -> bool:
-        """Whether there are more elements than should be tried."""
         return sum(map(prod, self.shapes())) > MOST_ELEMENTS
 
     def attempts(self, *, is_blind: bool) -> Iterator[None]:

@@ -193,7 +193,6 @@ class Tracer(Forward[Cell]):
         return any(cell is not None and cell.is_unclear for cell in cells)
 
     def _unknown(self, node: NodeInRun) -> Sequence[Cell | None]:
-        """Return the outputs of a node that is not computed."""
         step = node.step
         try:
             shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)

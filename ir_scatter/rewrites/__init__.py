@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 @cache
 def all_rewrites() -> "tuple[Rewrite, ...]":
-    """Return every rewrite."""
     modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     return tuple(rewrite for module in modules for rewrite in getattr(module, "REWRITES", ()))
 

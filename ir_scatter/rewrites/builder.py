@@ -199,7 +199,6 @@ class Builder:
         return self.make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
-        """Put the axes in another order."""
         known = array_of(order)
         if known is not None and value.shape is not None:
             if known.tolist() == sorted(known.tolist()):

@@ -36,7 +36,6 @@ _WORDS = {
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
-    """Tell whether a row has a reduction."""
     return reduction is Reduction.NONE or reduction in target.reductions.values()
 
 

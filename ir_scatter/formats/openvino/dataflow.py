@@ -58,7 +58,6 @@ class IrWiring(Dataflow):
         self.outputs = tuple(outputs.values())
 
     def constant(self, key: Key) -> Constant | None:
-        """Return the constant that a value is."""
         assert isinstance(key, tuple)
         if self._ir.type_of(key[0]) != CONST:
             return None
@@ -74,7 +73,6 @@ class IrWiring(Dataflow):
         return self._ir.value(key)
 
     def link(self, key: Key) -> Link | None:
-        """Return the node that a value comes from."""
         assert isinstance(key, tuple)
         layer = key[0]
         if self._ir.type_of(layer) in {b"", PARAMETER}:
@@ -84,7 +82,6 @@ class IrWiring(Dataflow):
         return Link(self._ir.node(layer), inputs, tuple((layer, port.id) for port in text.outputs))
 
     def nested(self, node: Node) -> Nested | None:
-        """Return how a node is wired to its bodies."""
         if not self._ir.graphs(node.handle):
             return None
         kind = node.type.lower()

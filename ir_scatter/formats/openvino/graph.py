@@ -86,7 +86,6 @@ class IrGraph(Graph):
         self.places: Callable[[bytes], LayerPlaces] = cache(self._make_places)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield every node, those of bodies included, in the order of the file."""
         wanted = None if types is None else {type.lower().encode() for type in types}
         for key, (type, _, _) in self.body.layers.items():
             if wanted is None or type.lower() in wanted:
@@ -201,11 +200,9 @@ class IrGraph(Graph):
 
     @staticmethod
     def id_of(key: bytes) -> str:
-        """Return a layer's id as text."""
         return decoded(key.partition(b"\0")[0])
 
     def inputs_of(self, node: Node) -> tuple[Input, ...]:
-        """Return the input ports; what feeds them is found through the edges."""
         feed, value = self.body.producers(node.handle).get, self.value
         return tuple(
             [
@@ -215,16 +212,13 @@ class IrGraph(Graph):
         )
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        """Return the values at the output ports."""
         ports = self.layer(node.handle).outputs
         return tuple([self._make_value(node.handle, index, port) for index, port in enumerate(ports)])
 
     def attributes_of(self, node: Node) -> Mapping[str, str]:
-        """Return the attributes of `<data>` as text."""
         return self.layer(node.handle).attributes
 
     def bodies_of(self, node: Node) -> Mapping[str, Graph]:
-        """Return the bodies of a node by the names of their elements."""
         return self.graphs(node.handle)
 
     def location_of(self, node: Node) -> Location:

@@ -113,15 +113,12 @@ class Body:
 
 
 class EdgePlace(NamedTuple):
-    """An edge and its place."""
-
     start: int
     end: int
     edge: Edge
 
 
 def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
-    """Yield the edges of a body with their places."""
     if body.edges_start is None or data[body.edges_start - 2] == _SLASH:
         return
     end = data.find(b"</edges>", body.edges_start)

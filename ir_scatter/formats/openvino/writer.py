@@ -298,8 +298,6 @@ class _Template(NamedTuple):
 
 
 class _Writer:
-    """Collects the edits of patches."""
-
     def __init__(self, net: IrGraph) -> None:
         self.data = net.file.text.data
         self.new_bytes = _NewBytes(_weights_size(net))
@@ -314,7 +312,6 @@ class _Writer:
                 self.names.add(match[1] if match else tag.get(b"name", b""))
 
     def replace(self, graph: IrGraph, patches: Mapping[bytes, Patch]) -> None:
-        """Replace layers of one graph."""
         body = graph.body
         edges: dict[bytes, list[EdgePlace]] = {key: [] for key in patches}
         for place in edge_places(self.data, body):

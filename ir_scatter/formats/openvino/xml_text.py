@@ -209,7 +209,6 @@ def shown(text: str, limit: int = 40) -> str:
 
 
 def tag_end(data: bytes, start: int) -> int:
-    """Return the end of the tag that begins at a place."""
     match = TOKEN.match(data, start)
     assert match is not None
     return match.end()
@@ -249,7 +248,6 @@ class Element:
         return self.attributes.get(name, default)
 
     def id(self, name: str) -> bytes:
-        """Return the id that an attribute names."""
         return shortest(self.get(name).encode())
 
     def find(self, path: str) -> "Element | None":

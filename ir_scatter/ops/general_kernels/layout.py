@@ -121,7 +121,6 @@ def tile(case: Case) -> Array:
 
 
 def concat(case: Case) -> Array:
-    """Join tensors along `axis`."""
     arrays = case.arrays()
     require_same_type(*arrays)
     axis = normalize_axis(case.attributes.integer("axis"), arrays[0].ndim)

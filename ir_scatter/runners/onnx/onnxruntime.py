@@ -34,7 +34,6 @@ _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Return what answers questions."""
     require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
     import onnxruntime
 

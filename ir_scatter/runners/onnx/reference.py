@@ -23,7 +23,6 @@ _OTHER = "no tensor of a known type"
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Return what answers questions."""
     require("onnx.ModelProto", "onnx.reference.ReferenceEvaluator")
     return {
         "run": partial(run, _Reference),

@@ -207,8 +207,6 @@ _MARKER = Size("i64", (1,))
 
 
 class _Tapper:
-    """Adds outputs to one model."""
-
     def __init__(self, model: ModelProto, feeds: Collection[str], loops_join: bool) -> None:
         self.loaded = Loaded(model)
         self._model = model

@@ -55,7 +55,6 @@ _UNSUPPORTED = re.compile(
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Return what answers questions."""
     require("openvino.Core", "openvino.Tensor", "openvino.opset8")
     return {
         "run": lambda request, feeds: run(_engine(request), request, feeds),
@@ -326,7 +325,6 @@ def _opencl_drivers() -> Iterator[str]:
 
 @cache
 def core() -> Any:
-    """Return OpenVINO's Core."""
     import openvino
 
     return openvino.Core()

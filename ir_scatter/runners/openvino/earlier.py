@@ -15,7 +15,6 @@ _MOVED = ("op", "opset8", "passes")
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Return what answers questions."""
     with suppress(ImportError):  # the child says it
         import openvino
 

@@ -120,8 +120,6 @@ def shape_model(model: Any, numbers: Sequence[int]) -> Any:
 
 
 class _Tapper:
-    """Adds outputs to one model."""
-
     def __init__(self, model: Any, feeds: Sequence[str]) -> None:
         self.loaded = Loaded(model)
         self._model = model
