@@ -1,6 +1,6 @@
 """Which inputs and outputs of two models are the same, though a converter renamed or narrowed them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -205,8 +205,7 @@ def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Seque
     """
     models = first, second
     before, after = dataflow_of(first), dataflow_of(second)
-    found = _Matcher[GraphInput](models, "input", lambda input: input.names)
-    found.map(inputs, before.inputs, after.inputs)
+    found = _Matcher(models, "input", (before.inputs, after.inputs), inputs)
     found.by_name()
     for match in found.matches:
         if not _fits(match.first, match.second):
@@ -225,8 +224,7 @@ def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Seque
         for input in found.rest()[0]
         if input.default is None
     ]
-    ends = _Matcher[GraphOutput](models, "output", output_names)
-    ends.map(outputs, before.outputs, after.outputs)
+    ends = _Matcher(models, "output", (before.outputs, after.outputs), outputs)
     ends.by_name()
     rest = ends.rest()
     if not (ends.in_order(*rest) or ends.by_shape(*rest)) and len(rest[0]) == len(rest[1]) == 1:
@@ -256,25 +254,20 @@ def _stored_in(model: Model) -> str:
     return coarser("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
 
 
-def output_names(output: GraphOutput) -> tuple[str, ...]:
-    """Return every name that an output may be called by, the usual one first."""
-    return output.name, *output.others
-
-
 class _Matcher(Generic[_End]):
     """Puts inputs or outputs of two models together, the surest first."""
 
     def __init__(
-        self, models: tuple[Model, Model], noun: str, names: Callable[[_End], tuple[str, ...]]
+        self,
+        models: tuple[Model, Model],
+        noun: str,
+        ends: tuple[Sequence[_End], Sequence[_End]],
+        wanted: Sequence[str],
     ) -> None:
-        self.models, self.noun = models, noun
-        self.names: Callable[[_End], tuple[str, ...]] = names
-        self.matches: list[Match[_End]] = []
-        self._ends: tuple[Sequence[_End], Sequence[_End]] = (), ()
-
-    def map(self, wanted: Sequence[str], first: Sequence[_End], second: Sequence[_End]) -> None:
         """Take what there is, and what the caller says of it."""
-        self._ends = first, second
+        self.models, self.noun = models, noun
+        self._ends: tuple[Sequence[_End], Sequence[_End]] = ends
+        self.matches: list[Match[_End]] = []
         for text in wanted:
             one, other = self._parsed(text)
             if any(one is match.first or other is match.second for match in self.matches):
@@ -294,9 +287,9 @@ class _Matcher(Generic[_End]):
         """Match by names: first by those that are used, then by any."""
         for count in (1, None):
             first, second = self.rest()
-            known = {name: end for end in reversed(second) for name in reversed(self.names(end)[:count])}
+            known = {name: end for end in reversed(second) for name in reversed(end.names[:count])}
             for end in first:
-                match = next((known[name] for name in self.names(end)[:count] if name in known), None)
+                match = next((known[name] for name in end.names[:count] if name in known), None)
                 if match is not None:
                     self.add(end, match, By.NAME)
                     known = {name: other for name, other in known.items() if other is not match}
@@ -328,16 +321,14 @@ class _Matcher(Generic[_End]):
         """Yield what is to be said of matches: those that rest on no name, and those of other types."""
         paths = self.models[0].path, self.models[1].path
         for by, how in ((By.ORDER, "by their order"), (By.SHAPE, "by type and shape")):
-            ends = [
-                (self.names(one.first)[0], self.names(one.second)[0]) for one in self.matches if one.by is by
-            ]
+            ends = [(one.first.names[0], one.second.names[0]) for one in self.matches if one.by is by]
             if ends:
                 pairs = ", ".join(f"{first}={second}" for first, second in ends)
                 yield f"{self.noun}s are matched {how}: {pairs} (else --map-{self.noun})"
         groups: dict[tuple[str, str], list[str]] = {}
         for match in self.matches:
             if match.types is not None and _are_alike(match.first.element_type, match.second.element_type):
-                groups.setdefault(match.types, []).append(self.names(match.first)[0])
+                groups.setdefault(match.types, []).append(match.first.names[0])
         for (one, other), members in groups.items():
             end = "both get the same numbers"
             if self.noun == "output":
@@ -349,13 +340,11 @@ class _Matcher(Generic[_End]):
 
     def describe(self, end: _End) -> str:
         type = "" if end.element_type is None else f"{end.element_type.name} "
-        return f"{self.names(end)[0]} ({type}{show(end.shape)})"
+        return f"{end.names[0]} ({type}{show(end.shape)})"
 
     def _parsed(self, text: str) -> tuple[_End, _End]:
         """Return what "A=B" means; names may hold the sign as well."""
-        known = [
-            {name: end for end in reversed(side) for name in reversed(self.names(end))} for side in self._ends
-        ]
+        known = [{name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends]
         cuts = [number for number, letter in enumerate(text) if letter == "="]
         ways = [(text[:cut], text[cut + 1 :]) for cut in cuts]
         if not ways:
@@ -365,7 +354,7 @@ class _Matcher(Generic[_End]):
             if name not in known[number]:
                 close = get_close_matches(name, known[number], 1)
                 guess = f" (did you mean {close[0]}?)" if close else ""
-                names = ", ".join(self.names(end)[0] for end in self._ends[number])
+                names = ", ".join(end.names[0] for end in self._ends[number])
                 message = f"{self.models[number].path} has no {self.noun} {name!r}{guess}, expected {names}"
                 raise BadFeed(f"--map-{self.noun} {text}: {message}")
         first, second = good[0]

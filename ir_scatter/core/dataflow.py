@@ -5,14 +5,16 @@ a value inside one graph; what it is made of is the format's business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from ir_scatter.core.element_types import ElementType
+from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.tensors import Constant
 
 Key: TypeAlias = Hashable
@@ -41,6 +43,38 @@ class GraphOutput:
     shape: Shape
     others: tuple[str, ...] = ()
     """Further names that it may be called by."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.name, *self.others
+
+
+def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collection[str]) -> list[str]:
+    """Return the name of the feed of each input, "" if it has none.
+
+    Of an input all names are told, the usual one first, and whether it may be left out.
+
+    Raises:
+        BadFeed: a feed is missing, superfluous, or given twice.
+    """
+    numbers = {name: number for number, (names, _) in enumerate(inputs) for name in reversed(names)}
+    found = [""] * len(inputs)
+    for name in feeds:
+        if name not in numbers:
+            known = ", ".join(names[0] for names, _ in inputs) or "none"
+            guess = did_you_mean(str(name), numbers)
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected {known}")
+        if other := found[numbers[name]]:
+            raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")
+        found[numbers[name]] = name
+    missing = [
+        names[0]
+        for (names, is_optional), name in zip(inputs, found, strict=True)
+        if not (name or is_optional)
+    ]
+    if missing:
+        raise BadFeed(f"no array is given for {', '.join(missing)}")
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, in_own_dtype
-from ir_scatter.core.dataflow import GraphInput
+from ir_scatter.core.dataflow import GraphInput, feeds_by_input
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import (
@@ -25,7 +25,6 @@ from ir_scatter.core.errors import (
 )
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
-from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
 from ir_scatter.ops import general_kernels
@@ -124,26 +123,12 @@ def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[
     """
     if not isinstance(feeds, Mapping):
         raise BadFeed(f"the feeds are {with_article(type(feeds).__name__)}, expected arrays by name")
-    numbers = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
-    given: dict[int, str] = {}
-    for name in feeds:
-        if name not in numbers:
-            known = ", ".join(input.names[0] for input in inputs) or "none"
-            guess = did_you_mean(str(name), numbers)
-            raise BadFeed(f"the model has no input {name!r}{guess}, expected {known}")
-        other = given.setdefault(numbers[name], name)
-        if other != name:
-            raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")
-    missing = [
-        input.names[0] for number, input in enumerate(inputs) if number not in given and input.default is None
-    ]
-    if missing:
-        raise BadFeed(f"no array is given for {', '.join(missing)}")
-    return [_array(input, given.get(number), feeds) for number, input in enumerate(inputs)]
+    names = feeds_by_input([(input.names, input.default is not None) for input in inputs], feeds)
+    return [_array(input, name, feeds) for input, name in zip(inputs, names, strict=True)]
 
 
-def _array(input: GraphInput, name: str | None, feeds: Mapping[str, Any]) -> Array:
-    if name is None:
+def _array(input: GraphInput, name: str, feeds: Mapping[str, Any]) -> Array:
+    if not name:
         assert input.default is not None
         return load(input.default)
     try:

@@ -16,7 +16,9 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.dataflow import feeds_by_input
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, agree, show
 from ir_scatter.runners.base import (
@@ -305,21 +307,11 @@ def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple
     Raises:
         Failure: a feed is missing, superfluous, or of the wrong type or shape.
     """
-    numbers = {name: number for number, input in enumerate(inputs) for name in input.names}
-    found = [""] * len(inputs)
-    for name in feeds:
-        if name not in numbers:
-            known = ", ".join(input.names[0] for input in inputs if not input.is_optional) or "none"
-            raise Failure("refused", f"the model has no input {name!r}, expected {known}")
-        other = found[numbers[name]]
-        if other:
-            raise Failure("refused", f"{other!r} and {name!r} are the same input, expected one of them")
-        found[numbers[name]] = name
-    pairs = list(zip(inputs, found, strict=True))
-    missing = [input.names[0] for input, name in pairs if not name and not input.is_optional]
-    if missing:
-        raise Failure("refused", f"no array is given for {', '.join(missing)}")
-    for input, name in pairs:
+    try:
+        found = feeds_by_input([(input.names, input.is_optional) for input in inputs], feeds)
+    except BadFeed as error:
+        raise Failure("refused", str(error)) from None
+    for input, name in zip(inputs, found, strict=True):
         if not name:
             continue
         row, array = ELEMENT_TYPES.get(input.type), feeds[name]
