@@ -12,7 +12,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper, parser
+from onnx import helper
 
 import ir_scatter.rules
 from ir_scatter.analysis.signature import EVERYTHING, Fact
@@ -43,7 +43,7 @@ from tests.analysis.worlds import (
     outputs,
 )
 from tests.cli.conftest import ROOT
-from tests.rules.expectations import case_files, write_weights
+from tests.rules.expectations import case_files, write_case
 
 FEW = settings(max_examples=max(1, settings().max_examples // 4))
 MODELS = ROOT.parent / "shared" / "models"
@@ -238,24 +238,12 @@ def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> N
             assert found_in(path, 2) == found
 
 
-def case_model(path: Path, folder: Path) -> Path:
-    """Write the model of a case file of a rule."""
-    if path.suffix == ".xml":
-        copy = folder / path.name
-        copy.write_text(path.read_text())
-        write_weights(path.read_text(), copy.with_suffix(".bin"))
-        return copy
-    copy = folder / "model.onnx"
-    copy.write_bytes(parser.parse_model(path.read_text()).SerializeToString())
-    return copy
-
-
 CASES = [*case_files(".xml"), *case_files(".onnxtxt")]
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.stem}{path.suffix}")
 def test_cases_of_rules_one_by_one(path: Path, tmp_path: Path) -> None:
-    demand_same(case_model(path, tmp_path))
+    demand_same(write_case(path, tmp_path))
 
 
 @pytest.mark.parametrize("world", [IrWorld, OnnxWorld])

@@ -10,8 +10,7 @@ import pytest
 from ir_scatter import read, validate
 from ir_scatter.report import phrases
 from tests.cli.conftest import SAMPLES, Cli, codes, copy_sample
-from tests.rules.expectations import FOLDER
-from tests.rules.test_help import copy_case
+from tests.rules.expectations import FOLDER, write_case
 
 FORMATS = ["text", "concise", "json", "sarif", "junit", "github"]
 
@@ -209,7 +208,7 @@ def test_an_unreadable_file_is_never_known(cli: Cli) -> None:
     ],
 )
 def test_the_command_that_is_given_mends_it(name: str, tmp_path: Path, cli: Cli) -> None:
-    path = copy_case(FOLDER / name, tmp_path)
+    path = write_case(FOLDER / name, tmp_path)
     before = validate(read(path))
     for number, found in enumerate(before):
         sentence, command = phrases.help_of(found)

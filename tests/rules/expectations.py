@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnx import parser
+
 from ir_scatter import Diagnostic
 from tests.rules.ir_text import array_of
 
@@ -86,6 +88,19 @@ def write_weights(text: str, path: Path) -> None:
     parts = [part for line in text.splitlines() for part in _weights(line)]
     if parts:
         path.write_bytes(b"".join(parts))
+
+
+def write_case(path: Path, folder: Path) -> Path:
+    """Write the model of a case file, with its weights; return its path."""
+    text = path.read_text()
+    if path.suffix == ".onnxtxt":
+        copy = folder / f"{path.stem}.onnx"
+        copy.write_bytes(parser.parse_model(text).SerializeToString())
+        return copy
+    copy = folder / path.name
+    copy.write_text(text)
+    write_weights(text, copy.with_suffix(".bin"))
+    return copy
 
 
 def without_comments(text: str) -> str:
