@@ -1,6 +1,8 @@
 """Settings of hypothesis for every test, the options of all, and the figures of campaigns."""
 
+import gc
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -55,6 +57,7 @@ LONG = (
     "test_real_models_hold_all",
 )
 """Tests that take seconds each, by the beginnings of their names: `pytest -m long` runs them."""
+takes_long = re.compile(f"(/|::)({'|'.join(map(re.escape, LONG))})").search
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,12 +67,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_update and "samples" in item.path.parts:
             continue
-        if any(f"/{name}" in f"/{item.nodeid}" or f"::{name}" in item.nodeid for name in LONG):
+        if takes_long(f"/{item.nodeid}"):
             item.add_marker(pytest.mark.long)
     if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
         for item in items:
             if "campaigns" in item.path.parts:
                 item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over thousands of tests that stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

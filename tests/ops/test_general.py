@@ -17,10 +17,9 @@ from ir_scatter.ops.general_kernels import compute
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, same
 from ir_scatter.ops.lookup import scatter_types
 
-MOST_INPUTS = {
-    schema.name: max(s.max_input for s in onnx.defs.get_all_schemas_with_history() if s.name == schema.name)
-    for schema in onnx.defs.get_all_schemas()
-}
+MOST_INPUTS: dict[str, int] = {}
+for _schema in onnx.defs.get_all_schemas_with_history():
+    MOST_INPUTS[_schema.name] = max(_schema.max_input, MOST_INPUTS.get(_schema.name, 0))
 OF_ONNX = [row.type_in(ONNX) for row in ROWS if row.type_in(ONNX)]
 OF_OPENVINO = [row.type_in(OPENVINO) for row in ROWS if row.type_in(OPENVINO)]
 
