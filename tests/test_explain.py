@@ -10,19 +10,18 @@ from ir_scatter.explain import explain, pages
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.base import Rule
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
-def test_every_rule(rule: Rule) -> None:
-    text = explain(rule.code)
-    assert text.startswith(f"{rule.code} {rule.name} ({rule.severity})\n\n")
-    assert rule.documentation in text
-    for other in (rule.code.lower(), rule.name, rule.name.upper(), f"  {rule.code} "):
-        assert explain(other) == text
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
-    assert max(map(len, text.partition("\n## ")[0].splitlines())) <= 110
+def test_every_rule() -> None:
+    for rule in all_rules():
+        text = explain(rule.code)
+        assert text.startswith(f"{rule.code} {rule.name} ({rule.severity})\n\n")
+        assert rule.documentation in text
+        for other in (rule.code.lower(), rule.name, rule.name.upper(), f"  {rule.code} "):
+            assert explain(other) == text
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+        assert max(map(len, text.partition("\n## ")[0].splitlines())) <= 110
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: str(spec.key))

@@ -3,7 +3,6 @@
 import pytest
 
 from ir_scatter.core.diagnostics import Part, Side, Span
-from ir_scatter.core.model import Model, Node
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.reader import read
 
@@ -74,29 +73,26 @@ def cut(text: str, span: Span) -> str:
     return "\n".join([lines[0][span.column - 1 :], *lines[1:]])
 
 
-def node(model: Model, name: str) -> Node:
-    return next(one for one in model.walk() if one.name == name)
+def spans(text: str, encoding: str) -> dict[tuple[str, Part], Span | None]:
+    model = read("m.xml", text.encode(encoding), ReadOptions())
+    nodes = {one.name: one for one in model.walk()}
+    return {(name, part): nodes[name].graph.span_of(nodes[name], part) for name, part in PARTS}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "windows"])
-@pytest.mark.parametrize(("name", "part"), PARTS)
-def test_a_part_is_what_stands_at_its_span(name: str, part: Part, encoding: str) -> None:
+def test_a_part_is_what_stands_at_its_span(encoding: str) -> None:
     text = TEXT.replace("\n", "\r\n") if encoding == "windows" else TEXT
-    model = read("m.xml", text.encode("utf-8" if encoding == "windows" else encoding), ReadOptions())
-    found = node(model, name)
-    span = found.graph.span_of(found, part)
-    assert span is not None
-    assert cut(text, span).replace("\r\n", "\n") == PARTS[name, part]
+    found = spans(text, "utf-8" if encoding == "windows" else encoding)
+    shown = {place: span and cut(text, span).replace("\r\n", "\n") for place, span in found.items()}
+    assert shown == PARTS
 
 
-@pytest.mark.parametrize(("name", "part"), PARTS)
-def test_in_a_file_of_one_line(name: str, part: Part) -> None:
+def test_in_a_file_of_one_line() -> None:
     text = TEXT.replace("\n", " ").replace("\t", "")
-    found = node(read("m.xml", text.encode(), ReadOptions()), name)
-    span = found.graph.span_of(found, part)
-    assert span is not None
-    assert (span.line, span.end_line) == (1, 1)
-    if part == Part(Side.INPUT, 1):  # which stands on one line now
-        assert cut(text, span) == '<port id="1" precision="FP32"> <dim>2</dim> <dim> 3 </dim> </port>'
-    else:
-        assert cut(text, span) == PARTS[name, part].replace("\n", " ").replace("\t", "")
+    expected = {place: part.replace("\n", " ").replace("\t", "") for place, part in PARTS.items()}
+    # Which stands on one line now:
+    port = '<port id="1" precision="FP32"> <dim>2</dim> <dim> 3 </dim> </port>'
+    expected["层 é", Part(Side.INPUT, 1)] = port
+    found = spans(text, "utf-8")
+    assert {(span.line, span.end_line) for span in found.values() if span} == {(1, 1)}
+    assert {place: span and cut(text, span) for place, span in found.items()} == expected

@@ -49,36 +49,42 @@ def test_the_tables_hold_nothing_else() -> None:
         assert widened | ADAPTED == {step.key for step in STEPS}
 
 
-@pytest.mark.parametrize("step", [step for step in STEPS if step.only_widens], ids=name_of)
-def test_a_version_that_only_widens_keeps_what_a_node_says(step: Step) -> None:
-    older, newer = step
-    for name, attribute in older.attributes.items():
-        after = newer.attributes[name]
-        assert attribute.type == after.type
-        assert default_of(attribute) == default_of(after)
-        assert attribute.required or not after.required
-    assert not any(newer.attributes[name].required for name in newer.attributes.keys() - older.attributes)
-    assert newer.min_input <= older.min_input
-    assert newer.max_input >= older.max_input
-    assert newer.deprecated == older.deprecated
+def keeps_what_a_node_says(older: OpSchema, newer: OpSchema) -> bool:
+    before, after = older.attributes, newer.attributes
+    return (
+        newer.min_input <= older.min_input
+        and newer.max_input >= older.max_input
+        and newer.deprecated == older.deprecated
+        and not any(after[name].required for name in after.keys() - before)
+        and all(name in after for name in before)
+        and all(one.type == after[name].type for name, one in before.items())
+        and all(default_of(one) == default_of(after[name]) for name, one in before.items())
+        and all(one.required or not after[name].required for name, one in before.items())
+    )
 
 
-@pytest.mark.parametrize("step", [step for step in STEPS if not step.only_widens], ids=name_of)
-def test_what_a_schema_shows_of_a_change_has_an_adapter(step: Step) -> None:
+def test_a_version_that_only_widens_keeps_what_a_node_says() -> None:
+    widening = [step for step in STEPS if step.only_widens]
+    assert len(widening) > 200
+    assert [name_of(step) for step in widening if not keeps_what_a_node_says(*step)] == []
+
+
+def test_what_a_schema_shows_of_a_change_has_an_adapter() -> None:
     """Attributes that went or have another default, inputs that are new and must be there."""
-    older, newer = step
-    if step.key in INCOMPATIBLE or step.key in RENAMED:
-        return
-    changed = [
-        name
-        for name, attribute in older.attributes.items()
-        if name not in newer.attributes or default_of(attribute) != default_of(newer.attributes[name])
-    ]
-    if changed or newer.min_input > older.min_input:
-        assert (*step.key, True) in ADAPTERS
-        # What became an attribute again, or has another default, is said on the way back.
-        assert (*step.key, False) in ADAPTERS or step.key in NO_WAY_BACK or newer.since_version <= 11
-    assert not newer.deprecated
+    for step in STEPS:
+        older, newer = step
+        if step.only_widens or step.key in INCOMPATIBLE or step.key in RENAMED:
+            continue
+        before, after = older.attributes, newer.attributes
+        has_changed = any(
+            name not in after or default_of(one) != default_of(after[name]) for name, one in before.items()
+        )
+        if has_changed or newer.min_input > older.min_input:
+            assert (*step.key, True) in ADAPTERS, name_of(step)
+            # What became an attribute again, or has another default, is said on the way back.
+            is_said = (*step.key, False) in ADAPTERS or step.key in NO_WAY_BACK or newer.since_version <= 11
+            assert is_said, name_of(step)
+        assert not newer.deprecated, name_of(step)
 
 
 def test_types_that_a_version_no_longer_takes_are_seen() -> None:
