@@ -33,6 +33,7 @@ LONG = (
     "compare/test_plugins.py",
     "evaluate/test_model_runtimes.py",
     "formats/test_cycles.py::test_a_chain_takes_time",
+    "formats/test_ir_hostile.py::test_memory_in_proportion",
     "formats/test_ir_mutations.py::test_files_cut_at_any_byte",
     "formats/test_ir_characters.py::test_names_that_save_model_writes",
     "formats/test_ir_characters.py::test_references_in_every_attribute",

@@ -44,8 +44,9 @@ from tests.analysis.worlds import (
 )
 from tests.cli.conftest import ROOT
 from tests.rules.expectations import case_files, write_case
+from tests.scale import NIGHTLY, in_part_and_whole
 
-FEW = settings(max_examples=max(1, settings().max_examples // 4))
+FEW = settings(max_examples=settings().max_examples // (4 if NIGHTLY else 12))
 MODELS = ROOT.parent / "shared" / "models"
 
 HEAD = '''"""Something that no rule has looked at before."""
@@ -189,8 +190,11 @@ def test_every_rule_and_every_rewrite_declares() -> None:
 # Grouped equals one by one, and nobody reads what it does not declare
 
 
-def found_in(path: str | Path, ways: int = 5) -> dict[str, object]:
-    """Return the findings in a model and what becomes of it on each way, in an order that is no matter."""
+EVERY_WAY = slice(None)
+
+
+def found_in(path: str | Path, ways: slice = EVERY_WAY) -> dict[str, object]:
+    """Return the findings in a model and what becomes of it on some ways, in an order that is no matter."""
     try:
         model = read(path)
     except UnreadableModel as error:
@@ -199,7 +203,7 @@ def found_in(path: str | Path, ways: int = 5) -> dict[str, object]:
         "validate": _sorted(validate(model)),
         "few numbers": _sorted(validate(model, max_index_elements=3)),
     }
-    for to in TARGETS[model.format][:ways]:
+    for to in TARGETS[model.format][ways]:
         found[f"{to}"] = converted(model, to, (), keeps=False)
         found[f"{to} with promises"] = converted(model, to, PROMISES, keeps=True)
     return found
@@ -209,7 +213,7 @@ def _sorted(found: Sequence[object]) -> list[str]:
     return sorted(map(repr, found))
 
 
-def demand_same(path: str | Path, ways: int = 5) -> int:
+def demand_same(path: str | Path, ways: slice = EVERY_WAY) -> int:
     """Demand that grouping changes nothing; return how often somebody was held to what is declared."""
     with enforced() as reader:
         grouped = found_in(path, ways)
@@ -231,19 +235,23 @@ def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> N
     }
     for world in (IrWorld(seed, choices), OnnxWorld(seed)):
         path = world.write(tmp_path)
-        found = found_in(path, 2)
+        found = found_in(path, slice(2))
         with pytest.MonkeyPatch.context() as patch:
             for graph in (IrGraph, OnnxGraph):
                 patch.setattr(graph, "key_of", Graph.key_of)
-            assert found_in(path, 2) == found
+            assert found_in(path, slice(2)) == found
 
 
 CASES = [*case_files(".xml"), *case_files(".onnxtxt")]
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.stem}{path.suffix}")
-def test_cases_of_rules_one_by_one(path: Path, tmp_path: Path) -> None:
-    demand_same(write_case(path, tmp_path))
+@in_part_and_whole
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[one.name for one in CASES])
+def test_cases_of_rules_one_by_one(number: int, tmp_path: Path, is_whole: bool) -> None:
+    """On every way, or on one that is another for the next case."""
+    path = write_case(CASES[number], tmp_path)
+    way = number % (5 if path.suffix == ".xml" else 3)
+    demand_same(path, EVERY_WAY if is_whole else slice(way, way + 1))
 
 
 @pytest.mark.parametrize("world", [IrWorld, OnnxWorld])
@@ -261,7 +269,7 @@ def test_real_models_one_by_one(add_rule: Callable[..., None]) -> None:
     for check in ADDED.values():
         add_rule(check, severity="NOTE")
     entries = json.loads((MODELS / "manifest.json").read_text())
-    asked = [demand_same(MODELS / entry["path"], 2) for entry in entries]
+    asked = [demand_same(MODELS / entry["path"], slice(2)) for entry in entries]
     assert len(asked) > 50
     assert sum(asked) > 1000
 

@@ -16,8 +16,8 @@ from ir_scatter import convert, runners, validate
 from ir_scatter.core.errors import Error
 from ir_scatter.inputs.model import Drawn, draw_feeds
 from ir_scatter.runners.base import Runner, Status
-from tests.campaigns.scale import LONG, generator
 from tests.campaigns.test_conversions import same
+from tests.scale import NIGHTLY, cases, generator, in_part_and_whole
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 TARGETS = {
@@ -28,7 +28,7 @@ TARGETS = {
 }  # fmt: skip
 RUNNERS = {".xml": ("CPU",), ".onnx": ("onnxruntime", "CPU")}
 FEW = 40
-"""So many of all are tried in the default profile."""
+"""So many of all are tried in the long profile, all in the nightly one."""
 
 _PARAMETER = re.compile(rb'(type="Parameter"[^>]*>\s*<data [^>]*?shape=")([^"]*)(")')
 _Change = tuple[int | None, int, int | None]
@@ -105,18 +105,20 @@ def open_runners() -> Iterator[dict[str, Runner]]:
         runner.close()
 
 
+@in_part_and_whole
 def test_models_with_changed_inputs(
-    tmp_path: Path, figures: "Counter[str]", open_runners: dict[str, Runner]
+    tmp_path: Path, figures: "Counter[str]", open_runners: dict[str, Runner], is_whole: bool
 ) -> None:
     pytest.importorskip("openvino")
     pytest.importorskip("onnxruntime")
     every, differences = mutants(), list[str]()
-    chosen = every if LONG else generator("changed parameters", 0).sample(every, FEW)
+    chance, count = generator("changed parameters", 0), len(cases(FEW, is_whole))
+    chosen = every if NIGHTLY else chance.sample(every, FEW)[:count]
     for number, (path, change) in enumerate(chosen):
         before = tmp_path / f"before{path.suffix}"
         write(path, change, before)
         figures["models"] += 1
-        cases = list[tuple[Runner, Drawn, list[npt.NDArray[Any]]]]()
+        taken = list[tuple[Runner, Drawn, list[npt.NDArray[Any]]]]()
         try:
             drawn = [draw_feeds(before, 3 * number + at) for at in range(2)]
         except Error:
@@ -126,8 +128,8 @@ def test_models_with_changed_inputs(
             for one in drawn:
                 outcome = runner.run(before, one.feeds, timeout=60)
                 if outcome.status is Status.OK and not one.repeated:
-                    cases.append((runner, one, list(outcome.outputs.values())))
-        if not cases:
+                    taken.append((runner, one, list(outcome.outputs.values())))
+        if not taken:
             figures["models that no runtime takes"] += 1
             continue
         figures["models that run"] += 1
@@ -143,7 +145,7 @@ def test_models_with_changed_inputs(
             figures.update(word for one in found.converted for word in one.assumptions)
             if contradictions(after) > contradictions(before):
                 differences.append(f"{name}: contradicts itself")
-            for runner, one, expected in cases:
+            for runner, one, expected in taken:
                 outcome = runner.run(after, one.feeds, timeout=60)
                 place = f"{name} on {runner.name}"
                 if outcome.status is not Status.OK:

@@ -18,7 +18,7 @@ from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import Drawn, draw_feeds
 from ir_scatter.runners.base import Runner, Status
 from tests.campaigns.body_models import Plan, write
-from tests.campaigns.scale import cases, generator
+from tests.scale import cases, generator, in_part_and_whole
 
 Feeds = Mapping[str, npt.NDArray[Any]]
 
@@ -46,13 +46,14 @@ def open_runners() -> Iterator[Mapping[str, Runner]]:
 @pytest.mark.openvino
 @pytest.mark.onnxruntime
 @pytest.mark.parametrize("dialect", ["onnx", "ir"])
+@in_part_and_whole
 def test_conversions_before_and_after(
-    dialect: str, tmp_path: Path, figures: "Counter[str]", open_runners: Mapping[str, Runner]
+    dialect: str, tmp_path: Path, figures: "Counter[str]", open_runners: Mapping[str, Runner], is_whole: bool
 ) -> None:
     pytest.importorskip("openvino")
     pytest.importorskip("onnxruntime")
     differences: list[str] = []
-    for number in cases(10):
+    for number in cases(10, is_whole):
         chance = generator(f"conversions of {dialect}", number)
         before, plan = write(chance, tmp_path, is_onnx=dialect == "onnx", name="before")
         figures["models"] += 1

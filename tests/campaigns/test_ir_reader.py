@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from tests.campaigns import body_models
 from tests.campaigns.children import Child, answer
-from tests.campaigns.scale import cases, generator
 from tests.formats.ir_files import ROOT, check, real_models, write
 from tests.formats.test_ir_mutations import OF_ELEMENTS, OF_TEXTS, changed, weights_of
 from tests.models import nested_ir
+from tests.scale import cases, generator, in_part_and_whole
 
 CASES = 120
 _HERE = "tests.campaigns.test_ir_reader"
@@ -142,11 +142,12 @@ def judged(errors: list[str], said: str, figures: Counter[str]) -> Iterator[str]
             yield f"{' '.join(errors)}, but taken"
 
 
-def test_mutants(tmp_path: Path, figures: Counter[str]) -> None:
+@in_part_and_whole
+def test_mutants(tmp_path: Path, figures: Counter[str], is_whole: bool) -> None:
     known, child = seeds(tmp_path), Child(_HERE, "theirs")
     unexplained: dict[str, list[int]] = {}
     try:
-        for number in cases(CASES):
+        for number in cases(CASES, is_whole):
             chance = generator("ir reader", number)
             seed = chance.choice(known)
             path = write(tmp_path, mutant(chance, seed), seed.weights, "mutant")

@@ -17,8 +17,8 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 from tests.campaigns.children import Child, answer
-from tests.campaigns.scale import cases, generator
 from tests.formats.ir_files import MODELS
+from tests.scale import cases, generator, in_part_and_whole
 
 CASES = 200
 _HERE = "tests.campaigns.test_onnx_mutations"
@@ -279,13 +279,14 @@ def class_of(said: str) -> str:
     return " ".join(text.split())[:160]
 
 
-def test_mutants(tmp_path: Path, figures: Counter[str]) -> None:
+@in_part_and_whole
+def test_mutants(tmp_path: Path, figures: Counter[str], is_whole: bool) -> None:
     small, real = seeds(), small_real_models()
     (tmp_path / "w.bin").write_bytes(bytes(80))
     ours, theirs = Child(_HERE, "ours"), Child(_HERE, "theirs")
     unexplained: dict[str, list[int]] = {}
     try:
-        for number in cases(CASES):
+        for number in cases(CASES, is_whole):
             path = tmp_path / "mutant.onnx"
             path.write_bytes(mutant(number, small, real))
             found = ours.ask(path)

@@ -19,10 +19,10 @@ from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_file
 from tests.campaigns import body_models
 from tests.campaigns.children import Child, answer
-from tests.campaigns.scale import LONG, cases, generator
 from tests.campaigns.test_onnx_mutations import seeds as of_every_row
 from tests.formats.ir_files import MODELS
 from tests.models.onnx_text import NESTED
+from tests.scale import NIGHTLY, cases, generator, in_part_and_whole
 
 CASES = 20
 _HERE = "tests.campaigns.test_onnx_reader"
@@ -133,7 +133,7 @@ def seeds(folder: Path) -> list[bytes]:
         )[0]
         for number in range(_GENERATED)
     ]
-    real = [path for path in sorted(MODELS.rglob("*.onnx")) if LONG and path.stat().st_size <= _LARGEST]
+    real = [path for path in sorted(MODELS.rglob("*.onnx")) if NIGHTLY and path.stat().st_size <= _LARGEST]
     clean = [path for path in real if not ours(path)[1]]
     return [
         *[one.SerializeToString() for one in found],
@@ -349,11 +349,12 @@ def judged(
             yield f"{' '.join(errors)}, but taken"
 
 
-def test_mutants(tmp_path: Path, figures: Counter[str]) -> None:
+@in_part_and_whole
+def test_mutants(tmp_path: Path, figures: Counter[str], is_whole: bool) -> None:
     known, child = seeds(tmp_path), Child(_HERE, "theirs")
     path, unexplained = tmp_path / "mutant.onnx", dict[str, list[int]]()
     try:
-        for number in cases(CASES):
+        for number in cases(CASES, is_whole):
             chance = generator("onnx reader", number)
             data = mutant(chance, chance.choice(known))
             path.write_bytes(data)

@@ -23,10 +23,10 @@ from ir_scatter.compare import request as jobs
 from ir_scatter.compare.request import Sources
 from ir_scatter.runners.base import Status
 from ir_scatter_cli.main import main
-from tests.campaigns.scale import cases, generator
 from tests.compare.planted import Planted, at, elsewhere, largest
 from tests.ops import naive_scatter
 from tests.rules.ir_text import IrText, Output
+from tests.scale import cases, generator, in_part_and_whole
 
 Array = Any
 MODELS = 300
@@ -593,8 +593,11 @@ def examine(fault: Fault, code: int, found: dict[str, Any], *, numpy: bool) -> s
     return ""
 
 
-def test_planted_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Counter[str]) -> None:
-    for number in cases(MODELS):
+@in_part_and_whole
+def test_planted_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figures: Counter[str], is_whole: bool
+) -> None:
+    for number in cases(MODELS, is_whole):
         chance = generator("planted runners", number)
         drawn = draw(chance, tmp_path / str(number))
         fault = plant(chance, drawn)

@@ -49,12 +49,10 @@ def test_patch_makes_the_converted_text(name: str, target: str, cli: Cli, elsewh
     assert cli("convert", source, "--to", target, "-o", "new.xml").code == 0
     assert cli("validate", "new.xml", "-q").code == 0
     document = json.loads(cli("convert", source, "--to", target, "--diff", "--format", "json").out)
-    shown = subprocess.run(
-        [COMMAND, "convert", source, "--to", target, "--diff"], capture_output=True, check=True, timeout=60
-    )
-    assert shown.stdout.decode() == document["diff"]
-    assert b"2 nodes converted" in shown.stderr
-    subprocess.run(["patch", "-p0", "--binary"], input=shown.stdout, check=True, capture_output=True)
+    shown = cli("convert", source, "--to", target, "--diff")
+    assert shown.out == document["diff"]
+    assert "2 nodes converted" in shown.err
+    subprocess.run(["patch", "-p0", "--binary"], input=shown.out.encode(), check=True, capture_output=True)
     assert source.read_bytes() == Path("new.xml").read_bytes()
 
 

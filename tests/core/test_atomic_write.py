@@ -32,8 +32,8 @@ from ir_scatter.core.atomic_write import (
 from ir_scatter.core.errors import CannotWrite, UnreadableModel
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_file
-from tests.campaigns.scale import cases
 from tests.formats.ir_files import ROOT, SIMPLE, WEIGHTS, check, codes, write
+from tests.scale import cases
 
 PATTERN = random.Random(0).randbytes(1 << 20)
 CALLS = (

@@ -17,9 +17,9 @@ from ir_scatter.ops.general_use import outputs, problem
 from ir_scatter.ops.lookup import is_scatter
 from ir_scatter.ops.openvino_opsets import find, show_opsets, signatures
 from tests.campaigns.children import Child
-from tests.campaigns.scale import cases, generator
 from tests.ops.drawn_uses import ATTRIBUTES, drawn, write
 from tests.rules.ir_text import IrText
+from tests.scale import cases, generator
 
 F32, I64, BOOLEAN = (ELEMENT_TYPES[name] for name in ("f32", "i64", "boolean"))
 _LACKING = "doesn't contain the operation with type"

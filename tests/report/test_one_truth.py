@@ -21,11 +21,11 @@ from ir_scatter.core.shapes import Bounds
 from ir_scatter.reading import read
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
-from tests.campaigns.scale import LONG
 from tests.compare.planted import Array, FakeRunner, Planted, at, unchanged
 from tests.compare.test_two_models import onnx, write
 from tests.report.comparisons import EVERYTHING, MANY, parse_page
 from tests.report.test_html import words
+from tests.scale import NIGHTLY
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 LARGE = "scatter_update_1.xml"
@@ -318,7 +318,7 @@ def _in_part(choices: Iterable[str]) -> list[Any]:
         pytest.param(path, choice, id=f"{path.name}-{choice}")
         for number, path in enumerate(MODELS)
         for place, choice in enumerate(known)
-        if LONG or place == number % len(known)
+        if NIGHTLY or place == number % len(known)
     ]
 
 

@@ -4,7 +4,6 @@ What is equal is held against a loop that was written from the documents. By def
 sample of small cases, the same each time; with HYPOTHESIS_PROFILE=nightly every small case.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -42,6 +41,7 @@ from tests.rewrites.forms import (
     true_conditions,
 )
 from tests.rewrites.refusal_truth import Refused, demand_true
+from tests.scale import NIGHTLY
 
 Dims = tuple[int, ...]
 Arrays = dict[Role, Array | None]
@@ -78,7 +78,6 @@ def check(
 
 # Every small case of every layout: shapes, axes and index values, counted out one after the other
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 SAMPLE, SIZES = 40, range(4)
 FEW, SOME = 9, 3
 """So many index values of one shape are all tried; of more so many."""

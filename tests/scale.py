@@ -1,0 +1,25 @@
+"""How much of what is exhaustive or drawn is tried: a part by default, all of it by `pytest -m long`, and of campaigns
+a hundred times that with HYPOTHESIS_PROFILE=nightly."""
+
+import os
+import random
+
+import pytest
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+_WHOLE = pytest.param(True, id="whole", marks=[] if NIGHTLY else [pytest.mark.long])
+
+in_part_and_whole = pytest.mark.parametrize(
+    "is_whole", [_WHOLE] if NIGHTLY else [pytest.param(False, id="part"), _WHOLE]
+)
+"""Gives a test the argument `is_whole`: false in the default profile, where a part stands for all."""
+
+
+def cases(count: int, is_whole: bool) -> range:
+    """The numbers of the cases of a campaign: so many in the long profile, a fifth of them by default."""
+    return range(count * 100 if NIGHTLY else count if is_whole else -(-count // 5))
+
+
+def generator(campaign: str, number: int) -> random.Random:
+    """The source of chance of one case: the same in every run, whichever cases ran before."""
+    return random.Random(f"{campaign} {number}")
