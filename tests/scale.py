@@ -15,8 +15,8 @@ in_part_and_whole = pytest.mark.parametrize(
 """Gives a test the argument `is_whole`: false in the default profile, where a part stands for all."""
 
 
-def cases(count: int, is_whole: bool) -> range:
-    """The numbers of the cases of a campaign: so many in the long profile, a fifth of them by default."""
+def cases(count: int, is_whole: bool = True) -> range:
+    """The numbers of the cases of a campaign: so many, or a fifth of them for a part."""
     return range(count * 100 if NIGHTLY else count if is_whole else -(-count // 5))
 
 

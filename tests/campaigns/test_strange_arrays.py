@@ -309,7 +309,7 @@ def addends(chance: np.random.Generator, count: int) -> Iterator[tuple[str, Arra
 @in_part_and_whole
 def test_sums_in_many_orders(figures: Counter[str], is_whole: bool) -> None:
     """Every order stays within the bound, and a lost update does not."""
-    sizes = [(np.float32, 2), (np.float32, 40), (np.float32, 900), (np.float16, 64), (np.float64, 300),
+    sizes = [(np.float32, 2), (np.float32, 40), (np.float32, 900), (np.float16, 16), (np.float64, 300),
              (ml_dtypes.bfloat16, 24)]  # fmt: skip
     for number in cases(60, is_whole):
         chance = np.random.default_rng(generator("sums", number).getrandbits(32))
@@ -328,7 +328,7 @@ def test_sums_in_many_orders(figures: Counter[str], is_whole: bool) -> None:
                 assert abs(Fraction(float(total)) - exact) <= Fraction(bound), told
                 assert abs(float(total) - float(found.values[0])) <= from_values * (1 + 1e-9), told
                 figures["orders"] += 1
-            if name in {"normal", "whole"} and kind in (np.float32, np.float64):
+            if name in {"normal", "whole"} and kind is not ml_dtypes.bfloat16:
                 lost = max(values[1:].tolist(), key=abs)
                 assert lost == 0 or abs(lost) > from_values, (number, name, lost, from_values)
                 figures["lost updates"] += 1

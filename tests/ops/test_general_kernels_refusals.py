@@ -174,7 +174,7 @@ COMPUTED = [(row, domain) for domain in ("openvino", "") for row in ROWS
 
 
 @pytest.mark.parametrize(("op", "domain"), COMPUTED, ids=[row.type_in(domain) for row, domain in COMPUTED])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_nothing_but_a_refusal_comes_out(op: GeneralOp, domain: str, data: st.DataObject) -> None:
     inputs = data.draw(st.lists(ARRAYS | EXTREMES | FLAGS | st.none(), max_size=5))

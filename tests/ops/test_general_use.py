@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,11 @@ from ir_scatter.core.shapes import UNKNOWN_DIM
 from ir_scatter.ops.general import ROWS
 from ir_scatter.ops.general_use import outputs, problem
 from ir_scatter.ops.lookup import is_scatter
-from ir_scatter.ops.openvino_opsets import find, show_opsets, signatures
+from ir_scatter.ops.openvino_opsets import Signature, find, show_opsets, signatures
 from tests.campaigns.children import Child
 from tests.ops.drawn_uses import ATTRIBUTES, drawn, write
 from tests.rules.ir_text import IrText
-from tests.scale import cases, generator
+from tests.scale import cases, generator, in_part_and_whole
 
 F32, I64, BOOLEAN = (ELEMENT_TYPES[name] for name in ("f32", "i64", "boolean"))
 _LACKING = "doesn't contain the operation with type"
@@ -52,10 +53,17 @@ def use_of(type: str, opset: int, types: list[str], shape: tuple[int, ...] | Non
     return ir
 
 
+def some_signatures(is_whole: bool) -> Iterator[Sequence[Signature]]:
+    return islice(signatures().values(), 0, None, 1 if is_whole else 5)
+
+
 @pytest.mark.openvino
-def test_operators_are_in_these_opsets_and_in_no_others(said: Callable[[IrText], str]) -> None:
+@in_part_and_whole
+def test_operators_are_in_these_opsets_and_in_no_others(
+    said: Callable[[IrText], str], is_whole: bool
+) -> None:
     wrong = []
-    for found in signatures().values():
+    for found in some_signatures(is_whole):
         type, opsets = found[0].type, {opset for one in found for opset in one.opsets}
         ends = {end + by for end in (min(opsets), max(opsets)) for by in (-1, 0, 1)} & {*range(1, 18)}
         for opset in sorted(ends | ({*range(min(opsets), max(opsets))} - opsets)):
@@ -79,9 +87,10 @@ def test_no_operator_is_left_out() -> None:
 
 
 @pytest.mark.openvino
-def test_other_numbers_of_inputs_are_refused(said: Callable[[IrText], str]) -> None:
+@in_part_and_whole
+def test_other_numbers_of_inputs_are_refused(said: Callable[[IrText], str], is_whole: bool) -> None:
     taken = []
-    for found in signatures().values():
+    for found in some_signatures(is_whole):
         for one in found:
             if one.least is None or one.type in {"Const", "ReadValue"}:
                 continue
@@ -93,9 +102,12 @@ def test_other_numbers_of_inputs_are_refused(said: Callable[[IrText], str]) -> N
 
 
 @pytest.mark.openvino
-def test_element_types_that_an_input_is_not_to_have_are_refused(said: Callable[[IrText], str]) -> None:
+@in_part_and_whole
+def test_element_types_that_an_input_is_not_to_have_are_refused(
+    said: Callable[[IrText], str], is_whole: bool
+) -> None:
     taken = []
-    for found in signatures().values():
+    for found in some_signatures(is_whole):
         for one in found:
             if one.least is None or one.type in _WITH_BODIES:
                 continue

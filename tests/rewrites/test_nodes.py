@@ -1,7 +1,7 @@
 """Single nodes of which any part may be known: rewritten into what is equal, or refused for a true reason.
 
-What is equal is held against a loop that was written from the documents. By default every rewrite gets a
-sample of small cases, the same each time; with HYPOTHESIS_PROFILE=nightly every small case.
+What is equal is held against a loop that was written from the documents. By default every rewrite gets a few
+small cases, the same each time, in the long profile more; with HYPOTHESIS_PROFILE=nightly every small case.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ from tests.rewrites.forms import (
     true_conditions,
 )
 from tests.rewrites.refusal_truth import Refused, demand_true
-from tests.scale import NIGHTLY
+from tests.scale import NIGHTLY, in_part_and_whole
 
 Dims = tuple[int, ...]
 Arrays = dict[Role, Array | None]
@@ -78,7 +78,7 @@ def check(
 
 # Every small case of every layout: shapes, axes and index values, counted out one after the other
 
-SAMPLE, SIZES = 40, range(4)
+SAMPLE, PART, SIZES = 40, 8, range(4)
 FEW, SOME = 9, 3
 """So many index values of one shape are all tried; of more so many."""
 
@@ -193,7 +193,7 @@ def small_cases(rewrite: Rewrite, small: Small, attributes: Any, random: Any) ->
     yield from with_indices(case, random)
 
 
-def chosen(rewrite: Rewrite, attributes: int, seed: Sequence[int]) -> Iterator[tuple[Small, int]]:
+def chosen(rewrite: Rewrite, attributes: int, seed: Sequence[int], count: int) -> Iterator[tuple[Small, int]]:
     """Yield shapes with the number of a set of attributes; in a sample most of those that must reach do."""
     every = every_small(rewrite.source.key)
     if NIGHTLY:
@@ -207,7 +207,7 @@ def chosen(rewrite: Rewrite, attributes: int, seed: Sequence[int]) -> Iterator[t
     fitting = (
         one for one in order if not becomes_slices(rewrite) or reaches_all(one) or random.random() > 0.98
     )
-    yield from ((small, int(random.integers(attributes))) for small in islice(fitting, SAMPLE))
+    yield from ((small, int(random.integers(attributes))) for small in islice(fitting, count))
 
 
 def becomes_slices(rewrite: Rewrite) -> bool:
@@ -246,18 +246,22 @@ def site_in(way: str, engine: Rewriter, case: Case, arrays: Arrays) -> ScatterNo
 
 
 @pytest.mark.timeout(14400)
-@pytest.mark.parametrize("way", WAYS)
+@in_part_and_whole
 @pytest.mark.parametrize(
     "number", range(len(REWRITES)), ids=[f"{one.source.key}-to-{one.target.key}" for one in REWRITES]
 )
-def test_every_small_case(number: int, way: str) -> None:
+def test_every_small_case(number: int, is_whole: bool) -> None:
+    for way in WAYS:
+        if is_possible(REWRITES[number], way):
+            demand_small_cases(number, way, SAMPLE if is_whole else PART)
+
+
+def demand_small_cases(number: int, way: str, count: int) -> None:
     rewrite, seed, equal = REWRITES[number], [number, WAYS.index(way)], 0
-    if not is_possible(rewrite, way):
-        return
     promised = () if way == "constant" else (Condition.UNIQUE, Condition.EQUAL, Condition.FULL)
     engine, random = engine_for(rewrite.source.key.domain, promised), np.random.default_rng(seed)
     sets = attribute_sets(rewrite.source)
-    for small, attributes in chosen(rewrite, len(sets), [*seed, 1]):
+    for small, attributes in chosen(rewrite, len(sets), [*seed, 1], count):
         for case in small_cases(rewrite, small, sets[attributes], random):
             arrays = arrays_of(case, (1,) if small.updates and small.updates[0] % 2 else ())
             equal += check(rewrite, case, arrays, engine, site_in(way, engine, case, arrays)) is not None

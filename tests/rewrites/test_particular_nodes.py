@@ -21,6 +21,7 @@ from ir_scatter.rewrites import route
 from ir_scatter.rewrites.base import View
 from ir_scatter.rewrites.builder import Builder
 from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
+from tests.scale import cases, in_part_and_whole
 
 Dims = Sequence[int | str | None] | None
 WIDTHS = ["i8", "i16", "u8", "u16", "u32", "u64"]
@@ -195,10 +196,10 @@ OPSETS = {"Scatter": [9, 10, 11], "ScatterElements": [11, 13, 16, 18], "ScatterN
           "TensorScatter": [24]}  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, 400, 50))
-def test_anything_is_rewritten_or_refused(first: int) -> None:
+@in_part_and_whole
+def test_anything_is_rewritten_or_refused(is_whole: bool) -> None:
     done = refused = 0
-    for seed in range(first, first + 50):
+    for seed in cases(400, is_whole):
         data = some_model(random.Random(seed))
         for to in (None, "ScatterElements", "ScatterND"):
             for assume in ((), ("unique-indices", "non-negative-indices")):
