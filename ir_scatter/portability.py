@@ -1,7 +1,8 @@
 """Which nodes of a model meet the known defects of devices and releases; nothing is run to tell."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -28,7 +29,7 @@ _DOES = {
     Result.WRONG: "computes that wrong",
     Result.REFUSED: "refuses that",
     Result.CRASHED: "ends the process",
-    Result.ACCEPTED: "takes it, and writes where it should not",
+    Result.ACCEPTED: "takes it without a word",
     Result.ABSENT: "does not know it",
 }
 _OPENVINO, _FOLD = "openvino:", "openvino:fold"
@@ -104,19 +105,21 @@ class Portability:
         self.targets = tuple(targets)
         self._here = read_rows(cache_file()) if here is None else here
         self._recorded = history() if recorded is None else recorded
-        self._known: dict[tuple[str, str, bool], tuple[_Known, ...]] = {}
+        self._known: dict[tuple[str, tuple[str, ...], bool], tuple[_Known, ...]] = {}
 
-    def known(self, defect: Defect, probe: str = "", is_folded: bool = False) -> tuple[_Known, ...]:
-        """Return what is known of a defect on the targets that it concerns, by all of its probes or one.
+    def known(
+        self, defect: Defect, probes: tuple[str, ...] = (), is_folded: bool = False
+    ) -> tuple[_Known, ...]:
+        """Return what is known of a defect on the targets that it concerns, by all of its probes or some.
 
         A device of OpenVINO gets nothing to compute where it is folded.
         """
-        key = defect.code, probe, is_folded
+        key = defect.code, probes, is_folded
         if key not in self._known:
             self._known[key] = tuple(self._looked_up(*key))
         return self._known[key]
 
-    def _looked_up(self, code: str, probe: str, is_folded: bool) -> Iterator[_Known]:
+    def _looked_up(self, code: str, probes: tuple[str, ...], is_folded: bool) -> Iterator[_Known]:
         defect = by_code()[code]
         for target in self.targets:
             if target.concerns(defect):
@@ -125,17 +128,19 @@ class Portability:
                 own = target._replace(runner=_FOLD)
             else:
                 continue
-            yield own, evidence(defect, own, self._here, self._recorded, probe)
+            yield own, evidence(defect, own, self._here, self._recorded, probes)
 
-    def met(self, scatter: ScatterNode) -> Iterator[Met]:
-        """Yield the defects that a node meets on some target; the node breaks no rule."""
+    def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
+        """Yield the defects that a node meets on some target; if it breaks rules, those of these rules."""
         is_folded = all(scatter.facts.array(one.value) is not None for one in scatter.operands())
         for defect in all_defects():
-            known = self.known(defect, "", is_folded)
+            if not defect.breaks.issuperset(broken):
+                continue
+            known = self.known(defect, (), is_folded)
             meeting = defect.affects(scatter) if known and defect.affects is not None else None
             if meeting is None:
                 continue
-            told = self.known(defect, meeting.probe, is_folded) if meeting.probe else known
+            told = self.known(defect, meeting.probes, is_folded) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
             is_spared = is_folded and _FOLD not in defect.runners
             if is_spared and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
@@ -173,30 +178,37 @@ def portability_to(targets: tuple[str, ...]) -> Portability:
 
 
 def diagnose(
-    model: Model, portability: Portability, max_index_elements: int = MAX_CONSTANT_ELEMENTS
+    model: Model,
+    portability: Portability,
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+    is_meant: Callable[[str], bool] = lambda scope: True,
 ) -> list[Diagnostic]:
     """Return which nodes of a model will be refused, wrong or fatal on the targets.
 
-    Of a node that breaks a rule no document says what is right: it is passed over.
+    Of a node that breaks a rule no document says what is right: only what is known of that fault is told.
 
     Args:
         model: as `read` gives it.
         portability: what is known of the targets.
         max_index_elements: constants with more elements are not looked at.
+        is_meant: tells by its scope whether to look at a node.
     """
     check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
     found: dict[tuple[str, str], Diagnostic] = {}
+    alike: dict[tuple[str, str], set[str]] = {}
 
     def of_graph(graph: Graph) -> None:
         for scatter in scatter_nodes(graph, check.facts):
-            spec = scatter.lookup.spec
-            if spec is None or any(one.severity is Severity.ERROR for one in check.node(scatter, graph)):
+            if scatter.lookup.spec is None or not is_meant(scatter.node.scope):
                 continue
-            for met in portability.met(scatter):
-                is_note = met.defect.is_of_type and not met.is_certain
-                made = _diagnostic(scatter, met, graph, is_note=is_note)
-                place = made.code, "" if is_note else scatter.node.scope
+            diagnostics = check.node(scatter, graph)
+            broken = {one.rule for one in diagnostics if one.severity is Severity.ERROR}
+            for met in portability.met(scatter, broken):
+                once = None if met.is_certain else met.defect.per_model
+                made = _diagnostic(scatter, met, graph, once)
+                place = made.code, scatter.node.scope if once is None else ""
                 known = found.setdefault(place, made)
+                alike.setdefault(place, set()).add(scatter.node.scope)
                 if made.severity.rank < known.severity.rank:  # another call of the function tells more
                     found[place] = made
 
@@ -204,10 +216,13 @@ def diagnose(
     for function in model.functions:
         for graph in function.instances or [function.definition]:
             of_graph(graph)
+    for place, one in found.items():
+        if others := len(alike[place]) - 1:
+            found[place] = replace(one, message=f"{one.message}; {counted(others, 'other node')} as well")
     return [*found.values(), *portability.untested(model)]
 
 
-def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, *, is_note: bool) -> Diagnostic:
+def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | None) -> Diagnostic:
     node, spec, defect, meeting = scatter.node, scatter.spec, met.defect, met.meeting
     index = None if meeting.role is None else spec.port_index(meeting.role)
     part = meeting.part or (Part(Side.NODE) if index is None else Part(Side.INPUT, index))
@@ -216,7 +231,7 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, *, is_note: bool) 
     return Diagnostic(
         defect.code,
         defect.name,
-        Severity.NOTE if is_note else Severity.ERROR if met.is_certain else Severity.WARNING,
+        once or (Severity.ERROR if met.is_certain else Severity.WARNING),
         f"{meeting.reason}{when}: {told}",
         node.location,
         NodeRef(node.name, scatter.lookup.type, spec.key.version),

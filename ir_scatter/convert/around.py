@@ -60,8 +60,8 @@ def around(
 
 def may_be_met(model: Model, portability: Portability, settled: Collection[str]) -> tuple[Diagnostic, ...]:
     """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
-    found = [one for one in diagnose(model, portability) if one.severity is Severity.WARNING]
-    return tuple([one for one in found if one.location.scope not in settled])
+    found = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
+    return tuple([one for one in found if one.severity is Severity.WARNING])
 
 
 def not_guarded(scatter: ScatterNode) -> Diagnostic:

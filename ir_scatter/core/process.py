@@ -218,11 +218,14 @@ class _Process:
         return answer
 
     def end(self) -> None:
-        """Kill the process and remove its files."""
+        """Kill the process with all that it started, and remove its files."""
         atexit.unregister(self.end)
         if not self.is_ours:
             _OF_THE_PARENT.append(self)
             return
+        if hasattr(os, "killpg"):  # what it forked would hold its pipe open, and nobody would hear the end
+            with contextlib.suppress(OSError):
+                os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.kill()
         self.popen.wait()
         self._reader.join()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
-from ir_scatter.core.diagnostics import Part
+from ir_scatter.core.diagnostics import Part, Severity
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -40,14 +40,14 @@ class Meeting(NamedTuple):
         role: the input that it is about; None for the node.
         part: what is at fault, if it is not the input.
         when: what must be so when the model runs, "an index is negative"; "" if it is certain.
-        probe: the name of the one probe that tells; "" for all.
+        probes: the names of those probes that tell; empty for all.
     """
 
     reason: str
     role: Role | None = None
     part: Part | None = None
     when: str = ""
-    probe: str = ""
+    probes: tuple[str, ...] = ()
 
 
 def meets(
@@ -81,8 +81,9 @@ class Probe:
         attributes: those that are written.
         constants: the inputs that the model holds.
         shapes: "static", "bounded" or "dynamic": how the model says them.
+        axis_shape: of an axis that is an input.
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
-        times: how often it is run, where the result changes from run to run.
+        times: how often it is run in a row, where the result changes from run to run.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Probe:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constants: frozenset[Role] = frozenset({Role.AXIS})
     shapes: str = "static"
+    axis_shape: tuple[int, ...] = ()
     breaks: str = ""
     times: int = 1
 
@@ -126,9 +128,9 @@ class Defect:
         probes: cases that show it.
         near: cases that come near it, and that the runtime computes right.
         avoid: how to get around it, in a sentence without a full stop.
-        is_of_type: whether it concerns all that has an element type: one note per model says so, unless a
-            node meets it for certain.
-        affects: tells whether a node that breaks no rule meets it.
+        per_model: how much it matters where only a run tells, if that is said once for all nodes of a model:
+            of what has an element type, and of numbers that may be illegal; None if each node is told of.
+        affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
     """
 
@@ -139,10 +141,15 @@ class Defect:
     probes: tuple[Probe, ...]
     near: tuple[Probe, ...] = ()
     avoid: str = ""
-    is_of_type: bool = False
+    per_model: Severity | None = None
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None
     text: str = ""
+
+    @property
+    def breaks(self) -> frozenset[str]:
+        """The names of the rules that its probes break: a node may break them as well."""
+        return frozenset([one.breaks for one in self.probes if one.breaks])
 
     def __call__(self, affects: Affects) -> "Defect":
         return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

@@ -5,6 +5,7 @@ from typing import Any
 
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import element_count, is_static
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
@@ -71,7 +72,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
     avoid="keep values within i32, or split them into two halves",
-    is_of_type=True,
+    per_model=Severity.NOTE,
     reads=_VALUES,
 )
 def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
@@ -101,7 +102,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("exact", "ScatterElementsUpdate-12", [0.5, 2.0], [1], [3.0], 0, "f64"),),
     avoid="keep values exact in f32",
-    is_of_type=True,
+    per_model=Severity.NOTE,
     reads=_VALUES,
 )
 def computed_in_f32(scatter: ScatterNode) -> Meeting | None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -20,17 +20,17 @@ _STAND_INS = {"GPU": f"GPU{STAND_IN}"}
 
 
 class Result(StrEnum):
-    """What became of a probe."""
+    """What became of a probe, the worst first."""
 
-    RIGHT = "right"
-    """It computes what the document says, or refuses what that forbids."""
-    WRONG = "wrong"
-    REFUSED = "refused"
     CRASHED = "crashed"
+    WRONG = "wrong"
     ACCEPTED = "accepted"
     """It takes what the document forbids."""
+    REFUSED = "refused"
     ABSENT = "absent"
     """The release has no such operator or element type, or does not read the format."""
+    RIGHT = "right"
+    """It computes what the document says, or refuses what that forbids."""
 
 
 OF_SYMPTOM = {
@@ -154,21 +154,24 @@ def history() -> tuple[Row, ...]:
     return tuple(read_rows(HISTORY))
 
 
-def result_of(defect: Defect, row: Row, name: str = "") -> Result | None:
-    """Return what a row says of a defect: what its probes gave if one shows it, RIGHT if none does.
+def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result | None:
+    """Return the worst that a row says of a defect, by all of its probes or some; RIGHT if none shows it.
 
     That the operator is not there is a refusal, and tells nothing of values.
     """
-    found = [row.results.get(key_of(defect, probe)) for probe in defect.probes if name in {"", probe.name}]
+    meant = [probe for probe in defect.probes if not names or probe.name in names]
+    found = [row.results.get(key_of(defect, probe)) for probe in meant]
     tells = defect.symptom is Symptom.REFUSED
     measured = [one for one in found if one is not None and (tells or one is not Result.ABSENT)]
-    if not measured:
-        return None
-    return next((one for one in measured if one is not Result.RIGHT), Result.RIGHT)
+    return min(measured, key=[*Result].index, default=None)
 
 
 def evidence(
-    defect: Defect, target: Target, here: Sequence[Row], recorded: Sequence[Row], probe: str = ""
+    defect: Defect,
+    target: Target,
+    here: Sequence[Row],
+    recorded: Sequence[Row],
+    probes: Collection[str] = (),
 ) -> Evidence:
     """Return what is known of a defect on a target.
 
@@ -177,7 +180,7 @@ def evidence(
         target: a device and a release.
         here: rows that this machine measured.
         recorded: those of others.
-        probe: the name of the one probe that tells; "" for all.
+        probes: the names of those that tell; empty for all.
     """
     runtime, _, device = target.runner.partition(":")
     devices = {device: "", _STAND_INS.get(device, device): ""}
@@ -186,23 +189,23 @@ def evidence(
         for rows, basis in ((here, Basis.PROBED), (recorded, Basis.RECORDED)):
             known = [row for row in rows if (row.runtime, row.device) == (runtime, one)]
             for row in sorted(known, key=lambda row: order(row.release), reverse=True):
-                result = result_of(defect, row, probe)
+                result = result_of(defect, row, probes)
                 if result is not None and _is_meant(target.release, row.release):
                     return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row))
-        around = _around(defect, target, [*here, *recorded], (runtime, one), probe)
+        around = _around(defect, target, [*here, *recorded], (runtime, one), probes)
         if around is not None:
             return around._replace(basis=Basis.STAND_IN) if is_stand_in else around
     return Evidence(Basis.UNTESTED)
 
 
 def _around(
-    defect: Defect, target: Target, rows: Iterable[Row], device: tuple[str, str], probe: str
+    defect: Defect, target: Target, rows: Iterable[Row], device: tuple[str, str], probes: Collection[str]
 ) -> Evidence | None:
     """Infer from a release before and one after, if both gave the same."""
     known = {
         order(row.release): (row, result)
         for row in rows
-        if (row.runtime, row.device) == device and (result := result_of(defect, row, probe)) is not None
+        if (row.runtime, row.device) == device and (result := result_of(defect, row, probes)) is not None
     }
     own = order(target.release)
     before = max((one for one in known if one < own), default=None)

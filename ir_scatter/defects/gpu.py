@@ -2,9 +2,11 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -146,23 +148,39 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     _GPU,
     Symptom.WRONG_VALUE,
     probes=(
-        Probe("negative", "ScatterNDUpdate-15", (4,), [[-1]], (1,), None),
         Probe("two", "ScatterNDUpdate-15", (2, 3), [[-1, -2]], (1,), None),
+        Probe("row", "ScatterNDUpdate-15", (3, 4), [[-1]], (1, 4), None),
+        Probe("two-forbidden", "ScatterNDUpdate-3", (2, 3), [[-1, -2]], (1,), None, breaks="negative-index"),
+        Probe("row-forbidden", "ScatterNDUpdate-3", (3, 4), [[-1]], (1, 4), None, breaks="negative-index"),
     ),
-    near=(Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),),
-    avoid="add the size to negative indices in front of the node",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.INDICES}),
+    near=(
+        Probe("negative", "ScatterNDUpdate-15", (4,), [[-1]], (1,), None),
+        Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
+    ),
+    avoid="add the size to negative indices in front of the node (`ir-scatter convert --guard wrap`)",
+    per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin does not count negative indices of tuples from the end, as the document says.
+    """OpenVINO's GPU plugin does not count negative indices of tuples from the end.
 
-    It writes in front of the place that is meant, outside of data too.
+    Unless data has one dimension, it writes in front of the place that is meant, outside of data too. Where
+    the version forbids them CPU and folding count them from the end as well: what works there does not here.
     """
-    if scatter.spec.layout is not Layout.TUPLES or scatter.spec.index_range is not IndexRange.WRAPPING:
+    if scatter.spec.layout is not Layout.TUPLES:
         return None
+    ends = "" if scatter.spec.index_range is IndexRange.WRAPPING else "-forbidden"
     array = scatter.index_array
-    found = Known(None if array is None else bool((array < 0).any()), "an index is negative")
-    return meets("indices of tuples may be negative", [found], Role.INDICES)
+    if array is not None:
+        found = Known(bool((array < 0).any()))
+    else:
+        lows = [low for _, (low, _) in index_bounds(scatter)]
+        found = Known(None if any(low is None or low < 0 for low in lows) else False, "an index is negative")
+    is_more = Known(
+        None if scatter.data_shape is None else len(scatter.data_shape) > 1, "data has rank 2 or more"
+    )
+    conditions = [found, is_more]
+    meeting = meets("indices of tuples may be negative", conditions, Role.INDICES)
+    return meeting and meeting._replace(probes=(f"two{ends}", f"row{ends}"))
 
 
 @Defect(

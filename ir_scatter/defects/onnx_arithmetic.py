@@ -11,6 +11,7 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES})
 _HALVES, _UNORDERED = ("f16", "bf16"), ("bf16", "boolean")
+_NOT_CACHED = ("f8e4m3", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "string")
 _TO_F32 = "convert to f32 in front of the node, and back behind it"
 
 
@@ -27,6 +28,10 @@ def _probes(words: Sequence[str], types: Sequence[str]) -> tuple[Probe, ...]:
         )
 
     return tuple(probe for word in words for type in types for probe in of(word, type))
+
+
+def _cache(type: str) -> Probe:
+    return Probe(type, "TensorScatter-24", (2, 4, 3), [1, 0], (2, 1, 3), -2, type)
 
 
 def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> Meeting | None:
@@ -87,3 +92,23 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     return meets(
         "data is complex", [element_type_is(scatter, Role.DATA, "complex64", "complex128")], Role.DATA
     )
+
+
+@Defect(
+    "DEV404",
+    "types-of-caches-refused",
+    ("onnxruntime",),
+    Symptom.REFUSED,
+    probes=tuple(map(_cache, _NOT_CACHED)),
+    near=(_cache("f16"),),
+    avoid="convert it to elements, or keep the cache in f16",
+    reads=_READS,
+)
+def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:
+    """Onnxruntime has no kernel of caches of text, of floats of 8 bits or less, of whole numbers of 4."""
+    if scatter.spec.layout is not Layout.SEQUENCE:
+        return None
+    found = element_type_is(scatter, Role.DATA, *_NOT_CACHED)
+    name = scatter.data.element_type.name if scatter.data and scatter.data.element_type else ""
+    meeting = meets(f"the cache is {name or 'of a small type'}", [found], Role.DATA)
+    return meeting and meeting._replace(probes=(name,) if name else ())

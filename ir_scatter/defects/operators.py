@@ -32,7 +32,7 @@ def _unknown(scatter: ScatterNode) -> Meeting | None:
 
     One probe for each row of the table tells.
     """
-    return Meeting(f"{scatter.spec.key} is not known to every release", probe=str(scatter.spec.key))
+    return Meeting(f"{scatter.spec.key} is not known to every release", probes=(str(scatter.spec.key),))
 
 
 def _unknown_in_onnx(scatter: ScatterNode) -> Meeting | None:

@@ -20,6 +20,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
         "state": _state,
         "talk": _talk,
         "sleep": _sleep,
+        "fork": _fork,
         "crash": _crash,
         "crash_later": _crash_later,
         "leave": _leave,
@@ -53,6 +54,12 @@ def _talk() -> str:
 
 def _sleep(seconds: float) -> None:
     _STATE["answered"] += 1
+    time.sleep(seconds)
+
+
+def _fork(seconds: float) -> None:
+    """Hang, and so does a fork that holds all that is open here."""
+    os.fork()
     time.sleep(seconds)
 
 

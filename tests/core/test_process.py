@@ -161,6 +161,13 @@ def test_a_process_that_takes_too_long_is_killed(child: Child) -> None:
     assert ask(child, "echo", 1, limit=float("inf")) == 1
 
 
+def test_a_process_is_killed_with_what_it_forked(child: Child) -> None:
+    """A fork holds the pipe of the answers open: nobody would hear that they have ended."""
+    started = time.monotonic()
+    assert failure(child, "fork", 30, limit=0.3)[0] == "timeout"
+    assert time.monotonic() - started < 10
+
+
 def test_failures_end_no_process(child: Child) -> None:
     assert failure(child, "fail") == ("refused", "I will not")
     assert failure(child, "greedy") == ("refused", "there is not enough memory")

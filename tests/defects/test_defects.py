@@ -29,8 +29,8 @@ def node_of(one: Probe, folder: Path) -> ScatterNode:
     for suffix, data in files.items():
         (folder / f"model{suffix}").write_bytes(data)
     model = read(folder / f"model{next(iter(files))}")
-    errors = [found for found in validate(model) if found.severity is Severity.ERROR]
-    assert bool(errors) == bool(one.breaks), errors
+    broken = {found.rule for found in validate(model) if found.severity is Severity.ERROR}
+    assert broken <= {one.breaks}, broken
     return next(iter(scatter_nodes(model.graph, Facts(model=model))))
 
 
@@ -64,7 +64,7 @@ def test_probes_meet_it_and_near_misses_do_not_for_sure(defect: Defect, tmp_path
                 met = defect.affects(scatter)
             if one in defect.probes:
                 assert met is not None, one.name
-                assert met.probe in {"", one.name}
+                assert not met.probes or one.name in met.probes
             elif met is not None:
                 assert met.when, one.name
 

@@ -1,0 +1,127 @@
+"""Indices that the document forbids and a device does not refuse; most are known when a model runs only."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.signature import EVERYTHING
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, rank_of
+from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.ops.general_bounds import ANY, Bounds
+from ir_scatter.ops.index_values import negative
+from ir_scatter.ops.spec import Layout, Role
+
+_OUTSIDE, _NEGATIVE = "index-out-of-range", "negative-index"
+_BELOW, _ABOVE = "below", "above"
+_FAR = 500_000_000
+"""So far from a small tensor there is no memory."""
+_ROW, _ROW_SIZE = "row", 64
+_ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
+_CLAMP = "limit indices to their range (`ir-scatter convert --guard clamp`)"
+
+
+def _outside(form: Probe) -> Iterator[Probe]:
+    """Yield a form with an index below its range, and one above it; the form has 4 positions."""
+    for side, index in ((_BELOW, -6), (_ABOVE, 6)):
+        indices = [index] if form.axis is not None else [[index]]
+        yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)
+
+
+@Defect(
+    "DEV140",
+    "index-out-of-range-taken",
+    ("openvino:CPU", "openvino:GPU"),
+    Symptom.ACCEPTED_ILLEGAL,
+    probes=(
+        *_outside(Probe(_ROW, "ScatterUpdate-3", (4,), None, (1,), 0, "i32")),
+        *_outside(Probe(Layout.SLICES, "ScatterUpdate-3", (4, 3), None, (1, 3), 0)),
+        *_outside(Probe(Layout.ELEMENTS, "ScatterElementsUpdate-12", (4,), None, (1,), 0)),
+        *_outside(Probe(Layout.TUPLES, "ScatterNDUpdate-3", (4, 3), None, (1, 3), None)),
+        Probe("row-below-as-negative", "ScatterUpdate-3", (4,), [-1], (1,), 0, "i32", breaks=_NEGATIVE),
+        Probe("slices-below-as-negative", "ScatterUpdate-3", (4, 3), [-1], (1, 3), 0, breaks=_NEGATIVE),
+        Probe("row-above-far", "ScatterUpdate-3", (4,), [_FAR], (1,), 0, "i32", breaks=_OUTSIDE),
+        Probe("elements-below-far", "ScatterElementsUpdate-12", (4,), [-_FAR], (1,), 0, breaks=_OUTSIDE),
+    ),
+    near=(
+        Probe("row-ends", "ScatterUpdate-3", (4,), [0, 3], (2,), 0, "i32"),
+        Probe("elements-ends", "ScatterElementsUpdate-12", (4,), [-4, 3], (2,), 0),
+        Probe("tuples-ends", "ScatterNDUpdate-3", (4, 3), [[0], [3]], (2, 3), None),
+    ),
+    avoid=_CLAMP,
+    per_model=Severity.WARNING,
+    reads=EVERYTHING,
+)
+def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
+    """A plugin does not look whether indices are in range.
+
+    OpenVINO's CPU plugin looks, but not at slices of a row of up to 64 whole numbers of 16 bits or more, as
+    shapes are, and not below -s at elements: there it writes into memory that is not that of data, and with
+    an index that is far away the process ends. The GPU plugin never looks. Negative indices of slices are out
+    of range, too: no version counts them from the end.
+    """
+    layout = scatter.spec.layout
+    if layout is Layout.SEQUENCE or has_elements(scatter).truth is False:
+        return None
+    bad = scatter.out_of_range
+    if scatter.has_constant_indices:
+        array = scatter.index_array
+        if bad is None and layout is Layout.SLICES and array is not None and scatter.limits is not None:
+            bad = negative(array, scatter.limits)
+        if bad is None:
+            return None
+        side = _BELOW if bad.value < 0 else _ABOVE
+        names = _names(scatter, [side], is_near=True)
+        return Meeting(f"indices hold {bad.value}, which is out of range", Role.INDICES, probes=names)
+    sides = _open_sides(scatter)
+    if not sides:
+        return None
+    reason, when = "indices are given when the model runs", "one is out of range"
+    return Meeting(reason, Role.INDICES, when=when, probes=_names(scatter, sides))
+
+
+def _names(scatter: ScatterNode, sides: Collection[str], *, is_near: bool = False) -> tuple[str, ...]:
+    """Return the names of the probes that tell of a node with an index out of range on some side."""
+    layout = scatter.spec.layout
+    forms = [layout.value] if layout is not Layout.SLICES or _is_row(scatter) is not True else []
+    if layout is Layout.SLICES and _is_row(scatter) is not False:
+        forms.append(_ROW)
+    wanted = tuple([f"{form}-{side}" for form in forms for side in sides])
+    names = [probe.name for probe in index_out_of_range_taken.probes if probe.name.startswith(wanted)]
+    return tuple([name for name in names if not (is_near and name.endswith("far"))])
+
+
+def _open_sides(scatter: ScatterNode) -> set[str]:
+    """Return on which sides indices that only a run tells may be out of range."""
+    found, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
+    for size, (low, high) in index_bounds(scatter):
+        least = lowest(size)
+        if low is None or low < (0 if never_counts_from_the_end else -least):
+            found.add(_BELOW)
+        if high is None or high >= least:
+            found.add(_ABOVE)
+    return found
+
+
+def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Bounds]]:
+    """Return sizes that indices count on, and between which numbers the indices of each lie."""
+    layout, data, axis = scatter.spec.layout, scatter.data_shape, scatter.axis
+    count = scatter.depth if layout is Layout.TUPLES else 1
+    if count is None or scatter.indices is None:
+        return [(UNKNOWN_DIM, ANY)]
+    first = 0 if layout is Layout.TUPLES else axis
+    known = () if data is None or first is None else data[first : first + count]
+    sizes = [*known, *[UNKNOWN_DIM] * count][:count]
+    return [*zip(sizes, bounds_of(scatter.facts, scatter.indices.value, count), strict=True)]
+
+
+def _is_row(scatter: ScatterNode) -> bool | None:
+    """Tell whether slices are those of a few whole numbers, as shapes are; None if that is not known."""
+    data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
+    count = element_count(scatter.data_shape)
+    size = Known(None if count is None else count <= _ROW_SIZE)
+    type = element_type_is(scatter, Role.DATA, *_ROW_TYPES)
+    known = {one.truth for one in (data, indices, size, type)}
+    return False if False in known else None if None in known else True

@@ -1,0 +1,111 @@
+"""More than one update for one target."""
+
+from dataclasses import replace
+
+from ir_scatter.analysis.conditions import Condition, Verdict, judge
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.model import ONNX
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.ops.spec import Layout, Reduction, Role
+
+_RUNS, _FEW, _MANY = 600, 60, 4096
+"""How often it is run, few times where it never differed, and how many updates one target has."""
+
+
+def _targets(scatter: ScatterNode) -> Known:
+    """Return whether targets are named more than once."""
+    proof = judge(Condition.UNIQUE, scatter)
+    if proof.verdict is Verdict.UNKNOWN:
+        return Known(None, "two updates have one target")
+    return Known(proof.verdict is Verdict.VIOLATED)
+
+
+@Defect(
+    "DEV109",
+    "difference-of-booleans",
+    ("openvino:CPU",),
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe(
+            "twice", "ScatterNDUpdate-15", [True, False], [[0], [0], [1], [1]], [True] * 4, None, "boolean",
+            attributes={"reduction": "sub"},
+        ),
+    ),
+    near=(
+        Probe(
+            "once", "ScatterNDUpdate-15", [True, False], [[0], [1]], [True, True], None, "boolean",
+            attributes={"reduction": "sub"},
+        ),
+    ),
+    avoid="subtract in i32 and take the remainder of 2",
+)  # fmt: skip
+def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin subtracts booleans as numbers: false less true less true is -2, which is true.
+
+    The document says XOR, which gives false; folding computes that.
+    """
+    if scatter.reduction is not Reduction.SUB:
+        return None
+    conditions = [element_type_is(scatter, Role.DATA, "boolean"), _targets(scatter)]
+    return meets("booleans are subtracted", [*conditions, Known(None, "more than one is true")])
+
+
+@Defect(
+    "DEV111",
+    "order-of-updates",
+    ("openvino:CPU", "openvino:GPU"),
+    Symptom.NONDETERMINISTIC,
+    probes=(
+        Probe("slices", "ScatterUpdate-3", (8,), (_MANY,), (_MANY,), 0, times=_RUNS),
+        Probe("tuples", "ScatterNDUpdate-15", (8,), (_MANY, 1), (_MANY,), None, times=_RUNS),
+        Probe("elements", "ScatterElementsUpdate-12", (8,), (_MANY,), (_MANY,), 0, times=_FEW),
+    ),
+    near=(Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),),
+    avoid="name each target once, or say the reduction that is meant",
+    per_model=Severity.WARNING,
+)
+def order_of_updates(scatter: ScatterNode) -> Meeting | None:
+    """Several threads write updates of one target, and the last one differs from run to run.
+
+    No document says which update is the last. It shows where there are many of them: OpenVINO's CPU plugin
+    does it for slices and tuples, the GPU plugin for slices and elements.
+    """
+    if scatter.reduction is not Reduction.NONE or scatter.spec.layout is Layout.SEQUENCE:
+        return None
+    several = Known(None, "threads share the work")
+    meeting = meets("the order of updates is open", [_targets(scatter), several], Role.INDICES)
+    return meeting and meeting._replace(probes=(scatter.spec.layout.value,))
+
+
+_TUPLES = Probe("tuples", "ScatterND-18", (8, 64), (_MANY, 1), (_MANY, 64), None, "i32", times=_RUNS)
+_ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY, 64), 0, "i32", times=_FEW)
+
+
+@Defect(
+    "DEV405",
+    "race-of-tuples",
+    ("onnxruntime",),
+    Symptom.WRONG_VALUE,
+    probes=tuple(
+        [
+            replace(_TUPLES, name=word, attributes={"reduction": word})
+            for word in ("none", "add", "mul", "max")
+        ]
+    ),
+    near=(replace(_ELEMENTS, attributes={"reduction": "add"}),),
+    avoid="convert it to elements, or run it with one thread",
+    per_model=Severity.WARNING,
+)
+def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
+    """Onnxruntime writes and reduces tuples on several threads without a lock.
+
+    Where two updates have one target a reduction loses some of them, and without one (where no document says
+    which is the last) the result differs from run to run. Elements are written by one thread.
+    """
+    if scatter.node.domain != ONNX or scatter.spec.layout is not Layout.TUPLES or scatter.reduction is None:
+        return None
+    several = Known(None, "threads share the work")
+    what = "the order of updates is open" if scatter.reduction is Reduction.NONE else "tuples are reduced"
+    return meets(what, [_targets(scatter), several], Role.INDICES)
