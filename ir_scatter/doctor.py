@@ -99,7 +99,7 @@ def probe(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
 
 def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
     case, first = case_of(one), list[Array]()
-    for answer in _answers(workshop, runner, case, one.times):
+    for answer in _answers(workshop, runner, case, one):
         if answer.status in {Status.UNAVAILABLE, Status.UNSUPPORTED}:
             return Result.ABSENT
         if first and answer.outputs and same_bits(first[0], answer.outputs[0]).all():
@@ -112,13 +112,11 @@ def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
     return Result.RIGHT
 
 
-def _answers(workshop: Workshop, runner: Runner, case: Case, times: int) -> Iterator[Streamed]:
+def _answers(workshop: Workshop, runner: Runner, case: Case, one: Probe) -> Iterator[Streamed]:
     """Yield what a runner answers, asked for many times one after the other as long as somebody reads on."""
-    if times == 1:
-        yield from workshop.batch(runner, [case])
-        return
-    for begin in range(0, times, _IN_A_ROW):
-        yield from workshop.stream(runner, [case] * min(times - begin, _IN_A_ROW))
+    for begin in range(0, one.times, _IN_A_ROW):
+        cases = [case] * min(one.times - begin, _IN_A_ROW)
+        yield from workshop.stream(runner, cases, threads=one.threads)
 
 
 @dataclass(frozen=True, slots=True)

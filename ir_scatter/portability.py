@@ -32,6 +32,7 @@ _DOES = {
     Result.ACCEPTED: "takes it without a word",
     Result.ABSENT: "does not know it",
 }
+_STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
 _OPENVINO, _FOLD = "openvino:", "openvino:fold"
 
 _Known: TypeAlias = tuple[Target, Evidence]
@@ -131,7 +132,23 @@ class Portability:
             yield own, evidence(defect, own, self._here, self._recorded, probes)
 
     def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
-        """Yield the defects that a node meets on some target; if it breaks rules, those of these rules."""
+        """Yield the defects that a node meets on some target; if it breaks rules, those of these rules.
+
+        Where a target refuses the node for certain, nothing hangs on a run there.
+        """
+        found = [*self._met(scatter, broken)]
+        stopped = {
+            target
+            for one in found
+            for target, seen in one.known
+            if not one.meeting.when and seen.result in _STOPS
+        }
+        for one in found:
+            left = [(target, seen) for target, seen in one.known if target not in stopped]
+            if left or not one.meeting.when:
+                yield one._replace(known=tuple(left)) if one.meeting.when else one
+
+    def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
         is_folded = all(scatter.facts.array(one.value) is not None for one in scatter.operands())
         for defect in all_defects():
             if not defect.breaks.issuperset(broken):

@@ -84,6 +84,7 @@ class Probe:
         axis_shape: of an axis that is an input.
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
         times: how often it is run in a row, where the result changes from run to run.
+        threads: that compute; 0 leaves that to the runtime.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Probe:
     axis_shape: tuple[int, ...] = ()
     breaks: str = ""
     times: int = 1
+    threads: int = 0
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:

@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, rank_of
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, rank_of
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general_bounds import ANY, Bounds
 from ir_scatter.ops.index_values import negative
@@ -30,16 +30,21 @@ def _outside(form: Probe) -> Iterator[Probe]:
         yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)
 
 
+_FORMS = (
+    Probe(_ROW, "ScatterUpdate-3", (4,), None, (1,), 0, "i32"),
+    Probe(Layout.SLICES, "ScatterUpdate-3", (4, 3), None, (1, 3), 0),
+    Probe(Layout.ELEMENTS, "ScatterElementsUpdate-12", (4,), None, (1,), 0),
+    Probe(Layout.TUPLES, "ScatterNDUpdate-3", (4, 3), None, (1, 3), None),
+)
+
+
 @Defect(
     "DEV140",
     "index-out-of-range-taken",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.ACCEPTED_ILLEGAL,
     probes=(
-        *_outside(Probe(_ROW, "ScatterUpdate-3", (4,), None, (1,), 0, "i32")),
-        *_outside(Probe(Layout.SLICES, "ScatterUpdate-3", (4, 3), None, (1, 3), 0)),
-        *_outside(Probe(Layout.ELEMENTS, "ScatterElementsUpdate-12", (4,), None, (1,), 0)),
-        *_outside(Probe(Layout.TUPLES, "ScatterNDUpdate-3", (4, 3), None, (1, 3), None)),
+        *[probe for form in _FORMS for probe in _outside(form)],
         Probe("row-below-as-negative", "ScatterUpdate-3", (4,), [-1], (1,), 0, "i32", breaks=_NEGATIVE),
         Probe("slices-below-as-negative", "ScatterUpdate-3", (4, 3), [-1], (1, 3), 0, breaks=_NEGATIVE),
         Probe("row-above-far", "ScatterUpdate-3", (4,), [_FAR], (1,), 0, "i32", breaks=_OUTSIDE),
@@ -62,8 +67,42 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
     an index that is far away the process ends. The GPU plugin never looks. Negative indices of slices are out
     of range, too: no version counts them from the end.
     """
+    return _outside_of_range(scatter, index_out_of_range_taken)
+
+
+@Defect(
+    "DEV143",
+    "refusal-lost-on-one-thread",
+    ("openvino:CPU",),
+    Symptom.ACCEPTED_ILLEGAL,
+    probes=tuple(
+        replace(form, name=f"{form.name}-alone", threads=1)
+        for one in _FORMS
+        for form in _outside(one)
+        if one.name != _ROW and not (one.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
+    ),
+    near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
+    avoid=f"{_CLAMP}, or let two threads compute (INFERENCE_NUM_THREADS)",
+    per_model=Severity.WARNING,
+)
+def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin finds an index that is out of range, and loses that where one thread computes.
+
+    With two threads and more the run is refused: "indices value that points to non-existing output tensor
+    element". With one it ends as if nothing were wrong, and the output is what happened to be in memory.
+    """
+    meeting = _outside_of_range(scatter, refusal_lost_on_one_thread)
+    when = " and ".join(filter(None, (meeting.when, "one thread computes"))) if meeting else ""
+    return meeting and meeting._replace(when=when)
+
+
+def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
+    """Return that indices are out of range, or may be when the model runs."""
     layout = scatter.spec.layout
-    if layout is Layout.SEQUENCE or has_elements(scatter).truth is False:
+    if layout is Layout.SEQUENCE or 0 in {
+        element_count(scatter.data_shape),
+        element_count(scatter.indices_shape),
+    }:
         return None
     bad = scatter.out_of_range
     if scatter.has_constant_indices:
@@ -72,24 +111,24 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
             bad = negative(array, scatter.limits)
         if bad is None:
             return None
-        side = _BELOW if bad.value < 0 else _ABOVE
-        names = _names(scatter, [side], is_near=True)
-        return Meeting(f"indices hold {bad.value}, which is out of range", Role.INDICES, probes=names)
-    sides = _open_sides(scatter)
-    if not sides:
-        return None
-    reason, when = "indices are given when the model runs", "one is out of range"
-    return Meeting(reason, Role.INDICES, when=when, probes=_names(scatter, sides))
+        names = _names(scatter, defect, [_BELOW if bad.value < 0 else _ABOVE], is_near=True)
+        reason, when = f"indices hold {bad.value}, which is out of range", ""
+    else:
+        names = _names(scatter, defect, _open_sides(scatter))
+        reason, when = "indices are given when the model runs", "one is out of range"
+    return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
 
 
-def _names(scatter: ScatterNode, sides: Collection[str], *, is_near: bool = False) -> tuple[str, ...]:
+def _names(
+    scatter: ScatterNode, defect: Defect, sides: Collection[str], *, is_near: bool = False
+) -> tuple[str, ...]:
     """Return the names of the probes that tell of a node with an index out of range on some side."""
     layout = scatter.spec.layout
     forms = [layout.value] if layout is not Layout.SLICES or _is_row(scatter) is not True else []
     if layout is Layout.SLICES and _is_row(scatter) is not False:
         forms.append(_ROW)
     wanted = tuple([f"{form}-{side}" for form in forms for side in sides])
-    names = [probe.name for probe in index_out_of_range_taken.probes if probe.name.startswith(wanted)]
+    names = [probe.name for probe in defect.probes if probe.name.startswith(wanted)]
     return tuple([name for name in names if not (is_near and name.endswith("far"))])
 
 
