@@ -19,7 +19,9 @@ from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting
 from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
 from ir_scatter.formats import FORMATS
+from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
+from ir_scatter.rules.index_values import index_out_of_range
 from ir_scatter.validate import Check, file_diagnostic
 
 _RELEASE = re.compile(r"@(\d[\w.]*)")
@@ -157,6 +159,12 @@ class Portability:
             meeting = defect.affects(scatter) if known and defect.affects is not None else None
             if meeting is None:
                 continue
+            if (
+                meeting.when
+                and index_out_of_range.name in defect.breaks
+                and not is_needed(scatter, Guard.CLAMP)
+            ):
+                continue  # sizes that only a run tells are looked after there
             told = self.known(defect, meeting.probes, is_folded) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
             is_spared = is_folded and _FOLD not in defect.runners
@@ -169,6 +177,11 @@ class Portability:
     def surely_met(self, scatter: ScatterNode) -> list[str]:
         """Return the codes of what a node meets whatever its inputs are, on some target or its stand-in."""
         return [met.defect.code for met in self.met(scatter) if not met.meeting.when]
+
+    def maybe_met(self, scatter: ScatterNode) -> set[str]:
+        """Return the codes of what a node may meet with legal inputs."""
+        found = [met for met in self.met(scatter) if met.meeting.when and not met.defect.breaks]
+        return {met.defect.code for met in found if met.defect.per_model is not Severity.NOTE}
 
     def untested(self, model: Model) -> Iterator[Diagnostic]:
         """Yield a note for each target of which nothing, or not everything, is known."""

@@ -58,6 +58,27 @@ def around(
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 
 
+def at_no_cost(
+    rewriter: Rewriter,
+    portability: Portability,
+    scatters: Sequence[ScatterNode],
+    rows: Sequence[OpSpec],
+    opset: int | None,
+) -> tuple[OpSpec, Rewritten] | None:
+    """Return a row and a form of one node that meets fewer of the defects that a node may meet."""
+    own, best = scatters[0].spec, set[str]().union(*map(portability.maybe_met, scatters))
+    found: tuple[OpSpec, Rewritten] | None = None
+    for row in rows if best else ():
+        made = rewriter.rewrite(scatters, row, opset) if leads_to(own.key, row.key, opset) else None
+        if not isinstance(made, Rewritten) or len(made.fragment.news) != 1 or made.assumptions:
+            continue
+        news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
+        left = set[str]().union(*map(portability.maybe_met, news))
+        if left < best and not any(map(portability.surely_met, news)):
+            best, found = left, (row, made)
+    return found
+
+
 def may_be_met(model: Model, portability: Portability, settled: Collection[str]) -> tuple[Diagnostic, ...]:
     """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
     found = diagnose(model, portability, is_meant=lambda scope: scope not in settled)

@@ -89,7 +89,7 @@ def run(
         portability: Portability | None = None
         if targets:
             # These load all that is known of devices.
-            from ir_scatter.convert.around import around, may_be_met, not_guarded
+            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
@@ -100,6 +100,10 @@ def run(
                     "the devices alone change no opset, expected one with an operator to convert to"
                 )
             tasks = _met(everywhere, portability)
+            surely = {id(candidate.node) for candidate, _, _ in tasks}
+            for one in [one for one in everywhere if one.spec is not None and id(one.node) not in surely]:
+                better = at_no_cost(rewriter, portability, one.scatters, _targets(), _own(one))
+                tasks += [(one, better[0], _own(one))] if better is not None else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
         wanted = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
@@ -111,7 +115,8 @@ def run(
             node, scatters = candidate
             own_guard = wanted if guard is not None and candidate in exposed else None
             if portability is not None and candidate.spec is not None:
-                rows = [None, *_targets()] if to is None or target is None else [target]
+                is_free = to is None and (target is None or target.key == candidate.key)
+                rows = [None, *_targets()] if is_free else [target]
                 target, outcome = around(rewriter, portability, scatters, rows, own, own_guard)
             else:
                 outcome = rewriter.rewrite(scatters, target, own, own_guard)

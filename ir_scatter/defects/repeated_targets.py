@@ -64,7 +64,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),),
     avoid="name each target once, or say the reduction that is meant",
-    per_model=Severity.WARNING,
+    per_model=Severity.NOTE,
 )
 def order_of_updates(scatter: ScatterNode) -> Meeting | None:
     """Several threads write updates of one target, and the last one differs from run to run.

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ir_scatter.defects.base import Probe
+from ir_scatter.doctor import case_of
+from ir_scatter.formats import FORMATS
+from ir_scatter.formats.base import IR
 from tests.cli.conftest import SAMPLES, Cli
 
 SCALAR = SAMPLES / "plugins" / "scalar_index.xml"
@@ -44,7 +48,7 @@ def test_without_it_nothing_is_said(cli: Cli) -> None:
 
 
 def test_another_device_does_not_mind(cli: Cli) -> None:
-    assert found(cli, str(SCALAR), "--for", "GPU@cpu@2026.4.1") == []
+    assert "DEV101" not in {one["code"] for one in found(cli, str(SCALAR), "--for", "GPU@cpu@2026.4.1")}
 
 
 def test_a_stand_in_warns_and_does_not_fail(cli: Cli) -> None:
@@ -63,7 +67,7 @@ def test_several_devices_are_one_finding(cli: Cli) -> None:
 
 def test_a_node_of_constants_is_folded_on_a_device(cli: Cli) -> None:
     assert [one["code"] for one in found(cli, str(FOLDED), "--for", "openvino:fold@2026.4.1")] == ["DEV201"]
-    assert found(cli, str(FOLDED), "--for", "CPU@2026.4.1") == []
+    assert "DEV201" not in {one["code"] for one in found(cli, str(FOLDED), "--for", "CPU@2026.4.1")}
 
 
 def test_what_nobody_probed_is_never_silent(cli: Cli) -> None:
@@ -151,7 +155,8 @@ def test_convert_goes_around_and_once_only(cli: Cli, tmp_path: Path) -> None:
     done = cli("convert", str(SCALAR), "--for", "CPU@2026.4.1", "-o", str(target))
     assert done.code == 0, done.err
     assert "1 node converted, verified" in done.out
-    assert found(cli, str(target), "--for", "CPU@2026.4.1") == []
+    left = found(cli, str(target), "--for", "CPU@2026.4.1")
+    assert {one["severity"] for one in left} <= {"warning", "note"}, left  # what a run decides
     before = target.read_bytes()
     done = cli("convert", str(target), "--for", "CPU@2026.4.1", "--in-place")
     assert (done.code, target.read_bytes()) == (0, before)
@@ -188,6 +193,25 @@ def test_convert_says_what_stands_in_the_way(cli: Cli, tmp_path: Path) -> None:
     assert "CVT113" in done.out
     assert "DEV305" in done.out
     assert not (tmp_path / "new.xml").exists()
+
+
+def test_what_may_be_met_is_avoided_at_no_cost(cli: Cli, tmp_path: Path) -> None:
+    """Packed elements of a row: slices may share bytes, elements do not; of a matrix there is no such form."""
+    for data, updates, is_converted in (((5,), (2,), True), ((5, 3), (2, 3), False)):
+        probe = Probe("packed", "ScatterUpdate-3", data, [3, 0], updates, 0, "u4")
+        for suffix, content in FORMATS[IR].nodes([case_of(probe).node()]).items():
+            (tmp_path / f"packed{suffix}").write_bytes(content)
+        source, target = str(tmp_path / "packed.xml"), tmp_path / f"new{len(data)}.xml"
+        codes = [one["code"] for one in found(cli, source, "--for", "CPU@2026.4.1")]
+        assert "DEV104" in codes
+        done = cli("convert", source, "--for", "CPU@2026.4.1", "-o", str(target))
+        assert done.code == 0, done.err
+        assert ("1 node converted, verified" in done.out) == is_converted
+        left = [
+            one["code"]
+            for one in found(cli, str(target if is_converted else source), "--for", "CPU@2026.4.1")
+        ]
+        assert ("DEV104" in left) != is_converted
 
 
 def test_without_it_validate_imports_none_of_it() -> None:
