@@ -3,6 +3,7 @@
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,7 +17,7 @@ from ir_scatter import runners
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.core.errors import Error
+from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Numbers, Probe
 from ir_scatter.defects.evidence import (
@@ -42,6 +43,7 @@ from ir_scatter.ops.lookup import by_text
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status, Streamed
+from ir_scatter.runners.releases.environments import PACKAGES, parse_release
 
 _FIRST_UPDATE = 101
 """Where the numbers of updates begin that are to count, apart from those of data."""
@@ -161,16 +163,17 @@ class Diagnosis:
 
 def examine(
     names: Sequence[str] = (),
-    releases: Sequence[str] = (),
     tell: Callable[[str], object] | None = None,
     record: Path | None = None,
     engine: Engine | None = None,
+    *,
+    is_demanded: bool = True,
 ) -> Iterator[Diagnosis]:
     """Run the probes of all known defects, device by device; what is found is kept for `validate --for`.
 
     Args:
-        names: runners as `--on` names them; empty for all that are found here.
-        releases: of the runtimes, each in an environment of its own; empty for those that are installed.
+        names: runners as `--on` names them; empty for all.
+        is_demanded: whether to tell of those that cannot run here, too.
         tell: is told what is at work.
         record: a file of rows where what is found is entered, too.
         engine: does it elsewhere; names may begin with that of a machine then.
@@ -178,9 +181,9 @@ def examine(
     Raises:
         UsageError: a name is that of no runner, or of one that hands on to other devices.
     """
-    wanted, futures = names or runners.known(), []
+    futures = []
     with local() if engine is None else nullcontext(engine) as used:
-        for name in [_of_release(one, release) for release in releases for one in wanted] or wanted:
+        for name in names or runners.known():
             machine, _, rest = runners.find(name).name.rpartition("/")
             find_targets([rest])  # which refuses those that hand on to others
             job = Job("doctor", (rest,), machine=machine)
@@ -201,7 +204,7 @@ def examine(
                 yield Diagnosis(device, own, tuple([_checked(one, target, row) for one in concerned]), row)
                 if record is not None:
                     keep(row, record)
-            elif names or is_lost:
+            elif is_demanded or is_lost:
                 yield Diagnosis(device, own)
 
 
@@ -217,8 +220,7 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     concerned = [one for one in all_defects() if target.concerns(one)]
     if not device.is_available or not concerned:
         return device, own, None
-    results = probe(runner, concerned)
-    runner.close()
+    results = _probed(runner, concerned)
     runtime, _, word = target.runner.partition(":")
     packages = [*runner.wheels] or dict(runner.versions)
     about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
@@ -227,10 +229,47 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     return device, own, row
 
 
-def _of_release(name: str, release: str) -> str:
-    """Return the name of a runner of a release: "openvino@2025.4:CPU"."""
-    runtime, colon, device = runners.find(name).name.partition(":")
-    return f"{runtime}@{release}{colon}{device}"
+def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
+    """Return the names of runners of releases: "openvino@2025.4:CPU" of "CPU"; without releases as they are.
+
+    Raises:
+        UsageError: a release is none, or none of what is named; or a name holds one already.
+    """
+    found = list[str]()
+    for release in releases:
+        before = len(found)
+        for name in names or runners.known():
+            machine, slash, rest = runners.find(name).name.rpartition("/")
+            runtime, colon, device = rest.partition(":")
+            if "@" in runtime:
+                raise UsageError(f"{name!r} names a release, expected none beside --release")
+            one = f"{machine}{slash}{runtime}@{release}{colon}{device}"
+            if names or (runtime in PACKAGES and parse_release(f"{runtime}@{release}").may_exist):
+                with nullcontext() if names else suppress(UsageError):  # a stand-in has no releases
+                    found.append(runners.find(one).name)
+        if len(found) == before:
+            raise UsageError(f"{release!r} is no release of what is found here, expected one like 2025.4")
+    return found or list(names)
+
+
+def _probed(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
+    """Return what becomes of the probes of defects, two of which are looked at side by side."""
+    found, waiting, both = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
+
+    def work(one: Runner) -> None:
+        with suppress(IndexError):
+            while True:
+                found.update(probe(one, [waiting.pop()]))
+
+    with ThreadPoolExecutor(len(both)) as pool:
+        try:
+            for done in [pool.submit(work, one) for one in both]:
+                done.result()
+        finally:
+            waiting.clear()
+            for one in both:
+                one.close()  # which ends what is at work if somebody interrupts
+    return found
 
 
 def _checked(defect: Defect, target: Target, row: Row) -> Checked:

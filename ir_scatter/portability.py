@@ -54,7 +54,7 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
     for text in texts:
         words = [word.strip() for word in text.split(",")]
         for word in filter(None, words):
-            if _VIRTUAL.match(word):
+            if _VIRTUAL.match(_RELEASE.sub("", word, count=1)):
                 raise UsageError(f"{word} hands on to other devices, expected those: CPU, GPU")
             release = _RELEASE.search(word)
             runner = runners.find(_RELEASE.sub("", word, count=1))

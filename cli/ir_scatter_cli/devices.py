@@ -1,13 +1,16 @@
 """`ir-scatter devices`."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ir_scatter_cli import exits, options
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.output import report, say, spinner, write
+
+if TYPE_CHECKING:
+    from ir_scatter.runners.releases.environments import Environment, Release
 
 _EXAMPLES = {
     "what `ir-scatter compare --on` can name here": "ir-scatter devices",
@@ -67,6 +70,16 @@ def command(
     return exits.OK
 
 
+def install(release: "Release") -> "Environment":
+    """Let pip install a release, and show that it is at work."""
+    from ir_scatter.runners.releases import environments
+
+    with spinner() as tell:
+        if tell is not None:
+            tell(f"pip installs {release}")
+        return environments.install(release, tell or say)
+
+
 def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:
     from ir_scatter.report.devices_text import megabytes
     from ir_scatter.runners.releases import environments
@@ -79,10 +92,7 @@ def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:
             for one in environments.remove(release):
                 write(f"{one.release} is removed: {megabytes(one.size)}\n")
         for release in made:
-            with spinner() as tell:
-                if tell is not None:
-                    tell(f"pip installs {release}")
-                one = environments.install(release)
+            one = install(release)
             write(f"{one.release} is installed: {megabytes(one.size)} in {one.folder}\n")
     except environments.CannotInstall as error:
         say(error)

@@ -1,5 +1,7 @@
 """`ir-scatter doctor`."""
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ _EXAMPLES = {
     "every device that is found here": "ir-scatter doctor",
     "the same of another release": "ir-scatter doctor --on CPU --release 2025.4.0",
     "every device of a fleet": "ir-scatter doctor --scheduler tls://lab:8786",
+    "a page to look at": "ir-scatter doctor --format html -o doctor.html",
     "two of them, for a bug report": "ir-scatter doctor --on CPU --on onnxruntime --format json",
 }
 
@@ -19,6 +22,7 @@ _EXAMPLES = {
 @click.command("doctor", cls=options.Command, examples=_EXAMPLES)
 @options.words("--on", "on", kind="runners", metavar="RUNNER", help="Only this device; repeatable.")
 @click.option("--release", "releases", multiple=True, metavar="R", help="Of the runtime; repeatable.")
+@options.flag("--yes", help="Install releases that are missing, without a question.")
 @options.flag("--record", help="Enter what is found in the history that the package ships.")
 @options.format("doctor", "How to write what was found.")
 @options.flag("-v", "--verbose", help="Say what is right, too.")
@@ -27,17 +31,23 @@ _EXAMPLES = {
 def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.
 
-    What is found is kept, so that `ir-scatter validate --for` knows this machine.
+    What is found is kept, so that `ir-scatter validate --for` knows this machine. A release that is not
+    there is installed in an environment of its own, after a question; where nobody can be asked, --yes
+    does it.
 
     Exit codes: 0 as recorded, or nothing was recorded; 1 something differs from the record; 2 wrong usage;
-    4 a device that was named cannot run here.
+    4 a device that was named cannot run here, or a release is missing.
     """
     from ir_scatter.defects.evidence import HISTORY
-    from ir_scatter.doctor import examine
+    from ir_scatter.doctor import examine, of_releases
 
     record = HISTORY if given["record"] else None
-    with used_fleet(given) as fleet, spinner() as tell:
-        found = list(examine(on, given["releases"], tell, record, fleet))
+    with used_fleet(given) as fleet:
+        names = of_releases(on, given["releases"])
+        if given["releases"] and fleet is None and not _are_there(names, is_asked_for=given["yes"]):
+            return exits.RUNTIME
+        with spinner() as tell:
+            found = list(examine(names, tell, record, fleet, is_demanded=bool(on)))
     report("doctor", given["format"], found, output, verbose=given["verbose"])
     missing = [one.device for one in found if not one.device.is_available]
     for device in missing:
@@ -45,3 +55,27 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     if missing:
         return exits.RUNTIME
     return exits.FINDINGS if any(one.differs for one in found) else exits.OK
+
+
+def _are_there(names: Sequence[str], *, is_asked_for: bool) -> bool:
+    """Tell whether the releases of runners are installed, maybe now; what is missing is said."""
+    from ir_scatter.runners.releases.environments import CannotInstall, find
+    from ir_scatter.runners.releases.runner import release_of
+    from ir_scatter_cli.devices import install
+
+    for release in dict.fromkeys(filter(None, map(release_of, names))):
+        if find(release) is not None:
+            continue
+        is_wanted = is_asked_for
+        if not is_wanted and sys.stdin.isatty() and sys.stderr.isatty():
+            question = f"{release} is not installed. Let pip install it, apart (about 250 MB)?"
+            is_wanted = click.confirm(question, default=True, err=True)
+        if not is_wanted:
+            say(f"{release} is not installed: ir-scatter devices --install {release}")
+            return False
+        try:
+            install(release)
+        except CannotInstall as error:
+            say(error)
+            return False
+    return True

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.defects.base import Symptom
-from ir_scatter.defects.evidence import Basis, Result
+from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import Checked, Diagnosis
 from ir_scatter.report.characters import visible, wrapped
 
@@ -14,6 +14,8 @@ _GROUPS = {
     "crashes": {Symptom.CRASHED, Symptom.HUNG},
     "illegal input accepted": {Symptom.ACCEPTED_ILLEGAL},
 }
+_LONGEST = 120
+"""Some drivers tell how they were compiled."""
 
 
 def render(
@@ -23,39 +25,67 @@ def render(
 
 
 def _device(one: Diagnosis, width: int | None, verbose: bool) -> Iterator[str]:
-    about = [one.device.full_name, one.release, one.device.driver]
-    yield wrapped(visible(f"{one.device.runner}: {', '.join(filter(None, about))}"), width)
+    about = ", ".join(filter(None, [one.device.full_name, one.release, shortened(one.device.driver)]))
+    yield wrapped(visible(": ".join(filter(None, (one.device.runner, about)))), width)
     if not one.device.is_available:
         yield wrapped(visible(f"  does not run here: {one.device.reason}"), width, "  ")
         return
     if one.device.capabilities and verbose:
         yield wrapped(f"  {' '.join(one.device.capabilities)}", width, "  ")
-    here = [checked for checked in one.defects if checked.is_here]
-    different = [checked for checked in one.defects if checked.differs]
+    yield f"  {summary(one)}"
+    for title, several in groups(one, verbose=verbose):
+        yield f"  {title}"
+        for checked in several:
+            told = f"{checked.defect.code} {checked.defect.name}: {state(checked)}"
+            yield wrapped(visible(f"    {told}"), width, "           ")
+
+
+def shortened(driver: str) -> str:
+    return driver if len(driver) <= _LONGEST else f"{driver[:_LONGEST]}..."
+
+
+def summary(one: Diagnosis) -> str:
+    """Return how many defects are here, and how many are not as recorded or were not recorded."""
+    here = sum(checked.is_here for checked in one.defects)
+    different = sum(checked.differs for checked in one.defects)
     known = counted(len(one.defects), "known defect")
-    yield f"  {len(here)} of {known} here, {len(different)} not as recorded"
-    groups = {"not as recorded": different} if different else {}
+    unknown = sum(checked.before.basis is Basis.UNTESTED for checked in one.defects)
+    more = f", {unknown} untested before" if unknown else ""
+    return f"{here} of {known} here, {different} not as recorded{more}"
+
+
+def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked]]]:
+    """Yield what is not as recorded first, then defects by what a device does; all of them if `verbose`."""
+    different = [checked for checked in one.defects if checked.differs]
+    if different:
+        yield "not as recorded", different
     for title, symptoms in _GROUPS.items():
-        groups[title] = [
+        several = [
             checked
             for checked in one.defects
             if checked.defect.symptom in symptoms
             and (checked.is_here or verbose)
             and checked not in different
         ]
-    for title, several in groups.items():
         if several:
-            yield f"  {title}"
-            for checked in several:
-                yield wrapped(visible(f"    {_line(checked)}"), width, "           ")
+            yield title, several
 
 
-def _line(one: Checked) -> str:
-    state = "here" if one.is_here else "not here" if one.result is Result.RIGHT else "not told"
-    if one.differs and not one.missed:
-        state += f", recorded: {one.before.result}"
+def state(one: Checked) -> str:
+    """Return what a device did, and what is new of that: "new: crashed", "gone, recorded: wrong"."""
+    before = one.before.result
+    if one.result is None:
+        told = "not told"
+    elif one.differs and not one.missed:
+        is_new = one.is_here and not one.before.is_bad
+        told = "gone" if not one.is_here else f"{'new' if is_new else 'here'}: {one.result}"
+        told += f", recorded: {before}"
+    else:
+        told = "here" if one.is_here else "not here"
+    if one.result is None and one.differs:
+        told += f", recorded: {before}"
     if one.before.basis is Basis.UNTESTED:
-        state += ", untested before"
+        told += ", untested before"
     if one.missed:
-        state += f", and larger than known: {', '.join(one.missed)}"
-    return f"{one.defect.code} {one.defect.name}: {state}"
+        told += f", and larger than known: {', '.join(one.missed)}"
+    return told

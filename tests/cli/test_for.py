@@ -43,6 +43,12 @@ def test_a_node_that_a_device_refuses_is_an_error(cli: Cli) -> None:
     assert (one["code"], one["severity"], one["port"]) == ("DEV101", "error", "indices")
 
 
+@pytest.mark.parametrize("name", ["AUTO", "openvino:AUTO", "openvino@2025.4:AUTO", "HETERO:GPU,CPU@2025.4"])
+def test_what_hands_on_is_no_device(name: str, cli: Cli) -> None:
+    done = cli("validate", str(SCALAR), "--for", name)
+    assert (done.code, "hands on to other devices" in done.err) == (2, True)
+
+
 def test_without_it_nothing_is_said(cli: Cli) -> None:
     assert found(cli, str(SCALAR)) == []
 

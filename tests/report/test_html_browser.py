@@ -15,9 +15,10 @@ import pytest
 from ir_scatter.compare.request import Done
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, Report, check_file
-from ir_scatter.report import findings_html
+from ir_scatter.report import doctor_html, findings_html
 from ir_scatter.report.comparison_html import render
 from tests.report.comparisons import CPU, EVERYTHING, GPU, MANY, TWO, compared, of_node, of_output
+from tests.report.test_doctor import EVERY
 
 PACKAGES = ("axe-core@4.10.3", "puppeteer-core@24.10.0")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "chromium-headless-shell")
@@ -49,12 +50,14 @@ FOUND = {
     "two": Done((TWO,)),
     "many": replace(MANY, found=(*MANY.found, RICH)),
 }
-PAGES = [*FOUND, "findings"]
+PAGES = [*FOUND, "findings", "doctor"]
 
 
 def page_of(name: str) -> str:
     if name in FOUND:
         return render(FOUND[name], **TOLD)
+    if name == "doctor":
+        return doctor_html.render(EVERY, verbose=True)
     samples = sorted((Path(__file__).parents[2] / "samples" / "broken").glob("*.[xo][mn]*"))
     options = Options(with_neighbourhoods=True)
     return findings_html.render(Report(tuple(check_file(Source(str(one)), options) for one in samples)))

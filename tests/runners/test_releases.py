@@ -5,8 +5,10 @@ import hashlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -263,19 +265,47 @@ def test_a_half_made_environment_is_made_anew(cache: Path, index: Path) -> None:
     assert not (half / "left").exists()
 
 
-def test_two_installers_are_kept_apart(cache: Path, index: Path) -> None:
+def test_two_installers_wait_for_each_other(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheels(index, "2099.6.0")
     make_environment(cache, "openvino@2099.5.0")
     descriptor = os.open(cache, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    done = subprocess.run(
-        [COMMAND, "devices", "--install", "openvino@2099.6"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 4
-    assert "is locked, as another ir-scatter installs or removes a release: try again" in done.stderr
-    with pytest.raises(CannotInstall, match="is locked"):
+    command = [str(COMMAND), "devices", "--install", "openvino@2099.6"]
+    waiting = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for one in waiting:
+        assert one.stderr is not None
+        said = "ir-scatter: another ir-scatter installs or removes a release, which is waited for\n"
+        assert one.stderr.readline() == said
+    monkeypatch.setattr(environments, "_PATIENCE", 0.1)
+    with pytest.raises(CannotInstall, match="is locked, as another ir-scatter installs or removes a release"):
         remove(parse_release("openvino@2099.5"))
+    assert len(installed()) == 1
     os.close(descriptor)
+    assert [one.wait(120) for one in waiting] == [0, 0]
+    for one in waiting:
+        assert one.stderr is not None
+        one.stderr.close()
+    assert [str(one.release) for one in installed()] == ["openvino@2099.5.0", "openvino@2099.6.0"]
     assert [str(one.release) for one in remove(parse_release("openvino@2099.5"))] == ["openvino@2099.5.0"]
+
+
+def test_an_interrupt_leaves_nothing_half_made(cache: Path, index: Path, tmp_path: Path) -> None:
+    slow = tmp_path / "slow" / "pip"
+    slow.mkdir(parents=True)
+    (slow / "__init__.py").write_text("")
+    (slow / "__main__.py").write_text("import time\ntime.sleep(60)\n")
+    environment = {**os.environ, "PYTHONPATH": str(slow.parent)}
+    command = [str(COMMAND), "devices", "--install", "openvino@2099.6"]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    end = time.monotonic() + 60
+    while not list(cache.glob("*/.unfinished-*")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == 130
+    assert not list(cache.glob("*/*"))
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +24,17 @@ from ir_scatter.core.errors import CannotWrite, Error, UsageError
 _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
 """By package the first release that runs with NumPy 2 or says that it does not; those before say nothing."""
 
+_EARLIEST_YEAR = 1000
+
+PACKAGES = frozenset(_FIRST_WITH_NUMPY_2)
+
 _OF_THE_CHILD = ("ml_dtypes", "onnx")
 """What our program in the child needs: element types that NumPy lacks, and a parser."""
 
 _NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 _RECORD, _UNFINISHED = "record.json", ".unfinished-"
-_PATIENCE = 1.0
+_AT_ONCE, _PATIENCE = 0.5, 900.0
+"""Seconds until it is said that another process is at it, and until that is given up."""
 THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
 _OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
 
@@ -50,6 +55,11 @@ class Release(NamedTuple):
     @property
     def version(self) -> str:
         return ".".join(map(str, self.numbers))
+
+    @property
+    def may_exist(self) -> bool:
+        """Whether the package counts so: by years, or from 1 on."""
+        return (self.numbers[0] > _EARLIEST_YEAR) == (_FIRST_WITH_NUMPY_2[self.package][0] > _EARLIEST_YEAR)
 
     def means(self, other: "Release") -> bool:
         return (self.package, self.numbers) == (other.package, other.numbers[: len(self.numbers)])
@@ -107,13 +117,17 @@ def find(release: Release) -> Environment | None:
     return next((one for one in found if release.means(one.release)), None)
 
 
-def install(release: Release) -> Environment:
+def install(release: Release, tell: Callable[[str], object] | None = None) -> Environment:
     """Return the environment of a release, which pip fills if there is none.
 
+    Args:
+        release: with two or three numbers.
+        tell: is told that another process installs or removes one, which is waited for.
+
     Raises:
-        CannotInstall: another process is at it, pip cannot do it, or there is no room.
+        CannotInstall: another process does not end, pip cannot do it, or there is no room.
     """
-    with _alone() as root:
+    with _alone(tell) as root:
         made = find(release)
         if made is None:
             home = root / THIS_PYTHON
@@ -155,7 +169,7 @@ def remove(release: Release) -> list[Environment]:
 
 
 @contextmanager
-def _alone() -> Iterator[Path]:
+def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
     """Give the folder of environments, without what was left unfinished, while nobody else changes it."""
     cache = cache_folder()
     if cache is None:
@@ -163,6 +177,10 @@ def _alone() -> Iterator[Path]:
     root = cache / "releases"
     try:
         root.mkdir(parents=True, exist_ok=True)
+        with suppress(CannotWrite), locked([root], _AT_ONCE):
+            tell = None
+        if tell is not None:
+            tell("another ir-scatter installs or removes a release, which is waited for")
         with locked([root], _PATIENCE):
             for left in root.glob(f"*/{_UNFINISHED}*"):
                 shutil.rmtree(left, ignore_errors=True)

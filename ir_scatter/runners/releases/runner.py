@@ -97,4 +97,10 @@ def _make(name: str) -> Runner | None:
     raise UsageError(f"{name!r} names no device, expected {text}:CPU or the like, or {text}:fold")
 
 
+def release_of(name: str) -> Release | None:
+    """Return the release that a runner is of by its name, None if it is of the one installed here."""
+    found = _LONG.fullmatch(_SHORT.sub(r"openvino@\2:\1", name))
+    return None if found is None else parse_release(found[1])
+
+
 FAMILIES = (Family((), _make, 50),)

@@ -1,0 +1,105 @@
+"""`doctor`: releases are installed after a question, and nothing else installs them."""
+
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ir_scatter import UsageError
+from ir_scatter.doctor import of_releases
+from tests.cli.conftest import COMMAND, Cli
+from tests.runners.test_releases import cache, index, make_wheels  # noqa: F401
+
+
+@pytest.mark.usefixtures("cache")
+def test_nobody_can_be_asked(cli: Cli) -> None:
+    done = cli("doctor", "--on", "CPU", "--release", "2025.4")
+    assert done.code == 4
+    assert done.err == (
+        "ir-scatter: openvino@2025.4 is not installed: ir-scatter devices --install openvino@2025.4\n"
+    )
+    assert cli("doctor", "--on", "CPU", "--release", "2025.4", "--record").code == 4
+
+
+def answered(words: str, *arguments: str) -> tuple[int, str]:
+    """Return the exit code of a command on a terminal, and what was seen there; no words are an interrupt."""
+    near, far = pty.openpty()
+    process = subprocess.Popen([COMMAND, *arguments], stdin=far, stdout=far, stderr=far)
+    os.close(far)
+    os.write(near, words.encode())
+    seen = b""
+    while True:
+        try:
+            part = os.read(near, 1024)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+        if not words and b"[Y/n]" in seen:
+            process.send_signal(signal.SIGINT)
+    os.close(near)
+    return process.wait(), seen.decode()
+
+
+def test_no_is_taken_as_such(cache: Path, index: Path) -> None:  # noqa: F811
+    code, seen = answered("n\n", "doctor", "--on", "CPU", "--release", "2099.6")
+    assert code == 4
+    assert "openvino@2099.6 is not installed. Let pip install it, apart" in seen
+    assert "ir-scatter devices --install openvino@2099.6" in seen
+    assert not list(cache.glob("*/*"))
+
+
+def test_an_interrupt_at_the_question(cache: Path, index: Path) -> None:  # noqa: F811
+    code, seen = answered("", "doctor", "--on", "CPU", "--release", "2099.6")
+    assert (code, "Let pip install it" in seen) == (130, True)
+    assert not list(cache.glob("*/*"))
+
+
+@pytest.mark.parametrize("how", ["yes", "--yes"])
+def test_yes_installs(how: str, cache: Path, index: Path) -> None:  # noqa: F811
+    make_wheels(index, "2099.6.0")
+    arguments = ("doctor", "--on", "CPU", "--release", "2099.6")
+    if how == "yes":
+        answered("y\n", *arguments)
+    else:
+        subprocess.run([COMMAND, *arguments, "--yes"], stdin=subprocess.DEVNULL, capture_output=True)
+    assert [path.name for path in cache.glob("*/*")] == ["openvino@2099.6.0"]
+
+
+def test_what_pip_cannot_do_is_told(cache: Path, index: Path) -> None:  # noqa: F811
+    done = subprocess.run(
+        [COMMAND, "doctor", "--on", "CPU", "--release", "2099.7", "--yes"], capture_output=True, text=True
+    )
+    assert done.returncode == 4
+    assert "openvino@2099.7 cannot be installed by pip" in done.stderr
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_release_is_one_of_its_runtime() -> None:
+    assert "openvino@2025.4:CPU" in (names := of_releases((), ["2025.4"]))
+    assert not [name for name in names if name.startswith("onnx")]
+    assert of_releases((), ["1.17"]) == ["onnxruntime@1.17"]
+    assert of_releases(["onnxruntime", "CPU"], []) == ["onnxruntime", "CPU"]
+
+
+@pytest.mark.parametrize(
+    ("names", "release", "message"),
+    [
+        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside --release"),
+        (["GPU@cpu"], "2025.4", "names no device"),
+        ([], "x", "'openvino@x' is no release"),
+        (["AUTO"], "2025.4", "hands on to other devices"),
+    ],
+)
+def test_releases_of_nothing_are_wrong_usage(names: list[str], release: str, message: str, cli: Cli) -> None:
+    if names != ["AUTO"]:
+        with pytest.raises(UsageError, match=message):
+            of_releases(names, [release])
+    words = [word for name in names for word in ("--on", name)]
+    done = cli("doctor", *words, "--release", release)
+    assert done.code == 2
+    assert message in done.err
