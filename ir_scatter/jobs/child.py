@@ -25,7 +25,7 @@ def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any
     except Refused as error:
         return {"status": "refused", "message": str(error)}
     except Error as error:
-        found, status = error, "raised"
+        found, status = (type(error).__name__, str(error)), "raised"
     except Exception as error:
         return {"status": "bug", "message": shortened(f"{type(error).__name__}: {error}")}
     finally:

@@ -20,6 +20,7 @@ from typing import Any
 
 from distributed import rpc
 
+from ir_scatter.core import errors
 from ir_scatter.core.errors import Absent, UsageError
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.core.suggestions import did_you_mean
@@ -470,7 +471,8 @@ def _take(task: _Task, told: dict[str, Any]) -> None:
     if told["status"] == "done":
         task.finish(found)
     else:
-        task.fail(found)
+        kind, message = found
+        task.fail(getattr(errors, kind, errors.Error)(message))
 
 
 def logging_of_dask() -> None:

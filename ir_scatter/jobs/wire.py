@@ -205,7 +205,7 @@ class _Unpickler(pickle.Unpickler):
             found = getattr(import_module(module), name, None)
             if not isinstance(found, type) or found.__module__ != module:
                 pass
-            elif is_dataclass(found) or issubclass(found, Enum | tuple | Error):
+            elif is_dataclass(found) or issubclass(found, Enum | tuple):
                 return found
         raise Refused(f"{module}.{name} is no record that jobs are made of")
 

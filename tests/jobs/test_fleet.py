@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from ir_scatter.core.errors import Absent, UsageError
+from ir_scatter.core.errors import Absent, BadFeed, UsageError
 from ir_scatter.core.files import Source
 from ir_scatter.jobs import Gone, Job, NotDone
 from ir_scatter.jobs import fleet as fleets
@@ -216,3 +216,13 @@ def test_nobody_is_there(own: Lab) -> None:
 def test_a_name_that_is_taken(shared: Lab) -> None:
     with pytest.raises(Absent, match="has a worker 'a' already; --name gives this one another name"):
         shared.again("a")
+
+
+def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> None:
+    source = Source(str(SAMPLES / "operators" / "scatter_update_3_axis_0.xml"))
+    options = Options(input_shapes={"data": (5,)})
+    with closing(shared.fleet()) as fleet, pytest.raises(BadFeed) as there:
+        check_files([source], options, engine=fleet)
+    with pytest.raises(BadFeed) as here:
+        check_files([source], options)
+    assert str(there.value) == str(here.value)

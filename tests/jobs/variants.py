@@ -1,0 +1,43 @@
+"""Many model files out of a few: each has another name, so that none has the bytes of another."""
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import copy
+
+import onnx
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+FOLDERS = ("operators", "nested", "kv_cache", "plugins", "broken")
+
+
+def sources(more: Sequence[Path] = ()) -> list[Path]:
+    """Return small models of the samples, and others."""
+    found = [path for name in FOLDERS for path in sorted((SAMPLES / name).iterdir())]
+    return [path for path in [*found, *more] if path.suffix in {".xml", ".onnx"}]
+
+
+def make(folder: Path, count: int, more: Sequence[Path] = ()) -> None:
+    """Write so many files, with their weights."""
+    models = sources(more)
+    for number in range(count):
+        source = models[number % len(models)]
+        name = f"v{number:05}"
+        target = folder / f"{number // 100:03}" / f"{name}{source.suffix}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".xml":
+            text = source.read_text(encoding="utf-8")
+            target.write_text(
+                re.sub(r'<net name="[^"]*"', f'<net name="{name}"', text, count=1), encoding="utf-8"
+            )
+            if source.with_suffix(".bin").exists():
+                copy(source.with_suffix(".bin"), target.with_suffix(".bin"))
+        else:
+            model = onnx.load(source, load_external_data=False)
+            model.doc_string = name
+            target.write_bytes(model.SerializeToString())
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]), [Path(one) for one in sys.argv[3:]])
