@@ -85,6 +85,7 @@ def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
             say(f"not used: {line}")
         with runners.used(FleetRunners(fleet)):
             yield fleet
+        fleet.forget()
         if told := fleet.told():
             say(f"jobs done: {'; '.join(told)}")
     finally:

@@ -62,7 +62,10 @@ class Headline:
 
 def headline(found: Compared) -> Headline:
     """Word what came of a model: what is wrong and where, who failed, or who agrees on what."""
-    return _and_interrupted(_headline(found), found.interrupted)
+    told = _headline(found)
+    if found.apart:
+        told = replace(told, sentence=_joined(found.apart, told.sentence))
+    return _and_interrupted(told, found.interrupted)
 
 
 def _and_interrupted(told: Headline, missing: str) -> Headline:

@@ -11,7 +11,7 @@ from ir_scatter import runners
 from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.phases import Interrupted, begin, within
-from ir_scatter.compare.result import NUMPY, Compared, Settings
+from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record
@@ -164,6 +164,7 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
         format = models[0].format if models else None
         begin("looking for devices")
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
+    machines: tuple[Machine, ...] = tuple(getattr(engine, "machines", ()))
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
     try:
@@ -180,7 +181,7 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
                     written.extend(extract(one, Path(job.extract) / folder))
             except CannotWrite as error:
                 unwritten.append(str(error))
-            found.append(replace(one, runs=()))
+            found.append(replace(one, runs=(), apart=_apart(one, machines)))
     except KeyboardInterrupt as interrupt:
         part = interrupt.found if isinstance(interrupt, Interrupted) else None
         found += [replace(one, runs=()) for one in (part,) if one is not None]
@@ -195,9 +196,33 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
         raise Interrupted(Done(tuple(found), *what)) from None
     finally:
         _close(sources)
-    machines = tuple(getattr(engine, "machines", ()))
     done = Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
     return replace(done, machines=machines)
+
+
+def _apart(found: Compared, machines: "Sequence[Machine]") -> str:
+    """Say what differs between two machines that gave different results on a device; "" if none did."""
+    results: dict[str, dict[str, object]] = {}
+    for outcome in found.outcomes:
+        machine, _, device = outcome.runner.rpartition("/")
+        told = [
+            (one.node, one.tensor, one.case, one.place, one.measure)
+            for one in found.comparisons
+            if outcome.runner == one.subject and one.relation is Relation.DOCUMENT
+        ]
+        if machine:
+            results.setdefault(device, {})[machine] = outcome.status, told
+    by_name = {one.name: one for one in machines}
+    for device, each in results.items():
+        (first, result), *others = each.items()
+        other = next((name for name, told in others if told != result), None)
+        if other is not None:
+            from ir_scatter.jobs.machine import differences
+
+            what = "; ".join(differences(by_name[first], by_name[other]))
+            what = what or "nothing that they say of themselves"
+            return f"{first} and {other} differ on {device}, and in {what}"
+    return ""
 
 
 def _one(job: Job, models: list[Model], sources: Sources) -> Compared:

@@ -280,6 +280,8 @@ class Compared:
     """What is missing because somebody did not want to wait; "" if nothing is."""
     machine: str = ""
     """Of a fleet the one that compared it."""
+    apart: str = ""
+    """What differs between two machines that gave different results on the same device; "" if none did."""
 
     @property
     def differs(self) -> bool:

@@ -121,8 +121,9 @@ class Fleet:
         demand_reachable(address)
         self.address, self.gone, self.shares = address.text, "", dict[str, Share]()
         self._connection = address.security().get_connection_args("client")
-        self._kept, self._resumes = kept, resume
+        self._kept, self._resumes, self._finished = kept, resume, set[Path]()
         self._members: dict[str, _Member] = {}
+        self._seen: dict[str, Machine] = {}
         self._name = secrets.token_hex(8)
         self._strangers: dict[str, str] = {}
         self._waiting: list[_Task] = []
@@ -140,8 +141,8 @@ class Fleet:
 
     @property
     def machines(self) -> list[Machine]:
-        """The machines in the order of their names."""
-        return sorted((one.machine for one in list(self._members.values())), key=lambda one: one.name)
+        """The machines in the order of their names, those that went away, too: they may come back."""
+        return sorted(self._seen.copy().values(), key=lambda one: one.name)
 
     @property
     def strangers(self) -> list[str]:
@@ -201,6 +202,11 @@ class Fleet:
         except RuntimeError:  # it is closed
             task.fail(Gone(self.gone))
         return task
+
+    def forget(self) -> None:
+        """Keep nothing of what is finished: nobody will have to go on."""
+        for path in set() if self.gone else self._finished:
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Leave; what is at work is not waited for."""
@@ -285,18 +291,16 @@ class Fleet:
             if address in self._members or worker["status"] != "running":
                 continue
             about = worker.get(ANNOUNCED) or {}
-            version = about.get("version", "none")
-            if version != __version__:
-                what = f"has ir-scatter {version}, and here is {__version__}"
-                self._strangers[address] = (
-                    f"{worker['name']} {what}: pip install ir-scatter=={__version__} there"
-                )
-                continue
             try:
+                if (version := about.get("version", "none")) != __version__:
+                    remedy = f"pip install ir-scatter=={__version__} there"
+                    raise ValueError(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
                 member = self._members[address] = _Member(address, Machine.from_json(about))
-            except (TypeError, KeyError):
-                self._strangers[address] = f"{worker['name']} says of itself what nobody here understands"
+            except (TypeError, KeyError, ValueError, AttributeError) as error:
+                why = error if type(error) is ValueError else "says of itself what nobody understands"
+                self._strangers[address] = f"{worker['name']} {why}"
                 continue
+            self._seen[member.machine.name] = member.machine
             count = _AHEAD * member.machine.slots
             member.slots = [self._loop.create_task(self._work(member)) for _ in range(count)]
         self._give_up()
@@ -304,17 +308,14 @@ class Fleet:
     def _lose(self, member: _Member) -> None:
         """Let others do what a lost machine was at; what was lost before and alone there is guilty."""
         for slot in member.slots:
-            if slot is not asyncio.current_task():
-                slot.cancel()
+            slot.cancel()
         for task in member.tasks:
             task.deaths += 1
             if task.deaths < _DEATHS:
                 self._enter(task)
             else:
-                name = member.machine.name
-                task.fail(
-                    NotDone(f"{counted(_DEATHS, 'machine')} ended when they were at it, the last was {name}")
-                )
+                who = f"{counted(_DEATHS, 'machine')} ended at it, the last was {member.machine.name}"
+                task.fail(NotDone(who, ended=True))
                 self._done += 1
         member.tasks.clear()
         self._has_doubts = True
@@ -451,6 +452,7 @@ class Fleet:
             data = (self._kept / parcel.key).read_bytes()
         except OSError:
             return None
+        self._finished.add(self._kept / parcel.key)
         return {"status": "done", "result": data}
 
     def _keep(self, parcel: "_Parcel", told: dict[str, Any]) -> None:
@@ -460,7 +462,7 @@ class Fleet:
             self._kept.mkdir(parents=True, exist_ok=True)
             part = self._kept / f"{parcel.key}.{os.getpid()}"
             part.write_bytes(told["result"])
-            part.replace(self._kept / parcel.key)
+            self._finished.add(part.replace(self._kept / parcel.key))
 
 
 _ELSEWHERE = object()

@@ -1,5 +1,6 @@
 """Jobs on machines of a scheduler: who does them, what travels, and what is lost when somebody goes."""
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from ir_scatter.jobs import fleet as fleets
 from ir_scatter.jobs.fleet import Fleet
 from ir_scatter.jobs.local import local
 from ir_scatter.jobs.security import Address
+from ir_scatter.jobs.worker import Answers
 from ir_scatter.lint import Options, check_files
 from tests.jobs.lab import Lab, lab
 
@@ -165,6 +167,35 @@ def test_what_a_lost_machine_was_at_is_done_by_another(own: Lab, models: list[st
     with local() as here:
         assert found[: len(models)] == [here.submit(validate(path)).result() for path in models]
     assert found == found[: len(models)] * 20
+
+
+def test_what_ends_two_machines_is_given_up_alone(
+    own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else's job is lost, not even of those that were at work beside it."""
+    job = Answers._job
+
+    async def guilty(self: Answers, **given: Any) -> dict[str, Any]:
+        if Path(models[2]).name in given["head"]:
+            name = self._store._kept.parent.name
+            own.running[name].cancel()
+            await asyncio.sleep(60)
+        return await job(self, **given)
+
+    monkeypatch.setattr(Answers, "_job", guilty)
+    for name in "abc":
+        own.worker(name)
+    with closing(own.fleet()) as fleet:
+        futures = [fleet.submit(validate(path)) for path in models * 2]
+        for number, future in enumerate(futures):
+            if number % len(models) != 2:
+                assert future.result().path == models[number % len(models)]
+                continue
+            if number == 2:
+                with pytest.raises(NotDone, match=r"^2 machines ended at it, the last was [abc]$"):
+                    future.result()
+                own.worker("d")
+                own.worker("e")
 
 
 def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
