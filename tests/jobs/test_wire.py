@@ -22,7 +22,7 @@ from ir_scatter.jobs.wire import INLINE_BYTES, MOST_BYTES, Head, Refused, Sent, 
 from ir_scatter.runners.base import Availability, Outcome, Status, Tap
 
 HASH = "0" * 64
-HEAD = Head("validate", "/home", (Sent("/home/m.xml", HASH, 3),), ((HASH, 5),))
+HEAD = Head("validate", "/home", (Sent("/models/m.xml", HASH, 3),), ((HASH, 5),))
 
 
 @pytest.mark.parametrize(
