@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -311,19 +312,20 @@ def test_planted_runners(planted: str) -> None:
         demand_one_truth(results(path, planted))
 
 
-def _in_part(choices: Iterable[str]) -> list[Any]:
-    """Every sample with every choice in the nightly profile, and with one of them otherwise."""
-    known = list(choices)
+def _in_part(samples: Iterable[Path | str], choices: Iterable[str]) -> list[Any]:
+    """Every sample with every choice in the nightly profile; otherwise the samples in turn, and the choices."""
+    every = list(product(enumerate(samples), enumerate(choices)))
+    rows = 1 + max(row for (row, _), _ in every)
+    columns = 1 + max(column for _, (column, _) in every)
     return [
-        pytest.param(path, choice, id=f"{path.name}-{choice}")
-        for number, path in enumerate(MODELS)
-        for place, choice in enumerate(known)
-        if NIGHTLY or place == number % len(known)
+        pytest.param(sample, choice, id=f"{Path(sample).name}-{choice}")
+        for (row, sample), (column, choice) in every
+        if NIGHTLY or (row - column) % min(rows, columns) == 0
     ]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("path", "planted"), _in_part(PLANTED))
+@pytest.mark.parametrize(("path", "planted"), _in_part(MODELS, PLANTED))
 def test_all_samples(path: Path, planted: str) -> None:
     try:
         found = results(path, planted)
@@ -338,8 +340,7 @@ def two_formats(name: str, folder: Path) -> list[Path]:
     return [SAMPLES / f"{name}.{suffix}" for suffix in ("onnx", "xml")]
 
 
-@pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(("name", "planted"), _in_part(PAIRS, PLANTED))
 def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
     runners, settings = PLANTED[planted]()
     models = [read(path) for path in two_formats(name, tmp_path)]
@@ -369,7 +370,7 @@ def test_many_models() -> None:
 @pytest.mark.long
 @pytest.mark.openvino
 @pytest.mark.onnxruntime
-@pytest.mark.parametrize(("path", "values"), _in_part(["plain", "edge"]))
+@pytest.mark.parametrize(("path", "values"), _in_part(MODELS, ["plain", "edge"]))
 def test_real_runtimes(path: Path, values: str) -> None:
     asked = [real_runners.find(name) for name in ("CPU", "openvino:fold", "onnxruntime")]
     try:
