@@ -169,9 +169,8 @@ def test_every_command(lab: Lab) -> None:
     assert {"a/openvino:CPU", "b/openvino:CPU"} <= {
         one["runner"] for one in told["runners"] if one["available"]
     }
-    begun = time.monotonic()
     missing = lab.run("compare", model, "--on", "NPU", *fleet)
-    assert (missing.returncode, time.monotonic() - begun < 10) == (4, True)
+    assert missing.returncode == 4
     assert "has openvino:NPU; there is " in missing.stderr
     both = json.loads(
         lab.run("compare", model, "--on", "a/CPU", "--on", "b/CPU", "--format", "json", *fleet).stdout
