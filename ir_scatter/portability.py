@@ -57,6 +57,8 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
             if _VIRTUAL.match(_RELEASE.sub("", word, count=1)):
                 raise UsageError(f"{word} hands on to other devices, expected those: CPU, GPU")
             release = _RELEASE.search(word)
+            if len(_RELEASE.findall(word)) > 1:
+                raise UsageError(f"{word} names more than one release, expected one behind a device")
             runner = runners.find(_RELEASE.sub("", word, count=1))
             installed = next(iter(runner.versions.values()), "")
             found[Target(plain_name(runner.name), release[1] if release else installed)] = None

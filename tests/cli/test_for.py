@@ -49,6 +49,11 @@ def test_what_hands_on_is_no_device(name: str, cli: Cli) -> None:
     assert (done.code, "hands on to other devices" in done.err) == (2, True)
 
 
+def test_two_releases_are_one_too_many(cli: Cli) -> None:
+    done = cli("validate", str(SCALAR), "--for", "CPU@2025.4@2024.6")
+    assert (done.code, "names more than one release" in done.err) == (2, True)
+
+
 def test_without_it_nothing_is_said(cli: Cli) -> None:
     assert found(cli, str(SCALAR)) == []
 
