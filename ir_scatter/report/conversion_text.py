@@ -6,6 +6,7 @@ from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import visible, wrapped
+from ir_scatter.rewrites.guard import NAMES
 
 
 def render(done: Done, *, width: int | None = None) -> str:
@@ -29,8 +30,8 @@ _Row: TypeAlias = tuple[int, tuple[str, str, str], str]
 def _converted_row(one: Converted) -> _Row:
     change = " -> ".join(str(key) for key in (one.source, one.target) if key is not None)
     state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
-    if one.source == one.target and one.rewrites:
-        state += f", {', '.join(one.rewrites)}"
+    told = [name for name in one.rewrites if one.source == one.target or name in NAMES.values()]
+    state = ", ".join((state, *told))
     location = one.location
     return location.line or 0, (_where(location, one.name), change, state), ""
 

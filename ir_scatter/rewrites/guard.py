@@ -37,10 +37,14 @@ class Guard(StrEnum):
     WRAP = "wrap"
 
 
+NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped"}
+"""How reports say that a node is guarded."""
+
+
 @cache
 def rewrite_of(guard: Guard, key: OpKey) -> Rewrite:
     """Return the rewrite of a node into itself with its indices guarded."""
-    name, make = ("indices-clamped", _clamped) if guard is Guard.CLAMP else ("indices-wrapped", _wrapped)
+    name, make = NAMES[guard], _clamped if guard is Guard.CLAMP else _wrapped
 
     spec = SPECS[key]
 

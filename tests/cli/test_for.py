@@ -278,3 +278,5 @@ def test_a_guarded_form_is_met_by_no_defect_either(cli: Cli, tmp_path: Path) -> 
     assert not [one for one in found(cli, str(new), "--for", "CPU@2026.4.1") if one["severity"] == "error"]
     again = cli("convert", str(new), "--for", "CPU@2026.4.1", "--guard", "clamp", "--dry-run")
     assert "nothing to convert" in again.out
+    shown = cli("convert", str(scalar), "--for", "CPU@2026.4.1", "--guard", "clamp", "--dry-run").out
+    assert "ScatterUpdate-3 -> ScatterNDUpdate-15  safe, indices-clamped" in shown
