@@ -44,6 +44,8 @@ _TIMES, _CONFIRMED = 16, 2
 run; in as many again where these differ."""
 _CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 4, 400
 """At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""
+_PAUSE = 20
+"""So many rounds what ends processes is taken for younger, as it takes longest to explain."""
 _ENOUGH, _ENOUGH_COSTLY = 20, 6
 """So many new failures are learned from at once; fewer where each costs a process or a model."""
 _SAME = 0.8
@@ -393,11 +395,12 @@ class Explainer:
                 kept = [each for each in kept if own is not None and each["broken"] == own["broken"]]
             passing = [*one.counters, *(each for each in kept if _can_show(one.symptom, each))]
             learned = learn(bad, passing, 1, own, _PURE)
-            one.is_explained = bool(learned)
-            if learned:
+            narrower = [each for each in one.samples if learned and learned[0].holds(each)]
+            one.is_explained = 2 * len(narrower) > len(one.samples)  # else it is one of several reasons
+            if one.is_explained:
                 fixed = tuple(each for each in one.condition.predicates if each.feature == "broken")
                 one.condition = Condition(tuple(dict.fromkeys(fixed + learned[0].predicates)))
-                one.samples = [each for each in one.samples if one.condition.holds(each)]
+                one.samples = narrower
                 one.counters = [each for each in one.counters if one.condition.holds(each)]
                 one.failing, one.passing, one.tried = len(one.samples), len(one.counters), 0
 
@@ -625,8 +628,12 @@ class Lot:
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
 
     def __lt__(self, other: "Lot") -> bool:
-        """Tell which is explained first: the one that costs less, or is older."""
-        return (self.symptom in _FATAL, self.round) < (other.symptom in _FATAL, other.round)
+        """Tell which is explained first: the older one; what ends processes is taken for younger."""
+        return self._turn < other._turn
+
+    @property
+    def _turn(self) -> int:
+        return self.round + _PAUSE * (self.symptom in _FATAL)
 
     @property
     def is_costly(self) -> bool:

@@ -557,6 +557,7 @@ def features(case: Case) -> dict[str, Feature]:
         found["rank(indices)"] = case.indices.ndim
         found["elements(indices)"] = case.indices.size
         found["a dimension of indices is 1"] = 1 in case.indices.shape
+        found["the last dimension of indices is 1"] = case.indices.shape[-1:] == (1,)
         found["an index is negative"] = bool((case.indices < 0).any()) if case.indices.size else False
     elif any(port.is_optional for port in spec.ports):
         found["indices are left out"] = True
@@ -568,7 +569,10 @@ def features(case: Case) -> dict[str, Feature]:
         found["axis is the last"] = axis == data.ndim - 1
         found["dimension of data on the axis"] = data.shape[axis]
         if axis < data.ndim - 1:
-            found["a dimension behind the axis is 1"] = 1 in data.shape[axis + 1 :]
+            behind = data.shape[axis + 1 :]
+            found["a dimension behind the axis is 1"] = 1 in behind
+            first = next((number for number, dim in enumerate(behind) if dim != 1), len(behind))
+            found["a dimension of 1 follows another one behind the axis"] = 1 in behind[first:]
         found["elements in front of the axis"] = prod(data.shape[:axis])
         found["a dimension of updates from the axis on is 1"] = 1 in updates.shape[axis:]
         found["elements behind the axis"] = prod(data.shape[axis + 1 :])

@@ -9,11 +9,12 @@ import pytest
 
 from ir_scatter import read
 from ir_scatter.core.model import Node
+from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.draw import Coverage, Drawer
 from ir_scatter.fuzz.execute import Workshop
 from ir_scatter.inputs.cases import Case
-from ir_scatter.runners.base import Runner, Status, Streamed
+from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])
 
@@ -85,3 +86,38 @@ def test_what_explains_passes_nothing_over(tmp_path: Path) -> None:
     for answers in batches(Refusing(of_scalars), tmp_path, 2, passes_over=False):
         for case, answer in answers:
             assert answer.status == ("refused" if is_guilty(case) else "ok")
+
+
+class Dying(Runner):
+    """Its process dies of some feeds; a damaged one of what comes behind them too."""
+
+    name, packages, module = "dying", (), ""
+
+    def __init__(self, guilty: set[int]) -> None:
+        self.guilty, self.asked = guilty, 0
+
+    def ask(self, name: str, *arguments: Any, limit: float = 0.0, again: bool = True) -> tuple[Any, str]:
+        _, feeds, progress = arguments
+        self.asked += 1
+        for number, one in enumerate(feeds):
+            Path(progress).write_bytes(number.to_bytes(PROGRESS_BYTES))
+            if int(one["x"]) in self.guilty:
+                raise Failure("crashed", "the process crashed (SIGSEGV)")
+        return [Streamed(Status.OK, [one["x"]]) for one in feeds], ""
+
+
+@pytest.mark.parametrize(
+    ("guilty", "most", "expected"),
+    [
+        ({3}, 4, ["ok", "ok", "ok", "crashed", "ok", "ok"]),
+        ({3}, 1, ["unavailable"] * 3 + ["crashed"] + ["unavailable"] * 2),
+        ({1, 2, 3, 4, 5}, 4, ["ok", "crashed", "crashed", *["unavailable"] * 3]),
+    ],
+)
+def test_a_model_whose_feeds_end_processes_ends_few_of_them(
+    guilty: set[int], most: int, expected: list[str]
+) -> None:
+    runner = Dying(guilty)
+    found = runner.stream("model.xml", [{"x": np.array(number)} for number in range(6)], most_deaths=most)
+    assert [one.status.value for one in found] == expected
+    assert runner.asked <= 2 * most

@@ -1,0 +1,63 @@
+"""Findings and the cases that come later: what disproves a condition makes it narrower, or unexplained."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ir_scatter.core.arrays import Array
+from ir_scatter.defects.base import Symptom
+from ir_scatter.fuzz.campaign import operators
+from ir_scatter.fuzz.conditions import Condition, Predicate
+from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.execute import Workshop
+from ir_scatter.fuzz.explain import Explainer, Finding
+from ir_scatter.fuzz.judge import Judged, described, reference
+from ir_scatter.inputs.cases import Case
+from ir_scatter.runners.base import Runner, Status, Streamed
+
+(SPEC,) = operators(["ScatterUpdate-3"])
+WIDE = Condition((Predicate("element type", "is", "f32"),))
+
+
+class Nobody(Runner):
+    name, packages = "nobody", ()
+
+
+def _is_f32(case: Case) -> bool:
+    return case.element_type.name == "f32" and case.data.size > 0
+
+
+@pytest.mark.parametrize(
+    ("is_wrong", "condition", "is_explained"),
+    [
+        (lambda case: True, "element type is f32", True),
+        (lambda case: case.data.ndim > 1, "element type is f32 and rank(data) > 1", True),
+        (lambda case: case.decisions[-1] % 2 == 0, "element type is f32", False),
+    ],
+)
+def test_a_condition_that_later_cases_disprove_is_learned_anew(
+    tmp_path: Path, is_wrong: Callable[[Case], bool], condition: str, is_explained: bool
+) -> None:
+    drawer = Drawer(0, "plain", Coverage())
+    cases = [case for number in range(8) for case in drawer.batch(SPEC, number, 60) if not case.twin]
+    bad = [case for case in cases if _is_f32(case) and is_wrong(case)]
+    known = Finding(
+        "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, len(bad), 0, bad[0],
+        Judged(Symptom.WRONG_VALUE), samples=[described(case) for case in bad],
+    )  # fmt: skip
+    explainer = Explainer(
+        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
+    )
+
+    def answer(case: Case) -> Array:
+        found = np.array(reference(case).values)
+        if _is_f32(case) and is_wrong(case):
+            found.reshape(-1)[0] += 3
+        return found
+
+    explainer.judge("batches", cases, [Streamed(Status.OK, [answer(case)]) for case in cases])
+    assert explainer.due(0, 99, is_last=False) == []
+    assert (str(known.condition), known.is_explained) == (condition, is_explained)
+    assert known.failing >= 0.9 * (known.failing + known.passing) or "was not found" in known.when
