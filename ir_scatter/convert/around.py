@@ -7,6 +7,7 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import listed
+from ir_scatter.defects import by_code
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.rewrites import leads_to
@@ -24,6 +25,8 @@ def around(
 ) -> tuple[OpSpec, Rewritten | Refusal | None]:
     """Return the row and the form with the fewest nodes that no known defect certainly meets.
 
+    Nor may it meet one that the node as it is does not.
+
     Args:
         rewriter: that of the model.
         portability: what is known of the devices.
@@ -35,7 +38,7 @@ def around(
     own, reasons = scatters[0].spec, list[str]()
     found: list[tuple[int, OpSpec, Rewritten]] = []
     in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
-    for row in rows:
+    for row in () if any(by_code()[code].stays for code in in_the_way) else rows:
         if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):
             continue
         made = rewriter.rewrite(scatters, row, opset, guard)
@@ -47,6 +50,7 @@ def around(
             continue
         news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
         met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
+        met |= dict.fromkeys(sorted(_maybe(portability, news) - _maybe(portability, scatters)))
         in_the_way |= met
         if not met:
             found.append((len(made.fragment.news), row, made))
@@ -66,17 +70,21 @@ def at_no_cost(
     opset: int | None,
 ) -> tuple[OpSpec, Rewritten] | None:
     """Return a row and a form of one node that meets fewer of the defects that a node may meet."""
-    own, best = scatters[0].spec, set[str]().union(*map(portability.maybe_met, scatters))
+    own, best = scatters[0].spec, _maybe(portability, scatters)
     found: tuple[OpSpec, Rewritten] | None = None
     for row in rows if best else ():
         made = rewriter.rewrite(scatters, row, opset) if leads_to(own.key, row.key, opset) else None
         if not isinstance(made, Rewritten) or len(made.fragment.news) != 1 or made.assumptions:
             continue
         news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
-        left = set[str]().union(*map(portability.maybe_met, news))
+        left = _maybe(portability, news)
         if left < best and not any(map(portability.surely_met, news)):
             best, found = left, (row, made)
     return found
+
+
+def _maybe(portability: Portability, scatters: Sequence[ScatterNode]) -> set[str]:
+    return set[str]().union(*map(portability.maybe_met, scatters))
 
 
 def may_be_met(model: Model, portability: Portability, settled: Collection[str]) -> tuple[Diagnostic, ...]:

@@ -132,6 +132,7 @@ class Defect:
         avoid: how to get around it, in a sentence without a full stop.
         per_model: how much it matters where only a run tells, if that is said once for all nodes of a model:
             of what has an element type, and of numbers that may be illegal; None if each node is told of.
+        stays: whether every node that reads the input meets it, so that no other form avoids it.
         affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
     """
@@ -144,6 +145,7 @@ class Defect:
     near: tuple[Probe, ...] = ()
     avoid: str = ""
     per_model: Severity | None = None
+    stays: bool = False
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None
     text: str = ""

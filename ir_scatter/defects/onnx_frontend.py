@@ -64,6 +64,7 @@ def strings_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("full", "ScatterElements-18", (2, 3), (1, 3), (1, 3), 0, constants=_INDICES),),
     avoid="make what is empty with ConstantOfShape, or leave the node out",
+    stays=True,
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.PRODUCERS, Fact.SHAPES}),
 )
 def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:

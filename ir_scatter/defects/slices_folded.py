@@ -5,7 +5,7 @@ from math import prod
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import is_static
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets, rank_of
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
 from ir_scatter.ops.spec import Layout, Role
 
 _ALL = frozenset(Role)
@@ -21,6 +21,7 @@ _ALL = frozenset(Role)
         Probe("indices", "ScatterUpdate-3", (3, 2), [[2], [0]], (2, 1, 2), 0, constants=_ALL),
     ),
     near=(
+        Probe("empty", "ScatterUpdate-3", (2, 0, 1), [0, 1], (2, 0, 1), 0, constants=_ALL),
         Probe("first", "ScatterUpdate-3", (3, 1, 2), [2, 0], (2, 1, 2), 0, constants=_ALL),
         Probe("one-index", "ScatterUpdate-3", (3, 2, 1), [2], (1, 2, 1), 0, constants=_ALL),
         Probe("last", "ScatterUpdate-3", (2, 3), [[2], [0]], (2, 2, 1), 1, constants=_ALL),
@@ -44,7 +45,9 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
         first = next((number for number, dim in enumerate(behind) if dim != 1), len(behind))
         ends_with_one = len(indices) > 1 and indices[-1] == 1 and first < len(behind)
         found = Known(prod(indices) > 1 and (1 in behind[first:] or ends_with_one))
-    return meets("updates have a dimension of 1 behind the axis", [found], Role.UPDATES)
+    return meets(
+        "updates have a dimension of 1 behind the axis", [found, has_elements(scatter)], Role.UPDATES
+    )
 
 
 @Defect(

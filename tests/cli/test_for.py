@@ -12,6 +12,7 @@ from ir_scatter.defects.base import Probe
 from ir_scatter.doctor import case_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
+from ir_scatter.ops.spec import Role
 from tests.cli.conftest import SAMPLES, Cli
 
 SCALAR = SAMPLES / "plugins" / "scalar_index.xml"
@@ -223,6 +224,31 @@ def test_what_may_be_met_is_avoided_at_no_cost(cli: Cli, tmp_path: Path) -> None
             for one in found(cli, str(target if is_converted else source), "--for", "CPU@2026.4.1")
         ]
         assert ("DEV104" in left) != is_converted
+
+
+@pytest.mark.parametrize(
+    ("probe", "codes"),
+    [
+        # slices of packed elements are computed wrongly, too
+        (Probe("p", "ScatterNDUpdate-15", [1, 2, 3, 0], [[2]], [1], None, "u2"), "DEV103 and DEV104"),
+        # whoever reads the initializer is refused
+        (
+            Probe("p", "ScatterElements-18", (2, 3), (0, 3), (0, 3), 0, constants=frozenset({Role.INDICES})),
+            "DEV134",
+        ),
+    ],
+)
+def test_a_form_that_would_be_no_better_is_refused(
+    cli: Cli, tmp_path: Path, probe: Probe, codes: str
+) -> None:
+    case = case_of(probe)
+    files = FORMATS[case.format].nodes([case.node()])
+    for suffix, content in files.items():
+        (tmp_path / f"model{suffix}").write_bytes(content)
+    source = tmp_path / f"model{next(iter(files))}"
+    done = cli("convert", str(source), "--for", "CPU@2026.4.1", "-o", str(tmp_path / f"new{source.suffix}"))
+    assert done.code == 1
+    assert f"every form that is known meets {codes} on a device" in " ".join(done.out.split())
 
 
 def test_without_it_validate_imports_none_of_it() -> None:
