@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
+from ir_scatter.core.shapes import element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES})
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES, Fact.SHAPES})
 _HALVES, _UNORDERED = ("f16", "bf16"), ("bf16", "boolean")
 _NOT_CACHED = ("f8e4m3", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "string")
 _TO_F32 = "convert to f32 in front of the node, and back behind it"
@@ -37,6 +38,8 @@ def _cache(type: str) -> Probe:
 def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> Meeting | None:
     if scatter.node.domain != ONNX or scatter.reduction not in reductions:
         return None
+    if scatter.updates is not None and element_count(scatter.updates.shape) == 0:
+        return None  # without updates there is nothing to reduce
     reason = f"the reduction is {scatter.attribute('reduction')} of {' or '.join(types)}"
     return meets(reason, [element_type_is(scatter, Role.DATA, *types)], Role.DATA)
 
