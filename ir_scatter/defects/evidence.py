@@ -222,4 +222,11 @@ def _is_meant(wanted: str, release: str) -> bool:
 
 
 def _place(row: Row) -> str:
-    return f"{row.release} on {row.name}" if row.name else row.release
+    """Say where a row was measured; with the driver, unless that comes with the release.
+
+    Which driver is there now is not asked, as that takes a runtime: what doctor saw last of a device counts,
+    and a reader can tell whether it is the one that is installed.
+    """
+    has_own = row.device and row.driver and row.release not in row.driver
+    driver = f", driver {row.driver}" if has_own else ""
+    return f"{row.release} on {row.name}{driver}" if row.name else row.release
