@@ -271,7 +271,7 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | N
         index,
         graph.calls,
         None,
-        graph.span_of(node, part),
+        node.graph.span_of(node, part),
         defect.name.replace("-", " "),
         defect.avoid,
     )

@@ -82,6 +82,16 @@ def test_a_node_of_constants_is_folded_on_a_device(cli: Cli) -> None:
     assert "DEV201" not in {one["code"] for one in found(cli, str(FOLDED), "--for", "CPU@2026.4.1")}
 
 
+@pytest.mark.parametrize(
+    "model", sorted((SAMPLES / "nested").glob("*.*ml")) + sorted((SAMPLES / "nested").glob("*.onnx"))
+)
+def test_nodes_inside_bodies_and_functions_are_looked_at(model: Path, cli: Cli) -> None:
+    done = cli("validate", str(model), "--for", "CPU@2026.4.1,GPU@2026.4.1,onnxruntime", "--format", "json")
+    assert "SCT999" not in done.out, done.out
+    scopes = [one["scope"] for one in json.loads(done.out)["files"][0]["diagnostics"]]
+    assert any("/" in scope for scope in scopes)
+
+
 def test_what_nobody_probed_is_never_silent(cli: Cli) -> None:
     for name in ("NPU", "CPU@2019.1", "GPU.1@2019"):
         (one,) = found(cli, str(SCALAR), "--for", name)
