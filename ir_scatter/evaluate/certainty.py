@@ -16,6 +16,7 @@ from ir_scatter.evaluate.operator import Case, run
 from ir_scatter.ops.kernels.certainty import (
     MANY,
     Rounding,
+    beyond_type,
     contested_by_nan,
     count_hits,
     counted_bound,
@@ -153,10 +154,12 @@ class DetailedResult:
         if coarser == 1:
             bound, error = self._rounding
             if self.values.dtype.itemsize < _COMPUTED_BYTES:
-                bound = 2 * bound
+                bound, known = 2 * bound, in_own_dtype(self.values)
                 if (is_many := (self.hits >= MANY) & (bound > 0)).any():  # errors of one sign are no chance
-                    counted = 2 * counted_bound(self._case, in_own_dtype(self.values), self.hits)
+                    counted = 2 * counted_bound(self._case, known, self.hits)
                     bound = np.where(is_many, np.maximum(bound, counted), bound)
+                # f8e8m0 has neither 0 nor a sign, f8e4m3 no infinity: what a number beyond it becomes is open
+                bound = np.where(beyond_type(self._case, known, self.hits), np.inf, bound)
             found: Array = bound + error
             return found
         return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalIndex, UsageError, evaluate, evaluate_detailed
+from ir_scatter.compare.measure import Verdict, measure_node
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.inputs.cases import Case
+from ir_scatter.ops.spec import Reduction
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, cases
 
@@ -244,3 +246,19 @@ def test_a_product_of_bf16_may_be_one_unit_off_and_not_two() -> None:
     assert abs(-21.0 + 21.125) <= bound < abs(-20.875 + 21.125)
     exact = summed(np.array([5.5, -3.0], kind), "prod")
     assert exact.bound_from_values().tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "word"),
+    [(ml_dtypes.float8_e8m0fnu, [2.0, 2.0], "sub"), (ml_dtypes.float8_e4m3fn, [448.0, 448.0], "sum")],
+)
+def test_what_a_type_cannot_say_is_open(kind: Any, values: list[float], word: str) -> None:
+    """No document says whether a number beyond a type without infinity becomes its greatest one, or NaN."""
+    data, updates = np.array(values, kind)[:1], np.array(values, kind)[1:]
+    given: dict[str, Any] = {"indices": np.zeros((1, 1), np.int64), "updates": updates, "reduction": word}
+    found = evaluate_detailed("ScatterNDUpdate-15", data=data, **given)
+    assert np.isnan(found.values.astype(np.float64)).all()
+    for other in (found.values, data):
+        assert measure_node(found, other, Reduction.SUM).verdict is not Verdict.MISMATCH
+    nothing = evaluate_detailed("ScatterNDUpdate-15", data=np.array([np.nan], kind), **given)
+    assert measure_node(nothing, data, Reduction.SUM).verdict is Verdict.MISMATCH

@@ -108,6 +108,14 @@ def contested_by_nan(one: Operation, values: Array) -> Array:
     return np.asarray((values != values) & is_number)
 
 
+def beyond_type(one: Operation, values: Array, hits: Array) -> Array:
+    """Tell which results of numbers are none because the type cannot say them, and has no infinity either."""
+    operands = _operands(one, hits)
+    if operands is None:
+        return np.zeros(values.shape, np.bool_)
+    return np.asarray((values != values) & (hits > 0) & ~operands.has_other())
+
+
 class Rounding(NamedTuple):
     """How far a result in any order may be from the exact one, and how far the computed values are."""
 
