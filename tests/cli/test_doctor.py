@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -29,9 +30,18 @@ def answered(words: str, *arguments: str) -> tuple[int, str]:
     near, far = pty.openpty()
     process = subprocess.Popen([COMMAND, *arguments], stdin=far, stdout=far, stderr=far)
     os.close(far)
-    os.write(near, words.encode())
-    seen = b""
+    seen, is_answered = b"", False
     while True:
+        is_asked = b"[Y/n]" in seen
+        if is_asked and words and not is_answered:
+            os.write(near, words.encode())
+            is_answered = True
+        if (
+            is_asked and not words
+        ):  # again and again: one that comes just before the read begins is not seen by it
+            process.send_signal(signal.SIGINT)
+        if not select.select([near], [], [], 1)[0]:
+            continue
         try:
             part = os.read(near, 1024)
         except OSError:
@@ -39,8 +49,6 @@ def answered(words: str, *arguments: str) -> tuple[int, str]:
         if not part:
             break
         seen += part
-        if not words and b"[Y/n]" in seen:
-            process.send_signal(signal.SIGINT)
     os.close(near)
     return process.wait(), seen.decode()
 
