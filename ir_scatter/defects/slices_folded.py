@@ -27,7 +27,7 @@ _ALL = frozenset(Role)
         Probe("last", "ScatterUpdate-3", (2, 3), [[2], [0]], (2, 2, 1), 1, constants=_ALL),
     ),
     avoid="keep an input from being constant, or fold the node with NumPy",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS}),
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS, Fact.INDEX_FAULTS}),
 )
 def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO folds slices of constants wrongly where updates have a dimension of 1 behind the axis.
@@ -45,6 +45,8 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
         first = next((number for number, dim in enumerate(behind) if dim != 1), len(behind))
         ends_with_one = len(indices) > 1 and indices[-1] == 1 and first < len(behind)
         found = Known(prod(indices) > 1 and (1 in behind[first:] or ends_with_one))
+        if found.truth and (scatter.repeats is not None or data[axis] == 1):
+            found = Known(None, "updates of one target differ")  # any of them may be the last
     return meets(
         "updates have a dimension of 1 behind the axis", [found, has_elements(scatter)], Role.UPDATES
     )
