@@ -91,6 +91,12 @@ class Met(NamedTuple):
         is_seen = any(found.basis is not Basis.STAND_IN for _, found in self.known)
         return is_seen and not self.meeting.when
 
+    @property
+    def is_of_legal_inputs(self) -> bool:
+        """Whether a probe that tells of it breaks no rule."""
+        names = self.meeting.probes
+        return any(not one.breaks for one in self.defect.probes if not names or one.name in names)
+
 
 class Portability:
     """What is known of some targets, and which nodes of models meet it.
@@ -182,7 +188,7 @@ class Portability:
 
     def maybe_met(self, scatter: ScatterNode) -> set[str]:
         """Return the codes of what a node may meet with legal inputs."""
-        found = [met for met in self.met(scatter) if met.meeting.when and not met.defect.breaks]
+        found = [met for met in self.met(scatter) if met.meeting.when and met.is_of_legal_inputs]
         return {met.defect.code for met in found if met.defect.per_model is not Severity.NOTE}
 
     def untested(self, model: Model) -> Iterator[Diagnostic]:

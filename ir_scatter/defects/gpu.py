@@ -3,7 +3,7 @@
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import Shape, element_count
+from ir_scatter.core.shapes import Shape, element_count, is_static
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.defects.index_values import index_bounds
@@ -150,6 +150,7 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     probes=(
         Probe("two", "ScatterNDUpdate-15", (2, 3), [[-1, -2]], (1,), None),
         Probe("row", "ScatterNDUpdate-15", (3, 4), [[-1]], (1, 4), None),
+        Probe("open", "ScatterNDUpdate-15", (4,), [[-1]], (1,), None, shapes="dynamic"),
         Probe("two-forbidden", "ScatterNDUpdate-3", (2, 3), [[-1, -2]], (1,), None, breaks="negative-index"),
         Probe("row-forbidden", "ScatterNDUpdate-3", (3, 4), [[-1]], (1, 4), None, breaks="negative-index"),
     ),
@@ -163,7 +164,7 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin does not count negative indices of tuples from the end.
 
-    Unless data has one dimension, it writes in front of the place that is meant, outside of data too. Where
+    Unless data is a row of a known size, it writes in front of the place that is meant, outside of data too. Where
     the version forbids them CPU and folding count them from the end as well: what works there does not here.
     """
     if scatter.spec.layout is not Layout.TUPLES:
@@ -175,12 +176,13 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     else:
         lows = [low for _, (low, _) in index_bounds(scatter)]
         found = Known(None if any(low is None or low < 0 for low in lows) else False, "an index is negative")
+    shape = scatter.data_shape
     is_more = Known(
-        None if scatter.data_shape is None else len(scatter.data_shape) > 1, "data has rank 2 or more"
+        None if shape is None else len(shape) > 1 or not is_static(shape), "data is no static row"
     )
     conditions = [found, is_more]
     meeting = meets("indices of tuples may be negative", conditions, Role.INDICES)
-    return meeting and meeting._replace(probes=(f"two{ends}", f"row{ends}"))
+    return meeting and meeting._replace(probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open"])))
 
 
 @Defect(
