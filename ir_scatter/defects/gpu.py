@@ -164,8 +164,8 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin does not count negative indices of tuples from the end.
 
-    Unless data is a row of a known size, it writes in front of the place that is meant, outside of data too. Where
-    the version forbids them CPU and folding count them from the end as well: what works there does not here.
+    Unless data is a row of a known size, it writes in front of the place that is meant, outside of data too.
+    Where the version forbids them CPU and folding count them from the end: what works there does not here.
     """
     if scatter.spec.layout is not Layout.TUPLES:
         return None
