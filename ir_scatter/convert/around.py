@@ -50,7 +50,10 @@ def around(
             continue
         news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
         met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
-        met |= dict.fromkeys(sorted(_maybe(portability, news) - _maybe(portability, scatters)))
+        new = _maybe(portability, news) - _maybe(portability, scatters)
+        if guard is Guard.WRAP:  # no index is negative, and none illegal
+            new = {code for code in new if not by_code()[code].breaks}
+        met |= dict.fromkeys(sorted(new))
         in_the_way |= met
         if not met:
             found.append((len(made.fragment.news), row, made))

@@ -32,6 +32,7 @@ _LARGEST_RANK = 6
     ),
     near=(Probe("constant", "ScatterUpdate-3", (3, 2), [1], (1, 2), 0),),
     avoid="make the axis a constant",
+    stays=True,
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS}),
 )
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:

@@ -261,6 +261,25 @@ def test_a_form_that_would_be_no_better_is_refused(
     assert f"every form that is known meets {codes} on a device" in " ".join(done.out.split())
 
 
+def test_a_form_for_positive_indices_needs_a_guard(cli: Cli, tmp_path: Path) -> None:
+    """Booleans have no kernel for elements, and tuples take no negative index there."""
+    probe = Probe("p", "ScatterElementsUpdate-12", (4,), [1], (1,), 0, "boolean", shapes="dynamic")
+    for suffix, content in FORMATS[IR].nodes([case_of(probe).node()]).items():
+        (tmp_path / f"model{suffix}").write_bytes(content)
+    words = [
+        "convert",
+        str(tmp_path / "model.xml"),
+        "--for",
+        "GPU@cpu@2026.4.1",
+        "-o",
+        str(tmp_path / "new.xml"),
+    ]
+    done = cli(*words)
+    assert (done.code, "DEV303 and DEV306" in " ".join(done.out.split())) == (1, True)
+    done = cli(*words, "--guard", "wrap")
+    assert (done.code, "1 node converted, verified" in done.out) == (0, True)
+
+
 def test_without_it_validate_imports_none_of_it() -> None:
     code = (
         "import sys; from ir_scatter_cli.main import main\n"
