@@ -148,7 +148,7 @@ def replay(folder: Path) -> Iterator[Replayed]:
         lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
         last = lines[-1] if lines else ""
         outcome = _OUTCOMES.get(done.returncode, "cannot run")
-        words = {known.get("symptom", ""), *known.get("fresh", {})}
-        if outcome == "still there" and known and last.partition(":")[0] not in words:
+        words = {known.get("symptom", ""), *known.get("fresh", {})} - {""}
+        if outcome == "still there" and words and last.partition(":")[0] not in words:
             outcome = "changed"
         yield Replayed(signature, outcome, last)

@@ -214,7 +214,7 @@ WRONG_FEEDS: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (OPENVINO + ONNX, {"updates": floats(3, 5)}, "updates has shape [3, 5], expected [2, 5]"),
     (OPENVINO + ONNX, {"updates": floats(10)}, "updates has shape [10], expected [2, 5]"),
     (OPENVINO + ONNX, {"updates": np.zeros((2, 5))}, "updates is float64, expected float32"),
-    (ONNX, {"other": floats(1)}, "the model has no input 'other', expected data, indices, updates"),
+    (ONNX, {"other": floats(1)}, "the model has no input 'other', expected data, indices, updates, more"),
     (ONNX, {"data": floats(4)}, "data has shape [4], expected [4, N]"),
     (OPENVINO, {"data": None, "indices": None}, "no array is given for first, indices"),
     (OPENVINO, {"more": floats(1)}, "the model has no input 'more', expected first, indices, updates"),
