@@ -3,11 +3,16 @@
 import gc
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SLOW = [HealthCheck.too_slow]
 _FIGURES = "figures"

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -68,3 +70,26 @@ def test_all_jobs_end_their_processes() -> None:
 def test_every_row_of_the_table_is_a_function() -> None:
     for name in list(jobs._TABLE):
         assert callable(jobs.function(name))
+
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["validate", str(SAMPLES / "operators"), "-j", "2"],
+        ["devices"],
+        ["compare", "--each", str(SAMPLES / "documented"), "--on", "numpy", "-j", "2"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_nothing_of_a_fleet_is_imported_here(words: list[str]) -> None:
+    code = (
+        "import sys; from ir_scatter_cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print({name.partition('.')[0] for name in sys.modules} & {'dask', 'distributed', 'cryptography', 'tornado'})"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "set()", done.stderr
