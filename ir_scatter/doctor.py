@@ -144,7 +144,8 @@ class Checked:
     def differs(self) -> bool:
         """Whether the record of the same release says something else."""
         is_recorded = self.before.basis is Basis.RECORDED
-        return bool(self.missed) or (is_recorded and self.before.result is not self.result)
+        is_other = self.result is None or not self.result.is_like(self.before.result)
+        return bool(self.missed) or (is_recorded and is_other)
 
 
 @dataclass(frozen=True, slots=True)

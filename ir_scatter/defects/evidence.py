@@ -32,6 +32,10 @@ class Result(StrEnum):
     RIGHT = "right"
     """It computes what the document says, or refuses what that forbids."""
 
+    def is_like(self, other: "Result | None") -> bool:
+        """Tell whether it may be the other the next time: who writes where he should not may die of it."""
+        return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
+
 
 OF_SYMPTOM = {
     None: Result.RIGHT,
