@@ -6,6 +6,7 @@ and others have those of their type.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from math import inf, isfinite, isnan
 from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.shapes import Shape, highest
@@ -67,7 +68,10 @@ def greatest(case: BoundsCase) -> Bounds:
 def clamped(case: BoundsCase) -> Bounds:
     """The ends are attributes, or inputs 1 and 2; the upper one wins."""
     written = [case.attributes.get(name) for name in ("min", "max")]
-    ends = [None if number is None else int(float(number)) for number in written]
+    numbers = [given if end is None else float(end) for end, given in zip(written, (-inf, inf), strict=True)]
+    if any(map(isnan, numbers)) or numbers[0] == inf or numbers[1] == -inf:
+        return ANY
+    ends = [int(number) if isfinite(number) else None for number in numbers]
     if case.is_onnx and ends == [None, None]:
         ends = [case.inputs[1].low if len(case.inputs) > 1 else None, None]
         ends[1] = case.inputs[2].high if len(case.inputs) > 2 else None
