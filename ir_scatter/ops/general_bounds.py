@@ -6,7 +6,7 @@ and others have those of their type.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from math import inf, isfinite, isnan
+from math import ceil, floor, inf, isfinite, isnan
 from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.shapes import Shape, highest
@@ -66,23 +66,31 @@ def greatest(case: BoundsCase) -> Bounds:
 
 
 def clamped(case: BoundsCase) -> Bounds:
-    """The ends are attributes, or inputs 1 and 2; the upper one wins."""
+    """The ends are attributes, or inputs 1 and 2; the upper one wins. It is monotonic in all three."""
     written = [case.attributes.get(name) for name in ("min", "max")]
-    numbers = [given if end is None else float(end) for end, given in zip(written, (-inf, inf), strict=True)]
-    if any(map(isnan, numbers)) or numbers[0] == inf or numbers[1] == -inf:
-        return ANY
-    ends = [int(number) if isfinite(number) else None for number in numbers]
-    if case.is_onnx and ends == [None, None]:
-        ends = [case.inputs[1].low if len(case.inputs) > 1 else None, None]
-        ends[1] = case.inputs[2].high if len(case.inputs) > 2 else None
-    low, high = ends
-    own = case.inputs[0]
-    lows = [end for end in (own.low, low) if end is not None]
-    highs = [end for end in (own.high, high) if end is not None]
-    found = Bounds(max(lows, default=None), min(highs, default=None))
-    if found.low is not None and found.high is not None and found.low > found.high:
-        return Bounds(found.high, found.high)
-    return found
+    if case.is_onnx and written == [None, None]:
+        lower = _ends(case.inputs[1]) if len(case.inputs) > 1 else (-inf, -inf)
+        upper = _ends(case.inputs[2]) if len(case.inputs) > 2 else (inf, inf)
+    else:
+        numbers = [
+            float(end) if end is not None else given for end, given in zip(written, (-inf, inf), strict=True)
+        ]
+        if any(map(isnan, numbers)):
+            return ANY
+        lower, upper = [(_whole(floor, number), _whole(ceil, number)) for number in numbers]
+    found = [
+        min(max(own, low), high) for own, low, high in zip(_ends(case.inputs[0]), lower, upper, strict=True)
+    ]
+    return Bounds(*[int(end) if isfinite(end) else None for end in found])
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    low, high = bounds
+    return -inf if low is None else low, inf if high is None else high
+
+
+def _whole(rounded: Callable[[float], int], number: float) -> float:
+    return rounded(number) if isfinite(number) else number
 
 
 def added(case: BoundsCase) -> Bounds:

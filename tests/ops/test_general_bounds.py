@@ -9,11 +9,14 @@ from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase, clamped
     ("low", "high", "found"),
     [
         ("0", "inf", Bounds(0, 9)),
-        ("-inf", "3.5", Bounds(-5, 3)),
+        ("-inf", "3.5", Bounds(-5, 4)),
+        ("20", "30", Bounds(20, 20)),
+        ("-30", "-20", Bounds(-20, -20)),
+        ("7", "2", Bounds(2, 2)),
         ("-inf", "inf", Bounds(-5, 9)),
         ("nan", "3", ANY),
-        ("inf", "3", ANY),
-        ("0", "-inf", ANY),
+        ("inf", "3", Bounds(3, 3)),
+        ("0", "-inf", Bounds()),
     ],
 )
 def test_ends_may_be_infinite(low: str, high: str, found: Bounds) -> None:
