@@ -22,10 +22,11 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range
+from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
 from ir_scatter.validate import Check, file_diagnostic
 
 _RELEASE = re.compile(r"@(\d[\w.]*)")
-_VIRTUAL = re.compile(r"(?:openvino:)?(?:AUTO|MULTI|HETERO|BATCH)\b", re.IGNORECASE)
+_VIRTUAL = re.compile(rf"(?:{PREFIX})?(?:{'|'.join(VIRTUAL_DEVICES)})\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
 _DOES = {
     Result.WRONG: "computes that wrong",

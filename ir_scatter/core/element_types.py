@@ -123,6 +123,16 @@ def from_dtype(found: "np.dtype[Any]") -> ElementType | None:
     return ELEMENT_TYPES["string"] if found.kind in "OUST" else _BY_DTYPE_NAME.get(found.name)
 
 
+def as_bytes(value: Any) -> "tuple[str, np.ndarray[Any, Any]] | None":
+    """Return the type of an array and its elements in C order and in this machine's byte order.
+
+    None of what is no array, and of one whose elements are no bytes: strings, objects.
+    """
+    row = from_dtype(value.dtype) if type(value).__name__ == "ndarray" else None
+    own = None if row is None or row.kind == "string" else dtype(row)
+    return None if row is None or own is None else (row.name, value.astype(own, order="C", copy=False))
+
+
 def is_element_type(text: str) -> bool:
     """Tell whether OpenVINO reads an `element_type`, in any case; "dynamic" says that it is not known."""
     found = from_element_type(text)

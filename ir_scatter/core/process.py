@@ -28,7 +28,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.shapes import counted
 
 if TYPE_CHECKING:
@@ -334,14 +334,11 @@ class _Pickler(pickle.Pickler):
         self.arrays: list[Array] = []
 
     def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
-        if type(value).__name__ != "ndarray":
+        if (found := as_bytes(value)) is None:
             return None
-        row = from_dtype(value.dtype)
-        own = None if row is None or row.kind == "string" else dtype(row)
-        if row is None or own is None:
-            return None
-        self.arrays.append(value.astype(own, order="C", copy=False).reshape(-1).view("u1"))
-        return len(self.arrays) - 1, row.name, value.shape
+        name, array = found
+        self.arrays.append(array.reshape(-1).view("u1"))
+        return len(self.arrays) - 1, name, value.shape
 
 
 def _packed(value: Any, folder: str) -> _Message:

@@ -14,6 +14,7 @@ from ir_scatter import runners
 from ir_scatter.defects.evidence import read_rows
 from ir_scatter.portability import cache_file
 from ir_scatter.runners.base import Availability
+from ir_scatter.runners.openvino.runner import VIRTUAL_DEVICES
 from ir_scatter.runners.releases.environments import THIS_PYTHON, installed
 from ir_scatter.version import __version__, versions
 
@@ -24,7 +25,6 @@ OPERATION = "ir_scatter"
 
 _INSTRUCTIONS = ("amx_int8", "amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 _NUMBER = re.compile(r"\.\d+$")
-_VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Machine:
             ):
                 return False
             runner = f"{package}:{device}" if device else package
-        if device.startswith(_VIRTUAL):
+        if device.startswith(VIRTUAL_DEVICES):
             runner = f"{package}:CPU"
         known = {runner, _NUMBER.sub("", runner)}
         return any(one.is_available and one.runner in known for one in self.devices)

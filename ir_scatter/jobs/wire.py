@@ -15,7 +15,7 @@ from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.jobs import names
 from ir_scatter.version import __version__
@@ -170,18 +170,15 @@ class _Pickler(pickle.Pickler):
             if self._root and self._root in value:
                 return "text", value.replace(self._root, "").encode("utf-8", "surrogatepass")
             return ("path", value.encode("utf-8", "surrogatepass")) if value in self._paths else None
-        if type(value).__name__ != "ndarray":
+        if (found := as_bytes(value)) is None:
             return None
-        row = from_dtype(value.dtype)
-        own = None if row is None or row.kind == "string" else dtype(row)
-        if row is None or own is None:
-            return None
-        data = value.astype(own, order="C", copy=False).tobytes()
+        name, array = found
+        data = array.tobytes()
         if len(data) < INLINE_BYTES or self._root:
-            return "array", row.name, value.shape, data
+            return "array", name, value.shape, data
         hash = hash_of(data)
         self.large[hash] = data
-        return "large", row.name, value.shape, hash
+        return "large", name, value.shape, hash
 
 
 class _Unpickler(pickle.Unpickler):

@@ -17,7 +17,7 @@ from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
 from ir_scatter.runners.engine import Engine, Loaded, run, stream
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
-from ir_scatter.runners.openvino.runner import FOLD, NOT_FOLDED
+from ir_scatter.runners.openvino.runner import FOLD, NOT_FOLDED, VIRTUAL_DEVICES
 from ir_scatter.runners.openvino.taps import add_taps, shape_model, walk
 
 _PROPERTIES = {
@@ -363,7 +363,7 @@ def _is_there(device: str) -> bool:
     wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
     found = core().available_devices
     kinds = {one.partition(".")[0] for one in found}
-    known = {"AUTO", "MULTI", "HETERO", "BATCH", *found, *kinds, *(f"{one}.0" for one in found)}
+    known = {*VIRTUAL_DEVICES, *found, *kinds, *(f"{one}.0" for one in found)}
     return known.issuperset(wanted)
 
 

@@ -13,9 +13,12 @@ FOLD = "fold"
 """The device that is none, but the pass ConstantFolding."""
 NOT_FOLDED = "is not folded"
 
+VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
+"""They hand on to other devices."""
+
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
 _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
-_VIRTUAL = rf"(?:AUTO|MULTI|HETERO|BATCH)(?::{_WITH_COUNT}(?:,{_WITH_COUNT})*)?"
+_VIRTUAL = rf"(?:{'|'.join(VIRTUAL_DEVICES)})(?::{_WITH_COUNT}(?:,{_WITH_COUNT})*)?"
 _SHORT = re.compile(rf"{PREFIX}(?:{_ONE}|{_VIRTUAL})", re.IGNORECASE)
 _REMEDIES = {
     "GPU": "an Intel GPU and intel-opencl-icd; without: openvino:GPU@cpu",
