@@ -234,13 +234,15 @@ def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
     """Return the names of runners of releases: "openvino@2025.4:CPU" of "CPU"; without releases as they are.
 
     Raises:
-        UsageError: a release is none, or none of what is named; or a name holds one already.
+        UsageError: a release is none, or none of what is named; a name holds one already, or is that of a
+            runner that hands on to other devices.
     """
     found = list[str]()
     for release in releases:
         before = len(found)
         for name in names or runners.known():
             machine, slash, rest = runners.find(name).name.rpartition("/")
+            find_targets([rest])  # which refuses those that hand on to others, before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
                 raise UsageError(f"{name!r} names a release, expected none beside --release")
