@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -26,6 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the outputs that tests compare with anew"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # whose workers inherit it: no test hangs on what a machine keeps
+        folder = tempfile.TemporaryDirectory(prefix="ir-scatter-cache-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["XDG_CACHE_HOME"] = folder.name
 
 
 LONG = (
