@@ -128,7 +128,7 @@ class Portability:
         """
         key = defect.code, probes, is_folded
         if key not in self._known:
-            self._known[key] = tuple(self._looked_up(*key))
+            self._known[key] = tuple(dict.fromkeys(self._looked_up(*key)))  # of folding once for all devices
         return self._known[key]
 
     def _looked_up(self, code: str, probes: tuple[str, ...], is_folded: bool) -> Iterator[_Known]:

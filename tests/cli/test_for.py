@@ -82,6 +82,14 @@ def test_a_node_of_constants_is_folded_on_a_device(cli: Cli) -> None:
     assert "DEV201" not in {one["code"] for one in found(cli, str(FOLDED), "--for", "CPU@2026.4.1")}
 
 
+def test_what_folding_does_is_told_once_of_all_devices() -> None:
+    from ir_scatter.defects import by_code
+    from ir_scatter.portability import portability_to
+
+    devices = portability_to(("CPU@2026.4.1", "GPU@cpu@2026.4.1", "openvino:fold@2026.4.1"))
+    assert len(devices.known(by_code()["DEV201"], is_folded=True)) == 1
+
+
 @pytest.mark.parametrize(
     "model", sorted((SAMPLES / "nested").glob("*.*ml")) + sorted((SAMPLES / "nested").glob("*.onnx"))
 )
