@@ -81,7 +81,7 @@ def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
     cache = cache_folder()
     fleet = Fleet(address, kept=cache and cache / "finished", resume=given.get("resume", False))
     try:
-        for line in fleet.strangers:
+        for line in fleet.strangers.values():
             say(f"not used: {line}")
         with runners.used(FleetRunners(fleet)):
             yield fleet

@@ -5,18 +5,19 @@ has it, large files travel once, and what a lost machine was at is known and goe
 """
 
 import asyncio
+import logging
 import os
 import secrets
 import time
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future as Promise
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributed import rpc
 
@@ -25,12 +26,11 @@ from ir_scatter.core.errors import Absent, UsageError
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.jobs import Gone, Job, NotDone, perform
-from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine
+from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, announced
 from ir_scatter.jobs.security import Address, demand_reachable
-from ir_scatter.jobs.store import forget_hashes, known_hash, pieces
-from ir_scatter.jobs.wire import INLINE_BYTES, Head, Sent, decode, encode, hash_of
+from ir_scatter.jobs.store import Finished, forget_hashes, known_hash, pieces
+from ir_scatter.jobs.wire import INLINE_BYTES, Head, Refused, Sent, decode, encode, hash_of
 from ir_scatter.reading import files_beside
-from ir_scatter.version import __version__
 
 _AHEAD = 2
 """Jobs for each slot of a machine: one is at work, and the next is there when that is done."""
@@ -58,8 +58,6 @@ class _Task:
     deaths: int = 0
     without: dict[str, str] = field(default_factory=dict)
     """Machines that have no room for it, and what they said."""
-    since: float | None = None
-    """When nobody was left to do it."""
 
     def result(self) -> Any:
         return self.promise.result()
@@ -69,11 +67,11 @@ class _Task:
         return is_there and all(map(machine.offers, self.needs))
 
     def finish(self, found: Any) -> None:
-        if not self.promise.done():
+        with suppress(InvalidStateError):  # a machine that was taken to be lost was quicker
             self.promise.set_result(found)
 
     def fail(self, error: BaseException) -> None:
-        if not self.promise.done():
+        with suppress(InvalidStateError):
             self.promise.set_exception(error)
 
 
@@ -87,6 +85,10 @@ class _Member:
     known: set[str] = field(default_factory=set)
     """Hashes of what was sent there."""
     slots: list["asyncio.Task[None]"] = field(default_factory=list)
+
+    def stop(self) -> None:
+        for slot in self.slots:
+            slot.cancel()
 
 
 @dataclass
@@ -119,35 +121,28 @@ class Fleet:
             Absent: nobody answers, or no machine is there that could do something.
         """
         demand_reachable(address)
-        self.address, self.gone, self.shares = address.text, "", dict[str, Share]()
+        self.address, self.gone = address.text, ""
+        self.shares, self.strangers = dict[str, Share](), dict[str, str]()
         self._connection = address.security().get_connection_args("client")
-        self._kept, self._resumes, self._finished = kept, resume, set[Path]()
-        self._members: dict[str, _Member] = {}
-        self._seen: dict[str, Machine] = {}
-        self._name = secrets.token_hex(8)
-        self._strangers: dict[str, str] = {}
-        self._waiting: list[_Task] = []
-        self._count, self._done, self._has_doubts = 0, 0, False
-        self._ready, self._loop = Event(), asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, daemon=True)
+        self._finished = Finished(kept, resume=resume)
+        self._members, self._seen = dict[str, _Member](), dict[str, tuple[Machine, float]]()
+        self._waiting = list[_Task]()
+        self._name, self._count, self._done = secrets.token_hex(8), 0, 0
+        self._ready = Event()
+        self._thread = Thread(target=lambda: asyncio.run(self._watch()), daemon=True)
         self._thread.start()
         self._ready.wait()
         self._here = ThreadPoolExecutor(max(2 * len(self._members), 1))
         if not self._members:
             self.close()
-            raise Absent(self.gone or "; ".join(self._strangers.values()) or f"{self.address} has no workers")
+            raise Absent(self.gone or "; ".join(self.strangers.values()) or f"{self.address} has no workers")
 
     # What is there
 
     @property
     def machines(self) -> list[Machine]:
         """The machines in the order of their names, those that went away, too: they may come back."""
-        return sorted(self._seen.copy().values(), key=lambda one: one.name)
-
-    @property
-    def strangers(self) -> list[str]:
-        """Say which workers are not used, and why."""
-        return list(self._strangers.values())
+        return [machine for _, (machine, _) in sorted(self._seen.copy().items())]
 
     def demand(self, runner: str) -> None:
         """Demand that a runner, "lab-arc/openvino:GPU" or "openvino:GPU", is somewhere.
@@ -193,9 +188,10 @@ class Fleet:
         for one in needs:
             self.demand(f"{job.machine}/{one}" if job.machine else one)
         task = _Task(self._count, job, tuple(needs))
+        task.promise.add_done_callback(self._count_done)
         self._count += 1
         if not any(map(task.fits, self.machines)):
-            self._do_here(task)
+            self._here.submit(_do_here, task)
             return task
         try:
             self._loop.call_soon_threadsafe(self._enter, task)
@@ -204,72 +200,41 @@ class Fleet:
         return task
 
     def forget(self) -> None:
-        """Keep nothing of what is finished: nobody will have to go on."""
-        for path in set() if self.gone else self._finished:
-            path.unlink(missing_ok=True)
+        """Keep nothing of what is finished, unless somebody will have to go on."""
+        if not self.gone:
+            self._finished.forget()
 
     def close(self) -> None:
         """Leave; what is at work is not waited for."""
-
-        def leave() -> None:
-            if not self._leaving.done():
-                self._leaving.set_result(None)
-
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(leave)
+            self._loop.call_soon_threadsafe(self._leaving.set)
         self._thread.join()
-        if "_here" in self.__dict__:
-            self._here.shutdown(wait=False, cancel_futures=True)
+        self._here.shutdown(wait=False, cancel_futures=True)
 
-    def _do_here(self, task: _Task) -> None:
-        def work() -> None:
-            try:
-                task.finish(perform(task.job))
-            except BaseException as error:
-                task.fail(error)
-            self._done += 1
-
-        self._here.submit(work)
+    def _count_done(self, _: Promise[Any]) -> None:
+        self._done += 1
 
     # In the thread of the loop
 
-    def _run(self) -> None:
-        logging_of_dask()
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._watch())
-        rest = asyncio.all_tasks(self._loop)
-        for one in rest:
-            one.cancel()
-        self._loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-        self._loop.close()
-        self._ready.set()
-
-    def _enter(self, task: _Task) -> None:
-        if self.gone:
-            task.fail(Gone(self.gone))
-            return
-        insort(self._waiting, task, key=lambda one: one.number)
-        self._has_doubts = self._has_doubts or bool(task.without) or not self._members
-        self._changed.set()
-
     async def _watch(self) -> None:
         """Look who is there, again and again, until the scheduler is gone."""
-        self._changed = asyncio.Event()
-        self._leaving = self._loop.create_future()
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self._loop = asyncio.get_running_loop()
+        self._changed, self._leaving = asyncio.Event(), asyncio.Event()
         try:
             async with rpc(self.address, connection_args=self._connection) as self._scheduler:
-                while True:
+                while not self._leaving.is_set():
                     await self._look()
                     self._ready.set()
-                    await asyncio.wait([self._leaving], timeout=_WATCH)
-                    if self._leaving.done():
-                        await self._leave()
-                        return
-        except (OSError, TimeoutError):
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._leaving.wait(), _WATCH)
+                await self._leave()
+        except OSError:
             self.gone = f"the scheduler at {self.address} is gone"
         except Exception as error:
             self.gone = f"the connection to {self.address} broke: {type(error).__name__}: {error}"
         finally:
+            self._ready.set()
             lost = [task for member in self._members.values() for task in member.tasks]
             for task in [*lost, *self._waiting]:
                 task.fail(Gone(self.gone or "the fleet was left"))
@@ -277,8 +242,7 @@ class Fleet:
     async def _leave(self) -> None:
         """Tell machines that nobody waits for what they are at."""
         for member in self._members.values():
-            for slot in member.slots:
-                slot.cancel()
+            member.stop()
             if member.tasks:
                 message = {"op": OPERATION, "ask": "leave", "client": self._name}
                 await self._scheduler.broadcast(msg=message, workers=[member.address], on_error="ignore")
@@ -288,27 +252,33 @@ class Fleet:
         for address in set(self._members) - set(told):
             self._lose(self._members.pop(address))
         for address, worker in told.items():
-            if address in self._members or worker["status"] != "running":
-                continue
-            about = worker.get(ANNOUNCED) or {}
-            try:
-                if (version := about.get("version", "none")) != __version__:
-                    remedy = f"pip install ir-scatter=={__version__} there"
-                    raise ValueError(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
-                member = self._members[address] = _Member(address, Machine.from_json(about))
-            except (TypeError, KeyError, ValueError, AttributeError) as error:
-                why = error if type(error) is ValueError else "says of itself what nobody understands"
-                self._strangers[address] = f"{worker['name']} {why}"
-                continue
-            self._seen[member.machine.name] = member.machine
-            count = _AHEAD * member.machine.slots
-            member.slots = [self._loop.create_task(self._work(member)) for _ in range(count)]
-        self._give_up()
+            if address not in self._members and worker["status"] == "running":
+                self._meet(address, worker)
+        now = time.monotonic()
+        self._seen |= {one.machine.name: (one.machine, now) for one in self._members.values()}
+        while self._waiting:  # those behind one that can be done are looked at when it is
+            task = self._waiting[0]
+            if any(when > now - _RETURN for machine, when in self._seen.values() if task.fits(machine)):
+                break
+            del self._waiting[0]
+            reasons = [f"{name}: {why}" for name, why in task.without.items()]
+            nobody = f"no machine is left that has {listed(list(task.needs)) or 'room'}"
+            task.fail(NotDone("; ".join(reasons) or nobody))
+
+    def _meet(self, address: str, worker: dict[str, Any]) -> None:
+        """Give work to a machine that was not there, if it is one of ours."""
+        try:
+            machine = announced(worker.get(ANNOUNCED))
+        except Refused as error:
+            self.strangers[address] = f"{worker['name']} {error}"
+            return
+        member = self._members[address] = _Member(address, machine)
+        for _ in range(_AHEAD * machine.slots):
+            member.slots.append(self._loop.create_task(self._work(member)))
 
     def _lose(self, member: _Member) -> None:
         """Let others do what a lost machine was at; what was lost before and alone there is guilty."""
-        for slot in member.slots:
-            slot.cancel()
+        member.stop()
         for task in member.tasks:
             task.deaths += 1
             if task.deaths < _DEATHS:
@@ -316,28 +286,13 @@ class Fleet:
             else:
                 who = f"{counted(_DEATHS, 'machine')} ended at it, the last was {member.machine.name}"
                 task.fail(NotDone(who, ended=True))
-                self._done += 1
-        member.tasks.clear()
-        self._has_doubts = True
-        self._changed.set()
 
-    def _give_up(self) -> None:
-        """Fail what nobody can do any more, after some patience."""
-        if not self._has_doubts:
+    def _enter(self, task: _Task) -> None:
+        if self.gone:
+            task.fail(Gone(self.gone))
             return
-        self._has_doubts = False
-        for task in list(self._waiting):
-            if any(task.fits(one.machine) for one in self._members.values()):
-                task.since = None
-                continue
-            if task.without:
-                self._waiting.remove(task)
-                task.fail(NotDone("; ".join(f"{name}: {why}" for name, why in task.without.items())))
-            elif time.monotonic() - (task.since or time.monotonic()) > _RETURN:
-                self._waiting.remove(task)
-                task.fail(NotDone(f"no machine is left that has {listed(list(task.needs)) or 'room'}"))
-            else:
-                task.since, self._has_doubts = task.since or time.monotonic(), True
+        insort(self._waiting, task, key=lambda one: one.number)
+        self._changed.set()
 
     async def _next(self, member: _Member) -> _Task:
         """Wait for a job for a machine. One that was lost before is alone there, so that it can be judged."""
@@ -357,38 +312,39 @@ class Fleet:
         while True:
             task = await self._next(member)
             try:
-                found = await self._done_by(member, task, share)
+                await self._have_done(member, task, share)
             except OSError:  # the scheduler is gone, as whoever looks finds and tells
                 return
             except Exception as error:
                 task.fail(error)
-            else:
-                if found is _ELSEWHERE:
-                    member.tasks.pop(task)
-                    self._enter(task)
-                    self._give_up()
-                    continue
-            member.tasks.pop(task, None)
+            del member.tasks[task]
+            if member.machine.name in task.without:
+                self._enter(task)
+                continue
             share.jobs, share.last = share.jobs + 1, time.monotonic()
-            self._done += 1
             self._changed.set()
 
-    async def _done_by(self, member: _Member, task: _Task, share: Share) -> Any:
-        """Have one job done; return what the promise was given, or that it goes elsewhere."""
+    async def _have_done(self, member: _Member, task: _Task, share: Share) -> None:
+        """Have one job done, unless the machine has no room for it.
+
+        Raises:
+            NotDone: it was not done.
+            RuntimeError: there is a bug.
+        """
         name = member.machine.name
         for _ in range(_ATTEMPTS):
             try:
                 parcel = await asyncio.to_thread(_pack, task.job)
             except OSError:  # what cannot be read is told best where it is
-                self._do_here(task)
-                self._done -= 1
-                return None
-            if (known := self._known(parcel)) is not None:
-                return await asyncio.to_thread(_take, task, known)
+                self._here.submit(_do_here, task)
+                return
+            if (known := self._finished.get(parcel.key)) is not None:
+                await asyncio.to_thread(_take, task, known)
+                return
             parts = {hash: data for hash, data in parcel.small.items() if hash not in member.known}
             share.bytes += sum(map(len, parts.values())) + len(parcel.payload)
-            job = {"client": self._name, "head": parcel.head, "payload": parcel.payload, "parts": parts}
-            told = await self._ask(member, ask="job", **job)
+            job = {"client": self._name, "head": parcel.head.as_text(), "payload": parcel.payload}
+            told = await self._ask(member, ask="job", parts=parts, **job)
             if told["status"] == "missing":
                 member.known.difference_update(told["hashes"])
                 told = await self._ship(member, parcel, told["hashes"], share)
@@ -396,11 +352,13 @@ class Fleet:
                 case "done" | "raised":
                     task.machine = name
                     member.known.update(parcel.small)
-                    await asyncio.to_thread(self._keep, parcel, told)
-                    return await asyncio.to_thread(_take, task, told)
+                    if told["status"] == "done":
+                        await asyncio.to_thread(self._finished.put, parcel.key, told["result"])
+                    await asyncio.to_thread(_take, task, told["result"], told["status"])
+                    return
                 case "no room":
                     task.without[name] = told["message"]
-                    return _ELSEWHERE
+                    return
                 case "ended":
                     raise NotDone(told["message"], ended=True)
                 case "refused":
@@ -416,8 +374,8 @@ class Fleet:
     ) -> dict[str, Any]:
         """Send what is missing, in pieces; return what makes the job be asked again, or why not."""
         for hash in hashes:
-            token, offset, size = secrets.token_hex(8), 0, parcel.sizes[hash]
-            for data in parcel.pieces(hash):
+            token, offset, size = secrets.token_hex(8), 0, parcel.head.wanted[hash]
+            for data in pieces(parcel.large.get(hash) or parcel.small[hash]):
                 about = {"hash": hash, "token": token, "offset": offset, "size": size}
                 told = await self._ask(member, ask="piece", data=data, **about)
                 if told["status"] != "ok":
@@ -429,77 +387,44 @@ class Fleet:
         return {"status": "again"}
 
     async def _ask(self, member: _Member, **question: Any) -> dict[str, Any]:
-        """Return the answer of a machine; if it is gone this never returns.
-
-        A connection that breaks says nothing of the machine: it is asked again while it is there.
-        """
+        """Return the answer of a machine; if a connection breaks it is asked again while it is there."""
         while True:
             message = {"op": OPERATION, **question}
             told = await self._scheduler.broadcast(msg=message, workers=[member.address], on_error="ignore")
             if told:
                 answer: dict[str, Any] = told[member.address]
                 return answer
-            await asyncio.sleep(_WATCH)  # whoever looks finds that it is gone, and cancels this
-            if self._members.get(member.address) is not member:
-                await asyncio.Event().wait()
-
-    # What is finished
-
-    def _known(self, parcel: "_Parcel") -> dict[str, Any] | None:
-        if self._kept is None or not self._resumes:
-            return None
-        try:
-            data = (self._kept / parcel.key).read_bytes()
-        except OSError:
-            return None
-        self._finished.add(self._kept / parcel.key)
-        return {"status": "done", "result": data}
-
-    def _keep(self, parcel: "_Parcel", told: dict[str, Any]) -> None:
-        if self._kept is None or told["status"] != "done":
-            return
-        with suppress(OSError):
-            self._kept.mkdir(parents=True, exist_ok=True)
-            part = self._kept / f"{parcel.key}.{os.getpid()}"
-            part.write_bytes(told["result"])
-            self._finished.add(part.replace(self._kept / parcel.key))
+            await asyncio.sleep(2 * _WATCH)  # whoever looks finds that it is gone, and cancels this
 
 
-_ELSEWHERE = object()
+def _do_here(task: _Task) -> None:
+    try:
+        task.finish(perform(task.job))
+    except BaseException as error:
+        task.fail(error)
 
 
-def _take(task: _Task, told: dict[str, Any]) -> None:
-    found = decode(told["result"])
-    if told["status"] == "done":
+def _take(task: _Task, result: bytes, status: str = "done") -> None:
+    found = decode(result)
+    if status == "done":
         task.finish(found)
     else:
         kind, message = found
         task.fail(getattr(errors, kind, errors.Error)(message))
 
 
-def logging_of_dask() -> None:
-    import logging
-
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-
-
-@dataclass(frozen=True)
-class _Parcel:
+class _Parcel(NamedTuple):
     """A job as it travels: small files and arrays go along, large ones when somebody misses them."""
 
-    head: str
+    head: Head
     payload: bytes
     small: dict[str, bytes]
     large: dict[str, str | bytes]
     """By hash: a path, or the bytes of an array."""
-    sizes: dict[str, int]
 
     @property
     def key(self) -> str:
-        return hash_of(self.head.encode() + self.payload)
-
-    def pieces(self, hash: str) -> Iterator[bytes]:
-        return pieces(self.large.get(hash) or self.small[hash])
+        return hash_of(self.head.as_text().encode() + self.payload)
 
 
 def _pack(job: Job) -> _Parcel:
@@ -522,10 +447,8 @@ def _pack(job: Job) -> _Parcel:
             large[hash] = path
         files.append(Sent(path, hash, size))
     payload, arrays = encode(job.arguments, paths={job.model} if os.path.isabs(job.model) else ())
-    large.update(arrays)
     told = tuple((hash, len(data)) for hash, data in arrays.items())
-    head = Head(job.name, os.getcwd(), tuple(files), told)
-    return _Parcel(head.as_text(), payload, small, large, head.wanted)
+    return _Parcel(Head(job.name, os.getcwd(), tuple(files), told), payload, small, {**large, **arrays})
 
 
 def split(runner: str) -> tuple[str, str]:

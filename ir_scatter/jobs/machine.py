@@ -5,13 +5,14 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ir_scatter import runners
 from ir_scatter.defects.evidence import read_rows
+from ir_scatter.jobs.wire import Refused, decode, encode
 from ir_scatter.portability import cache_file
 from ir_scatter.runners.base import Availability
 from ir_scatter.runners.openvino.runner import VIRTUAL_DEVICES
@@ -56,21 +57,6 @@ class Machine:
     releases: tuple[str, ...] = ()
     fingerprint: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "Machine":
-        """Return what a machine of this release said.
-
-        Raises:
-            TypeError, KeyError: it is of another one.
-        """
-        devices = tuple(
-            Availability(**{key: _frozen(value) for key, value in one.items()}) for one in told["devices"]
-        )
-        return cls(**{key: _frozen(value) for key, value in told.items()} | {"devices": devices})
-
     def offers(self, runner: str) -> bool:
         """Tell whether a runner, without the name of a machine, can run there."""
         runtime, _, device = runner.partition(":")
@@ -111,8 +97,25 @@ class Machine:
         return (*about, *packages, *devices, ("doctor", self.fingerprint or "not run"))
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def announcement(machine: Machine) -> dict[str, Any]:
+    """Return what a worker says of its machine, for `announced`."""
+    return {"version": machine.version, "machine": encode(machine)[0]}
+
+
+def announced(told: Any) -> Machine:
+    """Return the machine that a worker spoke of.
+
+    Raises:
+        Refused: it is of another release, or none of ours.
+    """
+    version = told.get("version") if isinstance(told, dict) else "none"
+    if version != __version__:
+        remedy = f"pip install ir-scatter=={__version__} there"
+        raise Refused(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
+    found = decode(told.get("machine", b""))
+    if not isinstance(found, Machine):
+        raise Refused("says of itself what nobody understands")
+    return found
 
 
 def differences(first: Machine, second: Machine) -> list[str]:

@@ -70,23 +70,25 @@ class FleetRunner(Runner):
         path = str(model_path)
         given = {**options, "taps": tuple(options.get("taps", ()))}
         try:
-            found = self._send(Job("run", (self._there.name, path, dict(feeds), given), path))
+            found, machine = self._send(Job("run", (self._there.name, path, dict(feeds), given), path))
         except NotDone as error:
             return Outcome(self.name, Status.CRASHED, str(error), versions=self.versions)
         assert isinstance(found, Outcome)
-        return replace(found, runner=self.name)
+        where = () if self._host or not machine else (f"computed on {machine}",)
+        return replace(found, runner=self.name, remarks=(*found.remarks, *where))
 
     def stream(
         self, model_path: str | Path, feeds: Sequence[Mapping[str, Array]], **options: Any
     ) -> list[Streamed]:
         path = str(model_path)
         try:
-            return list(self._send(Job("stream", (self._there.name, path, list(feeds), options), path)))
+            return list(self._send(Job("stream", (self._there.name, path, list(feeds), options), path))[0])
         except NotDone as error:
             return [Streamed(Status.CRASHED, message=str(error)) for _ in feeds]
 
-    def _send(self, job: Job) -> Any:
-        return self._fleet.submit(job._replace(machine=self._host), (self._there.name,)).result()
+    def _send(self, job: Job) -> tuple[Any, str]:
+        future = self._fleet.submit(job._replace(machine=self._host), (self._there.name,))
+        return future.result(), future.machine
 
     def close(self) -> None:
         """Its processes are for others, too."""

@@ -170,6 +170,39 @@ class Store:
                 total -= bytes
 
 
+class Finished:
+    """Results in a folder, if there is one, by what was asked, so that another run need not ask again."""
+
+    def __init__(self, folder: Path | None, *, resume: bool) -> None:
+        """Open a folder, which may not be there yet; only who resumes gets what is in it."""
+        self._folder, self._resumes, self._used = folder, resume, set[Path]()
+
+    def get(self, key: str) -> bytes | None:
+        if self._folder is None or not self._resumes:
+            return None
+        try:
+            found = (self._folder / key).read_bytes()
+        except OSError:
+            return None
+        self._used.add(self._folder / key)
+        return found
+
+    def put(self, key: str, result: bytes) -> None:
+        """Keep a result if the disk takes it."""
+        if self._folder is None:
+            return
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            part = self._folder / f"{key}.{os.getpid()}"
+            part.write_bytes(result)
+            self._used.add(part.replace(self._folder / key))
+
+    def forget(self) -> None:
+        """Remove what was got and put."""
+        for path in self._used:
+            path.unlink(missing_ok=True)
+
+
 def _below(root: Path, path: str) -> Path:
     return root / path.lstrip("/")
 
@@ -195,8 +228,8 @@ def forget_hashes() -> None:
 
 
 def pieces(source: str | bytes) -> Iterator[bytes]:
-    """Yield what is sent at a time of a file, by its path, or of bytes."""
-    with open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+    """Yield what is sent at a time of a file, by its path, or of bytes; no more of what cannot be read."""
+    with suppress(OSError), open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
         while data := file.read(PIECE_BYTES):
             yield data
 

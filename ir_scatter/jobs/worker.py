@@ -16,7 +16,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 from ir_scatter.core.errors import Absent
 from ir_scatter.core.process import Child, Failure
-from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine
+from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, announcement
 from ir_scatter.jobs.security import Address, demand_reachable
 from ir_scatter.jobs.store import Changed, NoRoom, Store
 from ir_scatter.jobs.wire import Refused, read_head
@@ -160,7 +160,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
             name=machine.name,
             nthreads=machine.slots,
             security=address.security(),
-            startup_information={ANNOUNCED: lambda _: machine.as_json()},
+            startup_information={ANNOUNCED: lambda _: announcement(machine)},
             memory_limit=0,
         )
         worker.handlers[OPERATION] = answers.answer

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from shutil import copy
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,9 +21,9 @@ from ir_scatter.jobs import fleet as fleets
 from ir_scatter.jobs.fleet import Fleet
 from ir_scatter.jobs.local import local
 from ir_scatter.jobs.security import Address
-from ir_scatter.jobs.worker import Answers
-from ir_scatter.lint import Options, check_files
-from tests.jobs.lab import Lab, lab
+from ir_scatter.jobs.worker import Answers, serve_scheduler
+from ir_scatter.lint import Options, check_file, check_files
+from tests.jobs.lab import Lab, free_port, lab
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -130,6 +131,93 @@ def test_a_shared_folder_is_not_sent(own: Lab, models: list[str], monkeypatch: p
     with local() as here:
         assert found == here.submit(validate(models[0])).result()
     assert not list((own.folder / "cache" / "a" / "kept").iterdir())
+
+
+def test_a_large_file_that_vanishes_while_it_travels(
+    own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told as what is not there, and nobody waits for it for ever."""
+    own.worker()
+    monkeypatch.setattr(fleets, "INLINE_BYTES", 64)
+    pack = fleets._pack
+
+    def packed(job: Job) -> Any:
+        found = pack(job)
+        Path(job.model).unlink()
+        return found
+
+    monkeypatch.setattr(fleets, "_pack", packed)
+    with closing(own.fleet()) as fleet:
+        found = fleet.submit(validate(models[0])).promise.result(20)
+        assert [one.code for one in found.diagnostics] == [
+            one.code for one in check_file(Source(models[0]), Options()).diagnostics
+        ]
+        assert not found.is_readable
+
+
+def test_what_is_no_job_is_refused_and_the_next_one_done(
+    own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.worker()
+    no_question = {"status": "refused", "message": "this is no question that a worker is asked"}
+    no_job = {"status": "refused", "message": "this is no job: its head is malformed"}
+    hostile: list[tuple[dict[str, Any], dict[str, str]]] = [
+        ({"ask": "run", "function": b"cbuiltins\neval\n"}, no_question),
+        ({"ask": "job", "client": "x"}, no_question),
+        ({"ask": "job", "client": "x", "head": "[]", "payload": b"", "parts": {}}, no_job),
+    ]
+    with closing(own.fleet()) as fleet:
+        fleet.submit(validate(models[0])).result()
+        (member,) = fleet._members.values()
+        for question, answer in hostile:
+            asked = asyncio.run_coroutine_threadsafe(fleet._ask(member, **question), fleet._loop)
+            assert asked.result(20) == answer
+        with monkeypatch.context() as patch:
+            patch.setattr("ir_scatter.jobs.wire.MOST_BYTES", 100)
+            with pytest.raises(
+                NotDone, match=r"^a refuses the job: the job has \d+ bytes, at most 100 are taken$"
+            ):
+                fleet.submit(validate(models[1])).result()
+        assert fleet.submit(validate(models[1])).result().path == models[1]
+
+
+def test_what_nobody_has_is_told_within_a_second(shared: Lab) -> None:
+    begun = time.monotonic()
+    with closing(shared.fleet()) as fleet:
+        with pytest.raises(Absent, match="has openvino:GPU"):
+            fleet.submit(validate("m.xml"), ("openvino:GPU",))
+        assert time.monotonic() - begun < 1
+        assert not any(one.jobs or one.bytes for one in fleet.shares.values())
+
+
+def test_who_has_done_what_and_who_is_slow(shared: Lab) -> None:
+    with closing(shared.fleet()) as fleet:
+        for name, jobs in (("a", 40), ("b", 8), ("c", 30)):
+            fleet.shares[name] = fleets.Share(jobs, 0, 100.0, 120.0)
+        fleet.shares["d"] = fleets.Share()
+        fleet._count, fleet._done = 100, 78
+        assert str(fleet) == "78 of 100; a 40, 2/s; b 8, 0.4/s (slow); c 30, 1.5/s"
+
+
+def test_no_pages_are_served_unless_somebody_asks(tmp_path: Path) -> None:
+    """Neither a scheduler nor a worker listens anywhere but where machines talk."""
+    psutil = pytest.importorskip("psutil")
+
+    def ports() -> set[int]:
+        found = psutil.Process().net_connections("tcp")
+        return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+
+    before = ports()
+    with lab(tmp_path, "tcp") as made:
+        assert ports() - before == {made.address.parts[2]}
+        made.worker()
+        assert len(ports() - before) == 2
+        pages, other = free_port(), Address(f"tcp://127.0.0.1:{free_port()}")
+        made.told.clear()
+        made.start("pages", serve_scheduler(other, made.told.append, f"127.0.0.1:{pages}"), "listens")
+        assert {pages, other.parts[2]} < ports()
+        with urlopen(f"http://127.0.0.1:{pages}/health") as page:
+            assert page.read() == b"ok"
 
 
 def test_what_nobody_has_is_told_before_any_work(shared: Lab) -> None:

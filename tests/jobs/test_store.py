@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.jobs.store import Changed, NoRoom, Store, pieces
+from ir_scatter.jobs.store import Changed, Finished, NoRoom, Store, pieces
 from ir_scatter.jobs.wire import Head, Refused, Sent
 
 
@@ -93,6 +93,20 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(NoRoom, match="takes no more: no space left on device"):
         store.put(hash_of(b"a"), b"a")
     assert kept(tmp_path) == []
+
+
+def test_what_is_finished_is_there_for_who_resumes(tmp_path: Path) -> None:
+    first = Finished(tmp_path / "finished", resume=False)
+    first.put("a", b"1")
+    assert first.get("a") is None
+    second = Finished(tmp_path / "finished", resume=True)
+    assert (second.get("a"), second.get("b")) == (b"1", None)
+    second.put("b", b"2")
+    second.forget()
+    assert list((tmp_path / "finished").iterdir()) == []
+    nowhere = Finished(None, resume=True)
+    nowhere.put("a", b"1")
+    assert nowhere.get("a") is None
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
+from itertools import chain, cycle, islice
 from pathlib import Path
 from shutil import copy
 
@@ -12,17 +13,15 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 FOLDERS = ("operators", "nested", "kv_cache", "plugins", "broken")
 
 
-def sources(more: Sequence[Path] = ()) -> list[Path]:
-    """Return small models of the samples, and others."""
-    found = [path for name in FOLDERS for path in sorted((SAMPLES / name).iterdir())]
-    return [path for path in [*found, *more] if path.suffix in {".xml", ".onnx"}]
+def sources() -> list[Path]:
+    """Return small models of the samples."""
+    found = (path for name in FOLDERS for path in sorted((SAMPLES / name).iterdir()))
+    return [path for path in found if path.suffix in {".xml", ".onnx"}]
 
 
-def make(folder: Path, count: int, more: Sequence[Path] = ()) -> None:
-    """Write so many files, with their weights."""
-    models = sources(more)
-    for number in range(count):
-        source = models[number % len(models)]
+def make(folder: Path, count: int, first: Sequence[Path] = ()) -> None:
+    """Write so many files, with their weights: each of the first ones once, then those of the samples in turn."""
+    for number, source in enumerate(islice(chain(first, cycle(sources())), count)):
         name = f"v{number:05}"
         target = folder / f"{number // 100:03}" / f"{name}{source.suffix}"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -159,6 +159,17 @@ def test_what_was_run_and_where() -> None:
     assert "What was run" not in render(Done((EVERYTHING,)))
 
 
+def test_which_machine_of_a_fleet_gave_which_value() -> None:
+    """Also where no runner was named with its machine."""
+    found = replace(EVERYTHING, machine="lab-arc")
+    assert "All of them ran on lab-arc." in words(section(page_of(found), "Runners"))
+    page = page_of(found, replace(found, machine="b"), EVERYTHING)
+    (index,) = page.find_class("index")
+    told = [words(row).split()[1:3] for row in index.iter("tr")]
+    assert told[1:] == [["on", "lab-arc"], ["on", "b"], ["openvino:GPU@cpu", "is"]]
+    assert "ran on" not in page_text((EVERYTHING,))
+
+
 def test_words_are_explained_where_they_stand() -> None:
     page = page_of(EVERYTHING)
     for item in page.find_class("tiles")[0]:
