@@ -1,6 +1,7 @@
 """`ir-scatter fuzz`."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,11 +78,13 @@ def _fuzz(given: dict[str, Any]) -> int:
         say(error)
         return exits.RUNTIME
     is_text, interrupted, color, lost = given["format"] == "text", False, use_color(), ""
+    if folder is not None:
+        write_report(campaign, folder)
     try:
-        with spinner() as tell:
+        with spinner() as tell, closing(run(job, campaign)) as findings:
             if tell is not None:
                 tell(_Progress(campaign))
-            for finding in run(job, campaign):
+            for finding in findings:
                 if is_text:
                     if tell is not None:
                         click.echo("\r\x1b[K", nl=False, err=True)

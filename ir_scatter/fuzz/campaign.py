@@ -3,7 +3,7 @@
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,7 +140,7 @@ class Campaign:
         """How many answers were not judged."""
         return sum(one.skipped for one in self._explainers)
 
-    def run(self) -> Iterator[Finding]:
+    def run(self) -> Generator[Finding, None, None]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
         with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
@@ -181,6 +181,9 @@ class Campaign:
                     self._is_stopped = True
                     self._drawn.notify_all()
                 workshop.deadline = rounds.deadline = min(workshop.deadline, monotonic())
+                while not told.empty():
+                    if isinstance(found := told.get(), Finding):
+                        self.findings.append(found)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report."""

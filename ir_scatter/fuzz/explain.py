@@ -4,10 +4,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import inf
 from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
@@ -23,13 +24,20 @@ from ir_scatter.runners.base import Runner, Status, Streamed
 
 _NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
 """What differs in the messages of one reason: names, types, numbers, shapes and words of the model."""
-_KEPT = 400
-"""Passing cases of an operator that are kept, to learn from."""
+_KEPT, _SAMPLES, _WAITING = 400, 64, 60
+"""To learn from are kept: cases of an operator that give a result, features of cases of a finding that fail
+and of as many that do not, and failures that wait to be explained. The latest take the place of the first."""
 _FRESH, _VARIED = 150, 200
 """Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
 _FEW = 16
 _FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
 _COSTLY = _FATAL | {Symptom.REFUSED}
+_DO = {
+    Symptom.CRASHED: "crash", Symptom.HUNG: "hang", Symptom.REFUSED: "are refused",
+    Symptom.ACCEPTED_ILLEGAL: "give no error", Symptom.WRONG_VALUE: "are wrong",
+    Symptom.NONDETERMINISTIC: "differ from run to run",
+}  # fmt: skip
+"""What cases do that show a symptom."""
 _LEARNING, _SHRINKING = 600, 2400
 """What each lot of cases to learn from may cost, and shrinking a finding: counted, and so the same however
 long they take."""
@@ -65,7 +73,9 @@ class Finding:
 
     Attributes:
         signature: operator, runner, symptom and condition; a name for a folder.
-        failing, passing: of the cases that meet the condition.
+        failing, passing: of the cases that meet the condition, those that show the symptom, and those that
+            show that it is not there.
+        otherwise: how many show other symptoms, which hide this one.
         is_explained: whether the condition tells failing cases from passing ones; else no short one does.
         case: the simplest that was found.
         message: what the runner does with it.
@@ -73,8 +83,8 @@ class Finding:
         twins: what the same runner does with cases that must give the same, by how they differ.
         path: the folder that it was written to; "" without one.
         is_known: whether an earlier run found it, and `saved` what that said.
-        samples: features of cases that fail, from which the condition was learned.
-        counters: features of cases that pass although the condition holds.
+        samples: features of some that fail, from which the condition was learned.
+        counters: features of some that pass although the condition holds.
         fresh: what became of the case in processes that had run nothing else, and how often.
         also: other symptoms of the same cases: a process that is damaged may end, or not.
     """
@@ -91,7 +101,7 @@ class Finding:
     case: Case | None
     judged: Judged
     others: Mapping[str, str] = field(default_factory=dict)
-    twins: Mapping[str, str] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)
     path: str = ""
     is_known: bool = False
     saved: Mapping[str, Any] | None = None
@@ -100,14 +110,16 @@ class Finding:
     fresh: Mapping[str, int] = field(default_factory=dict)
     is_explained: bool = True
     also: set[Symptom] = field(default_factory=set)
+    otherwise: Counter[str] = field(default_factory=Counter)
     tried: int = 0
 
     @property
     def when(self) -> str:
         """Return the condition as a sentence, with what it rests on."""
         total = self.failing + self.passing
-        what = "gives no error" if self.symptom is Symptom.ACCEPTED_ILLEGAL else "fail"
-        told = f"{self.condition}: {self.failing} of {total} {what}"
+        told = f"{self.condition}: {self.failing} of {total} {_DO[self.symptom]}"
+        for word, count in sorted(self.otherwise.items()):
+            told += f"; {count} more {_DO[Symptom(word)]}"
         if not self.is_explained:
             told += "; what tells them from the others was not found"
         return told if self.is_alone else f"{told}; only in a process that has run other cases before"
@@ -152,6 +164,7 @@ class Finding:
             "fresh": dict(self.fresh),
             "failing": self.failing,
             "passing": self.passing,
+            "otherwise": dict(sorted(self.otherwise.items())),
             "minimal": known.get("minimal", {}),
             "path": self.path,
             "message": known.get("message", ""),
@@ -170,9 +183,11 @@ class Finding:
             Judged(Symptom(found["symptom"]), found["message"]), found["others"],
             found.get("twins", {}), found["path"], is_known=True, saved=found,
             fresh=found.get("fresh", {}), is_explained=found.get("explained", True),
+            otherwise=Counter(found.get("otherwise", {})),
         )  # fmt: skip
 
 
+_T = TypeVar("_T")
 _Key = tuple[str, Symptom, str]
 """Operator, symptom, and the rule that is broken or the words of a refusal."""
 
@@ -199,9 +214,10 @@ class Explainer:
         self.findings = list(known)
         self.skipped = 0
         self._drawer, self._workshop = drawer, workshop
-        self._kept: dict[str, list[Case]] = defaultdict(list)
+        self._kept: dict[str, list[tuple[Case, Symptom | None]]] = defaultdict(list)
         self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
         self._since: dict[_Key, int] = {}
+        self._waiting = set[_Key]()
         self._noted = 0
         self._lock = Lock()  # one thread judges while another explains
 
@@ -248,25 +264,27 @@ class Explainer:
             self.skipped += 1
             return
         known = [one for one in self.findings if one.operator == case.operator]
-        found = described(case) if known else {}
-        if judged.symptom is None:
-            for one in known:
-                if _can_show(one.symptom, found) and one.condition.holds(found):
-                    one.passing += 1
-                    _keep(one.counters, found, one.passing)
-            kept = self._kept[case.operator]
-            if len(kept) < _KEPT:
-                kept += [] if is_alike else [case]
-            elif not is_alike:
-                kept[self._noted % _KEPT] = case
-            return
+        found, shown, is_known = described(case) if known else {}, judged.symptom, False
         for one in known:
-            if judged.symptom in {one.symptom, *one.also} and one.condition.holds(found):
-                one.failing += 1
-                _keep(one.samples, found, one.failing)
-                return
-        if not is_alike:
-            self._new[case.operator, judged.symptom, _reason(case, judged)].append((case, judged))
+            if not one.condition.holds(found):
+                continue
+            if shown in {one.symptom, *one.also}:
+                if not is_known:
+                    one.failing += 1
+                    _keep(one.samples, found, one.failing, _SAMPLES)
+                is_known = True
+            elif _disproves(shown, one.symptom, found):
+                one.passing += 1
+                _keep(one.counters, found, one.passing, _SAMPLES)
+            elif shown is not None:
+                one.otherwise[shown.value] += 1
+        if is_alike:
+            return
+        if shown not in _COSTLY:
+            _keep(self._kept[case.operator], (case, shown), self._noted, _KEPT)
+        if shown is not None and not is_known:
+            new = self._new[case.operator, shown, _reason(case, judged)]
+            _keep(new, (case, judged._replace(got=None)), self._noted, _WAITING)
 
     def due(self, round: int, patience: int, *, is_last: bool) -> "list[Lot]":
         """Return what is new and was seen often enough, or long ago, to be explained.
@@ -284,13 +302,11 @@ class Explainer:
             self._since.setdefault(key, round)
             enough = _ENOUGH_COSTLY if symptom in _COSTLY or self.is_illegal else _ENOUGH
             is_due = len(self._new[key]) >= enough or round - self._since[key] >= patience
-            if not (is_last or is_due):
-                continue
+            if not is_last and (key in self._waiting or not is_due):
+                continue  # what comes while others like it wait may be explained by them
+            self._waiting.add(key)
             del self._since[key]
-            lot = Lot(operator, symptom, reason, round, self._new.pop(key))
-            kept = [described(case) for case in self._kept[operator] if self._is_apt(case, lot)]
-            lot.passing += [one for one in kept if _can_show(symptom, one)]
-            found.append(lot)
+            found.append(Lot(operator, symptom, reason, round, self._new.pop(key)))
         return found
 
     def explain(self, lot: "Lot") -> Iterator[Finding]:
@@ -299,8 +315,10 @@ class Explainer:
         Each begins with a simplest case. What holds for that, and for most failures, is the condition: so it
         says nothing that the defect does not need.
         """
+        self._waiting.discard((lot.operator, lot.symptom, lot.reason))
         if not self._is_open(lot):
             return
+        lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
         self._ask(lot, self._around(lot.failing[0][0], lot))
         for _ in range(_CONDITIONS):
             if not self._is_open(lot):
@@ -311,12 +329,14 @@ class Explainer:
                 continue
             case, judged, fresh = shown
             lot.failing.append((case, judged))
-            self._ask(lot, list(variations(case, self._drawer.values, _FEW if lot.is_costly else _VARIED)))
+            self._ask(lot, variations(case, self._drawer.values, _FEW if lot.is_costly else _VARIED))
             condition, is_pure = self._condition(lot, case)
             with self._lock:
                 finding = self._made(lot, case, judged, fresh, condition, is_pure)
             if finding is not None:
                 finding.others, finding.twins = self._others(case), self._twins(case)
+                if finding.symptom is Symptom.NONDETERMINISTIC or not finding.is_steady:
+                    finding.twins["on one thread"] = _told(self._repeated(case, 1))
                 yield finding
 
     def _is_open(self, lot: "Lot") -> bool:
@@ -368,14 +388,14 @@ class Explainer:
             same.failing += len(meeting)
             same.passing = max(same.passing, passing)
             same.samples += [described(case) for case, _ in meeting]
-            del same.samples[:-_KEPT]
+            del same.samples[:-_SAMPLES]
             same.also.add(lot.symptom)
             return None
         finding = Finding(
             signature, self.runner.name, lot.operator, symptom, condition, len(meeting), passing,
             case, judged,
-            samples=[described(case) for case, _ in meeting[:_KEPT]],
-            counters=[one for one in lot.passing if condition.holds(one)][:_KEPT],
+            samples=[described(case) for case, _ in meeting[:_SAMPLES]],
+            counters=[one for one in lot.passing if condition.holds(one)][:_SAMPLES],
             fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom},
         )  # fmt: skip
         self.findings.append(finding)
@@ -390,10 +410,8 @@ class Explainer:
             one.tried = known
             own = described(one.case) if one.case is not None else None
             bad = [*([own] if own else []), *one.samples]
-            kept = [described(case) for case in self._kept[one.operator]]
-            if self.is_illegal:
-                kept = [each for each in kept if own is not None and each["broken"] == own["broken"]]
-            passing = [*one.counters, *(each for each in kept if _can_show(one.symptom, each))]
+            broken = str(own["broken"]) if own else ""
+            passing = [*one.counters, *self._contrary(one.symptom, one.operator, broken)]
             learned = learn(bad, passing, 1, own, _PURE)
             narrower = [each for each in one.samples if learned and learned[0].holds(each)]
             one.is_explained = 2 * len(narrower) > len(one.samples)  # else it is one of several reasons
@@ -403,6 +421,15 @@ class Explainer:
                 one.samples = narrower
                 one.counters = [each for each in one.counters if one.condition.holds(each)]
                 one.failing, one.passing, one.tried = len(one.samples), len(one.counters), 0
+
+    def _contrary(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
+        """Return features of cases that disprove a symptom; of illegal ones, those that break a rule."""
+        kept = [
+            (case, shown)
+            for case, shown in self._kept[operator]
+            if not self.is_illegal or case.broken == broken
+        ]
+        return [found for case, shown in kept if _disproves(shown, symptom, found := described(case))]
 
     def _is_apt(self, case: Case | None, lot: "Lot") -> bool:
         """Tell whether a case may be evidence: of illegal ones, those that break the same rule."""
@@ -434,11 +461,11 @@ class Explainer:
         passing = sum(map(best.holds, lot.passing))
         return best, failing >= _PURE * (failing + passing)
 
-    def _around(self, case: Case, lot: "Lot") -> list[Case]:
-        """Return cases that have much in common with one that fails, and fresh ones."""
+    def _around(self, case: Case, lot: "Lot") -> Iterator[Case]:
+        """Yield cases that have much in common with one that fails, and fresh ones."""
         few = lot.is_costly or self.is_illegal
-        found = list(variations(case, self._drawer.values, _FEW if few else _VARIED))
-        return found + list(self._fresh(case, f"around {lot.round}", _FEW if few else _FRESH))
+        yield from variations(case, self._drawer.values, _FEW if few else _VARIED)
+        yield from self._fresh(case, f"around {lot.round}", _FEW if few else _FRESH)
 
     def _fresh(
         self, case: Case, word: str, count: int, predicates: Sequence[Predicate] = ()
@@ -474,14 +501,11 @@ class Explainer:
                     break
         return chosen
 
-    def _ask(self, lot: "Lot", cases: Sequence[Case]) -> None:
+    def _ask(self, lot: "Lot", cases: Iterable[Case]) -> None:
         """Run cases, and add to what is known: failures that no signature explains, and what passes."""
-        known, spending = self._known(lot), self._spending(_LEARNING)
+        known, spending, left = self._known(lot), self._spending(_LEARNING), iter(cases)
         step = 1 if lot.symptom in _FATAL or self.is_illegal else NODES
-        for start in range(0, len(cases), step):
-            if spending.is_over:
-                return
-            part = cases[start : start + step]
+        while not spending.is_over and (part := list(islice(left, step))):
             computed = self._computed(part, lot.symptom)
             spending.note(computed)
             self._learn(lot, known, list(zip(part, computed, strict=True)))
@@ -489,8 +513,8 @@ class Explainer:
     def _learn(self, lot: "Lot", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]) -> None:
         for case, judged in pairs:
             found = described(case)
-            if judged.is_run and judged.symptom is None:
-                lot.passing += [found] if _can_show(lot.symptom, found) else []
+            if judged.is_run and _disproves(judged.symptom, lot.symptom, found):
+                lot.passing.append(found)
             elif lot.is_shown(case, judged) and not _meets(known, found):
                 lot.failing.append((case, judged))
 
@@ -516,8 +540,8 @@ class Explainer:
             answers = self._workshop.batch(self.runner, cases)
         return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
 
-    def _repeated(self, case: Case) -> Judged:
-        answers = self._workshop.stream(self.runner, [case] * _TIMES)
+    def _repeated(self, case: Case, threads: int = 0) -> Judged:
+        answers = self._workshop.stream(self.runner, [case] * _TIMES, threads)
         again = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
         return _judged(self.runner, case, answers[0], again)
 
@@ -645,21 +669,27 @@ class Lot:
         return (judged.symptom, _reason(case, judged)) == (self.symptom, self.reason)
 
 
-def _keep(lately: list[Mapping[str, Feature]], found: Mapping[str, Feature], count: int) -> None:
+def _keep(lately: list[_T], found: _T, count: int, most: int) -> None:
     """Keep so many of those that come."""
-    if len(lately) < _KEPT:
+    if len(lately) < most:
         lately.append(found)
     else:
-        lately[count % _KEPT] = found
+        lately[count % most] = found
 
 
 def _covers(condition: Condition, samples: Sequence[Mapping[str, Feature]]) -> bool:
     return sum(map(condition.holds, samples)) >= _SAME * len(samples)
 
 
-def _can_show(symptom: Symptom, found: Mapping[str, Feature]) -> bool:
-    """Tell whether a case that passes tells anything: no value is wrong where there is none."""
-    return symptom is not Symptom.WRONG_VALUE or found["elements(data)"] != 0
+def _disproves(shown: Symptom | None, symptom: Symptom, found: Mapping[str, Feature]) -> bool:
+    """Tell whether a case that shows nothing, or something else, tells that a symptom is not there.
+
+    What gives a result, however wrong, was not refused and did not end the process; what gives none says
+    nothing of the result that it hides. And no value is wrong where there is none.
+    """
+    if shown is None:
+        return symptom is not Symptom.WRONG_VALUE or found["elements(data)"] != 0
+    return symptom in _COSTLY and shown not in _COSTLY
 
 
 def _meets(findings: Iterable[Finding], found: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """A finding on disk: a model, its inputs, what is expected, a program that shows it, a report to paste."""
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.judge import reference
 from ir_scatter.inputs.cases import Case
 
+RECORD = "finding.json"
+"""What the report says of a finding, in its folder; written last, so that what has it is whole."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
 _RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
@@ -47,9 +50,10 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
         model = f"model{next(iter(files))}"
         (place / "repro.py").write_text(_program(finding, model, feeds), encoding="utf-8")
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
+        finding.path = str(place)
+        (place / RECORD).write_text(json.dumps(finding.as_json()), encoding="utf-8")
     except OSError as error:
         raise CannotWrite(f"{place} cannot be written: {(error.strerror or str(error)).lower()}") from None
-    finding.path = str(place)
 
 
 def expected_arrays(case: Case) -> dict[str, Array]:
@@ -148,7 +152,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
     runtime = package.partition("@")[0]
-    system = f"{platform.platform()}, Python {platform.python_version()}"
+    system = f"{platform.platform()}, {os.cpu_count()} processors, Python {platform.python_version()}"
     arrays = {role.value: array for role, array in case.arrays().items() if array is not None}
     lines = [
         f"- {name}: {case_type(array)} {show(array.shape)} {_shown(array)}" for name, array in arrays.items()

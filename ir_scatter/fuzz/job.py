@@ -1,17 +1,19 @@
 """What is asked of the fuzzer: runners, a campaign, findings in a folder; and findings run once more."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.findings import write_finding
+from ir_scatter.fuzz.findings import RECORD, write_finding
 from ir_scatter.runners import find, known
 from ir_scatter.runners.base import Runner
 
@@ -61,7 +63,7 @@ def prepare(job: Job) -> Campaign:
         raise UsageError(f"values is {job.values!r}, expected one of {', '.join(_VALUES)}")
     if job.resume and job.folder is None:
         raise UsageError("there is nothing to go on from without the folder of an earlier run")
-    earlier = read_report(job.folder / REPORT) if job.folder is not None and job.resume else {}
+    earlier = _earlier(job.folder) if job.folder is not None and job.resume else {}
     if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
         raise UsageError(f"{job.folder} holds findings of an earlier run; --resume goes on from there")
     rows = operators(job.operators)
@@ -74,6 +76,18 @@ def prepare(job: Job) -> Campaign:
     seconds = job.seconds if job.seconds is not None or job.cases is not None else DEFAULT_SECONDS
     plan = Plan(rows, seconds, job.cases, job.seed, job.values, is_illegal=job.illegal)
     return Campaign(plan, runners, earlier)
+
+
+def _earlier(folder: Path) -> dict[str, Any]:
+    """Return the report of an earlier run, with the findings that it was killed before it told of them."""
+    report = read_report(folder / REPORT)
+    findings = report.setdefault("findings", [])
+    known = {one["signature"] for one in findings}
+    for path in sorted(folder.glob(f"*/{RECORD}")):
+        with suppress(ValueError):  # of a file that is not whole
+            if path.parent.name not in known:
+                findings.append(json.loads(path.read_text(encoding="utf-8")))
+    return report
 
 
 def _available(names: Sequence[str]) -> list[Runner]:
@@ -92,17 +106,18 @@ def _available(names: Sequence[str]) -> list[Runner]:
     return list(found.values())
 
 
-def run(job: Job, campaign: Campaign) -> Iterator[Finding]:
+def run(job: Job, campaign: Campaign) -> Generator[Finding, None, None]:
     """Yield findings as they come, each written to the folder of the job.
 
     Raises:
         CannotWrite: a finding cannot be written.
     """
     try:
-        for finding in campaign.run():
-            if job.folder is not None:
-                write_finding(finding, job.folder, campaign.versions)
-            yield finding
+        with closing(campaign.run()) as findings:
+            for finding in findings:
+                if job.folder is not None:
+                    write_finding(finding, job.folder, campaign.versions)
+                yield finding
     finally:
         for finding in campaign.findings:
             if finding.case is not None and job.folder is not None:  # more was learned of it since

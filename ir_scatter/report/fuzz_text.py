@@ -28,7 +28,7 @@ def render(found: Campaign, *, color: bool = False, width: int | None = None) ->
 def one_finding(one: Finding, *, color: bool = False, width: int | None = None) -> str:
     """Say one finding: what is wrong where, when, the simplest case, and its name."""
     told = one.as_json()
-    head = f"{one.runner}: {one.symptom} of {one.operator}"
+    head = f"{one.operator}: {one.symptom} on {one.runner}"
     minimal = told["minimal"]
     shapes = ", ".join(f"{name} {shape}" for name, shape in minimal.get("shapes", {}).items())
     attributes = ", ".join(f"{name}={value}" for name, value in minimal.get("attributes", {}).items())

@@ -1,10 +1,13 @@
 """`ir-scatter fuzz`: what it is asked for, what it writes, and findings that are run again."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import group
+from tests.cli.conftest import ROOT
 from tests.fuzz.test_campaign import Planted
 
 Fuzz = Callable[..., Result]
@@ -171,3 +175,44 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
     shown = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert shown.stdout.strip().splitlines()[-1] == "gone: as documented"
     assert shown.returncode == 0
+
+
+_CARELESS = """
+import sys
+from ir_scatter.fuzz import job
+from ir_scatter.runners.base import Availability
+from ir_scatter_cli.main import group
+from tests.fuzz.test_campaign import Careless
+Careless.availability = lambda self: Availability(self.name, True)
+job.find = lambda name: Careless()
+sys.exit(group(["fuzz", "--on", "planted", "--illegal", *sys.argv[1:]], standalone_mode=False))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_keeps_what_it_found_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    """Killed between a finding and the report of all, it goes on from the finding's own folder."""
+    report = tmp_path / "fuzz.json"
+    more = ("--operator", "ScatterElementsUpdate-12", "-o", str(tmp_path), "--seconds")
+    command = [sys.executable, "-c", _CARELESS, *more]
+    surroundings: dict[str, Any] = {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    with subprocess.Popen([*command, "60"], stdout=subprocess.PIPE, **surroundings) as process:
+        while not list(tmp_path.glob("*/finding.json")):
+            before = report.read_text() if report.exists() else ""
+            assert process.poll() is None
+        process.send_signal(number)
+        told, _ = process.communicate(timeout=30)
+    written = {path.parent.name for path in tmp_path.glob("*/finding.json")}
+    if number is signal.SIGINT:
+        assert process.returncode == 130
+        assert {one["signature"] for one in json.loads(report.read_text())["findings"]} == written
+        assert "1 finding in " in told or f"{len(written)} findings in " in told
+    else:
+        assert json.loads(before)["findings"] == []
+        report.write_text(before)
+    done = subprocess.run([*command, "5", "--resume"], capture_output=True, timeout=60, **surroundings)
+    signatures = [one["signature"] for one in json.loads(report.read_text())["findings"]]
+    assert len(set(signatures)) == len(signatures)
+    assert written <= set(signatures)
+    assert not [name for name in written if name in done.stdout]
+    assert done.returncode == 1

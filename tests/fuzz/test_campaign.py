@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from math import prod
 from pathlib import Path
 from threading import Event, Timer
 from time import sleep
@@ -15,6 +16,7 @@ import pytest
 from ir_scatter import evaluate_model, read
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
 from ir_scatter.fuzz.explain import Finding
+from ir_scatter.inputs.cases import Feature
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 
@@ -236,3 +238,32 @@ def test_what_the_end_of_the_time_cuts_off_does_not_hang() -> None:
             return [Streamed(Status.TIMEOUT, message="no answer within 1 second") for _ in feeds]
 
     assert list(Campaign(Plan(operators(["ScatterUpdate-3"]), 3.0), [Slow("slow")]).run()) == []
+
+
+class Careless(Right):
+    """Refuses what is forbidden, but for an axis of two elements; its process ends where that has none."""
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        (node,) = read(model_path).walk(frozenset({"ScatterElementsUpdate"}))
+        axis = node.inputs[3].value
+        assert axis is not None
+        answers = {
+            0: Streamed(Status.CRASHED, message="the process crashed (SIGFPE)"),
+            2: Streamed(Status.OK, [np.zeros(1)]),
+        }
+        shape = axis.constant.shape if axis.constant else ()
+        sizes = [one["axis"].size if "axis" in one else prod(shape) for one in feeds]
+        return [answers.get(size, Streamed(Status.REFUSED, message="no")) for size in sizes]
+
+
+def test_a_case_that_fails_otherwise_does_not_show_the_symptom() -> None:
+    """That an axis of two elements is taken disproves that every wrong shape of an axis ends the process."""
+    plan = Plan(operators(["ScatterElementsUpdate-12"]), None, 400, is_illegal=True)
+    campaign = Campaign(plan, [Careless()])
+    list(campaign.run())
+    (crashed,), (taken,) = of(campaign, "crashed"), of(campaign, "accepted-illegal")
+    features: dict[str, Feature] = {"broken": "axis-shape", "rank(axis)": 1}
+    assert crashed.condition.holds({**features, "elements(axis)": 0})
+    assert not crashed.condition.holds({**features, "elements(axis)": 2})
+    assert crashed.when.endswith(f": {crashed.failing} of {crashed.failing} crash")
+    assert "more crash" in taken.when or not taken.condition.holds({**features, "elements(axis)": 0})

@@ -61,3 +61,25 @@ def test_a_condition_that_later_cases_disprove_is_learned_anew(
     assert explainer.due(0, 99, is_last=False) == []
     assert (str(known.condition), known.is_explained) == (condition, is_explained)
     assert known.failing >= 0.9 * (known.failing + known.passing) or "was not found" in known.when
+
+
+def test_what_is_kept_to_learn_from_is_bounded(tmp_path: Path) -> None:
+    """Whoever explains may be slow, and a finding may be met for hours."""
+    drawer = Drawer(0, "plain", Coverage())
+    first = next(case for case in drawer.batch(SPEC, 0, 60) if _is_f32(case))
+    known = Finding(
+        "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, 1, 0, first, Judged(Symptom.WRONG_VALUE)
+    )
+    explainer = Explainer(
+        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
+    )
+    lots = []
+    for number in range(30):
+        cases = [case for case in drawer.batch(SPEC, number, 40) if case.data.size and not case.twin]
+        explainer.judge("batches", cases, [Streamed(Status.OK, [np.zeros((7, 7, 7))]) for _ in cases])
+        lots += explainer.due(number, 99, is_last=False)
+    assert known.failing > len(known.samples) == 64
+    assert len(lots) == 1
+    (last,) = explainer.due(99, 99, is_last=True)
+    assert len(last.failing) == 60
+    assert all(judged.got is None for _, judged in last.failing)
