@@ -256,9 +256,13 @@ def diagnose(
         for graph in function.instances or [function.definition]:
             of_graph(graph)
     for place, one in found.items():
-        if others := len(alike[place]) - 1:
-            found[place] = replace(one, message=f"{one.message}; {counted(others, 'other node')} as well")
+        found[place] = replace(one, message=and_others(one.message, len(alike[place]) - 1))
     return [*found.values(), *portability.untested(model)]
+
+
+def and_others(message: str, count: int) -> str:
+    """Say of how many nodes more a message is true."""
+    return f"{message}; {counted(count, 'other node')} as well" if count else message
 
 
 def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | None) -> Diagnostic:

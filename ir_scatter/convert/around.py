@@ -9,10 +9,11 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import listed
 from ir_scatter.defects import by_code
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.portability import Portability, diagnose
+from ir_scatter.portability import Portability, and_others, diagnose
 from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.guard import Guard
 from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rules.index_values import index_out_of_range
 
 
 def around(
@@ -96,19 +97,35 @@ def may_be_met(model: Model, portability: Portability, settled: Collection[str])
     return tuple([one for one in found if one.severity is Severity.WARNING])
 
 
-def not_guarded(scatter: ScatterNode) -> Diagnostic:
-    """Return the warning that indices of a node may be out of range when it runs."""
+def not_guarded(
+    portability: Portability, scatters: Sequence[ScatterNode], settled: Collection[str]
+) -> tuple[Diagnostic, ...]:
+    """Return the one warning that indices of nodes may be out of range when they run.
+
+    None is due to nodes of which a defect says so already, unless they are settled by scope.
+    """
+    silent = [one for one in scatters if one.node.scope in settled or not _is_told(portability, one)]
+    if not silent:
+        return ()
+    scatter, *others = silent
     node, indices, code = scatter.node, scatter.indices, Reason.UNGUARDED
     assert indices is not None
     low = "-size" if scatter.wraps else "0"
-    return Diagnostic(
-        code,
-        code.rule,
-        Severity.WARNING,
-        f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1",
-        node.location,
-        NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
-        indices.port.name,
-        indices.index,
-        help="--guard clamp limits them, --guard wrap counts negative ones from the end",
+    message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
+    return (
+        Diagnostic(
+            code,
+            code.rule,
+            Severity.WARNING,
+            and_others(message, len(others)),
+            node.location,
+            NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
+            indices.port.name,
+            indices.index,
+            help="--guard clamp limits them, --guard wrap counts negative ones from the end",
+        ),
     )
+
+
+def _is_told(portability: Portability, scatter: ScatterNode) -> bool:
+    return any(index_out_of_range.name in met.defect.breaks for met in portability.met(scatter))

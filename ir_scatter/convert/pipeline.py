@@ -160,7 +160,9 @@ def run(
         settled = {one.node.scope for one in converted}
         warnings = may_be_met(known, portability, settled)
         if guard is None:
-            warnings += tuple([not_guarded(one.scatters[0]) for one in exposed if one.spec is not None])
+            warnings += not_guarded(
+                portability, [one.scatters[0] for one in exposed if one.spec is not None], settled
+            )
     return Conversion(
         known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases, warnings=warnings
     )

@@ -114,9 +114,9 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        return _beyond(
-            meeting, scatter, lambda array: (array.astype(np.float32) != array) & ~np.isnan(array), when
-        )
+        # what is not above the least normal number may be 0
+        least = np.finfo(np.float64).tiny
+        return _beyond(meeting, scatter, lambda array: np.abs(array.astype(np.float32) - array) > least, when)
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:

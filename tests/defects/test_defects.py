@@ -92,6 +92,19 @@ def test_data_without_elements_is_taken_in_any_type(tmp_path: Path) -> None:
     assert affects(node_of(full, tmp_path)) is not None
 
 
+@pytest.mark.parametrize(
+    ("number", "is_certain"), [(5e-324, False), (2.0**-1022, False), (3e-308, True), (1e300, True)]
+)
+def test_what_no_device_keeps_is_no_error(number: float, is_certain: bool, tmp_path: Path) -> None:
+    """Up to the least normal number of f64 a device may say 0; what is above it, f32 does not hold."""
+    affects, held = by_code()["DEV121"].affects, frozenset({Role.DATA, Role.AXIS})
+    assert affects is not None
+    probe = Probe("p", "ScatterElementsUpdate-12", [number] * 2, [1], [3.0], 0, "f64", constants=held)
+    met = affects(node_of(probe, tmp_path))
+    assert met is not None
+    assert (met.when == "") == is_certain
+
+
 def test_what_is_folded_is_still_read(tmp_path: Path) -> None:
     """A model of complex constants is refused before anything is folded; 0-D indices are folded away."""
     row = Row("openvino", "9", "CPU", {"DEV132/complex64": Result.REFUSED, "DEV101/0-d": Result.REFUSED})
