@@ -76,6 +76,7 @@ def case_of(probe: Probe) -> Case:
         probe.constants,
         probe.shapes,
         axis_shape=probe.axis_shape,
+        iterations=probe.iterations,
     )
 
 

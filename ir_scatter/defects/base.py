@@ -85,6 +85,7 @@ class Probe:
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
         times: how often it is run in a row, where the result changes from run to run.
         threads: that compute; 0 leaves that to the runtime.
+        iterations: of a loop around it that gives each the same, in an IR; 0 for no loop.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Probe:
     breaks: str = ""
     times: int = 1
     threads: int = 0
+    iterations: int = 0
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:

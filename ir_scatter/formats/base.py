@@ -105,7 +105,8 @@ class OneNode:
     """A node and what feeds it: in a model of its own for whoever mends a runtime, or one beside others.
 
     The inputs stand in the order of the document, None for one that was left out; the element type and
-    the shape are those of the output. The prefix is that of the names of the node and its output.
+    the shape are those of the output. The prefix is that of the names of the node and its output. In an IR it
+    may stand in the body of a loop with some iterations, all of which are given the same; 0 for no loop.
     """
 
     type: str
@@ -116,6 +117,7 @@ class OneNode:
     element_type: ElementType
     shape: Shape
     prefix: str = ""
+    iterations: int = 0
 
 
 class NewNodes(NamedTuple):

@@ -179,6 +179,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, elements: see `Form`.
+        iterations: of a loop around it, see `OneNode`.
         twin: how it differs from the case that follows from the same decisions; see `twins`.
         decisions: what it follows from.
     """
@@ -198,6 +199,7 @@ class Case:
     has_edges: bool = False
     axis_shape: _Shape = ()
     elements: int = 0
+    iterations: int = 0
     twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
 
@@ -279,7 +281,8 @@ class Case:
         if spec.axis is not None and spec.axis.attribute is not None:
             attributes[spec.axis.attribute] = self.axis
         shape = declared(self.data.shape, self.shapes)
-        return OneNode(spec.key.type, spec.opsets[0], attributes, inputs, self.element_type, shape)
+        row = spec.key.type, spec.opsets[0]
+        return OneNode(*row, attributes, inputs, self.element_type, shape, iterations=self.iterations)
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
         """Return what a model of the node asks for."""

@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
 from ir_scatter.core.model import Model, Node, OperatorUse, Value, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, claims_more, show_dim
-from ir_scatter.formats.base import FileBeside, OneNode, ReadOptions, Written
+from ir_scatter.formats.base import FileBeside, OneInput, OneNode, ReadOptions, Written
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
 from ir_scatter.formats.openvino.index import EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText
@@ -233,6 +233,10 @@ class _NewBytes:
         return b"".join(self._offsets)
 
 
+_Graph: TypeAlias = tuple[list[_New], list[_New]]
+"""Layers and edges."""
+
+
 def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
     """Return the `.xml` and the `.bin` of a model with nodes that know nothing of each other.
 
@@ -240,34 +244,90 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
         NotEditable: a constant is of a type that cannot be written.
     """
     style, weights = _Style(b"\n\t\t", b"\t", b'"', b" "), _NewBytes(0)
-    layers, edges, ids = list[_New](), list[_New](), map(str, count())
+    graphs, ids = list[_Graph](), count()
     for node in nodes:
-        given = [one for one in node.inputs if one is not None]
-        values = [Value(None, one.element_type, one.declared) for one in given]
-        sources = []
-        for one, value in zip(given, values, strict=True):
-            sources.append(next(ids))
-            if one.is_constant:
-                constant = NewConstant(one.name, one.element_type, one.array)
-                layers.append(weights.layer(sources[-1], one.name, constant))
-            else:
-                shape = ",".join(map(show_dim, one.declared or ()))
-                data = {"shape": shape, "element_type": one.element_type.name}
-                layers.append(_layer(sources[-1], one.name, "Parameter", "opset1", data, [], value, one.name))
-        own, result, prefix = next(ids), next(ids), node.prefix
-        output = Value(None, node.element_type, node.shape)
-        data = {name: str(value) for name, value in node.attributes.items()}
-        name, port = f"{prefix}node", str(len(given))
-        layers.append(_layer(own, name, node.type, node.opset, data, values, output, f"{prefix}output"))
-        layers.append(_layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None))
-        edges += [_edge((source, "0"), (own, str(number))) for number, source in enumerate(sources)]
-        edges.append(_edge((own, port), (result, "0")))
+        graphs.append((_looped if node.iterations else _one)(node, ids, weights))
     text = (
         b'<?xml version="1.0"?>\n<net name="%b" version="11">\n'
         b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
     )
-    parts = [b"".join(style.lead + style.text(one, style.lead) for one in ones) for ones in (layers, edges)]
+    both = [[one for part in parts for one in part] for parts in zip(*graphs, strict=True)]
+    parts = [b"".join(style.lead + style.text(one, style.lead) for one in ones) for ones in both]
     return text % (b"one_node" if len(nodes) == 1 else b"nodes", *parts), weights.join()
+
+
+def _one(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
+    """Return a node with what feeds it, and its Result, the last layer."""
+    given = [one for one in node.inputs if one is not None]
+    values = [Value(None, one.element_type, one.declared) for one in given]
+    data = {name: str(value) for name, value in node.attributes.items()}
+    layers, sources = list[_New](), list[str]()
+    for one, value in zip(given, values, strict=True):
+        sources.append(str(next(ids)))
+        if one.is_constant:
+            layers.append(
+                weights.layer(sources[-1], one.name, NewConstant(one.name, one.element_type, one.array))
+            )
+        else:
+            layers.append(_parameter(sources[-1], one, value))
+    more, edges = _given_out(node, node.type, node.opset, data, sources, values, ids)
+    return layers + more, edges
+
+
+def _looped(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
+    """Return a loop with a node in its body, and what feeds both."""
+
+    def held(number: int, name: str, content: int, type: ElementType) -> _New:
+        return weights.layer(str(number), name, NewConstant(name, type, np.array(content, dtype(type))))
+
+    import numpy as np
+
+    own, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
+    layers, edges = _one(node, own, weights)
+    goes_on, condition, truth = next(own), next(own), Value(None, boolean, ())
+    layers += [
+        held(goes_on, "goes_on", 1, boolean),
+        _layer(str(condition), "condition", "Result", "opset1", {}, [truth], None),
+    ]
+    edges.append(_edge((str(goes_on), "0"), (str(condition), "0")))
+    given = [one for one in node.inputs if one is not None]
+    fed = [(str(number), one) for number, one in enumerate(given) if not one.is_constant]
+    values = [Value(None, one.element_type, one.declared) for _, one in fed]
+    first = [held(next(ids), "iterations", node.iterations, i64), held(next(ids), "begins", 1, boolean)]
+    first += [_parameter(str(next(ids)), one, value) for (_, one), value in zip(fed, values, strict=True)]
+    entries = [_mapped("input", port, inner) for port, (inner, _) in enumerate(fed, 2)]
+    entries.append(_mapped("output", len(first), str(len(given) + 1)))
+    entries.append(_mapped("output", -1, str(condition), purpose="execution_condition"))
+    body = _New("body", {}, [_New("layers", {}, layers), _New("edges", {}, edges)])
+    inside = [_New("port_map", {}, entries), _New("back_edges", {}), body]
+    all_values = [Value(None, i64, ()), truth, *values]
+    sources = [one.attributes["id"] for one in first]
+    (loop, result), outer = _given_out(node, "Loop", "opset5", {}, sources, all_values, ids)
+    return [*first, loop._replace(inside=[*loop.inside, *inside]), result], outer
+
+
+def _parameter(id: str, one: OneInput, value: Value) -> _New:
+    data = {"shape": ",".join(map(show_dim, one.declared or ())), "element_type": one.element_type.name}
+    return _layer(id, one.name, "Parameter", "opset1", data, [], value, one.name)
+
+
+def _mapped(kind: str, outer: int, inner: str, **more: str) -> _New:
+    return _New(kind, {"external_port_id": str(outer), "internal_layer_id": inner, **more})
+
+
+def _given_out(
+    node: OneNode, type: str, opset: object, data: Mapping[str, str],
+    sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
+) -> _Graph:  # fmt: skip
+    """Return a layer that is fed by others, and the Result of its one output."""
+    own, result, prefix = str(next(ids)), str(next(ids)), node.prefix
+    output, port = Value(None, node.element_type, node.shape), str(len(values))
+    layers = [
+        _layer(own, f"{prefix}node", type, opset, data, values, output, f"{prefix}output"),
+        _layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None),
+    ]
+    edges = [_edge((source, "0"), (own, str(number))) for number, source in enumerate(sources)]
+    return layers, [*edges, _edge((own, port), (result, "0"))]
 
 
 # Patches as edits.

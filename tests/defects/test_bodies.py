@@ -1,0 +1,40 @@
+"""Which nodes in bodies of loops a device updates in place; what is expected was measured."""
+
+from pathlib import Path
+
+import pytest
+
+from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.portability import Portability, diagnose
+from ir_scatter.reading import read
+from tests.models.onnx_text import save
+
+_ROW = Row("openvino", "9", "CPU", {"DEV112/elements": Result.WRONG})
+_ADD = 'y = ScatterElements <reduction = "add"> (x, i, u)'
+_MODEL = """<ir_version: 10, opset_import: ["": 18]>
+g (float[4] x, int64[1] i, float[1] u, int64 n) => (float[4] z) {{
+  three = Constant <value = int64 {{3}}> () one = Constant <value = int64 {{1}}> ()
+  c = Constant <value = bool {{1}}> () k = Constant <value = float[4] {{1, 1, 1, 1}}> ()
+  z = Loop ({trips}, c, x)
+    <body = b (int64 it, bool ci, float[4] st) => (bool co, float[4] out) {{ co = Identity (ci) {body} }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "trips", "found"),
+    [
+        (f"{_ADD} out = Identity (y)", "three", ["error"]),
+        (f"{_ADD} out = Identity (y)", "one", []),
+        (f"{_ADD} out = Identity (y)", "n", ["warning"]),
+        (f"{_ADD} out = Add (y, x)", "three", []),
+        (f"{_ADD.replace('(x', '(st')} out = Identity (y)", "three", []),
+        (f"{_ADD.replace('(x', '(k')} out = Identity (y)", "three", []),
+        (f"w = Relu (x) {_ADD.replace('(x', '(w')} out = Identity (y)", "three", []),
+        ("y = ScatterElements (x, i, u) out = Identity (y)", "three", []),
+        ("j = Add (i, it) y = ScatterElements (x, j, u) out = Identity (y)", "three", ["warning"]),
+    ],
+)
+def test_what_is_updated_in_place(body: str, trips: str, found: list[str], tmp_path: Path) -> None:
+    model = read(save(_MODEL.format(body=body, trips=trips), tmp_path / "model.onnx"))
+    told = diagnose(model, Portability([Target("openvino:CPU", "9")], [_ROW], []))
+    assert [one.severity for one in told if one.code == "DEV112"] == found
