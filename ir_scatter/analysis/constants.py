@@ -45,7 +45,7 @@ class Facts:
         bodies: "Bodies" = "always",
     ) -> None:
         self.max_elements = max_elements
-        self._model = model
+        self.model = model
         self._followed: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
@@ -100,7 +100,7 @@ class Facts:
         """Return what can be proven where all that follows counts, whether the file contradicts it or not."""
         if self.propagates:
             return self
-        self._followed = self._followed or Facts(self.max_elements, self._model, propagates=True)
+        self._followed = self._followed or Facts(self.max_elements, self.model, propagates=True)
         return self._followed
 
     def trust(self, value: Value) -> None:

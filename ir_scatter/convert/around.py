@@ -42,7 +42,7 @@ def around(
     for row in () if any(by_code()[code].stays for code in in_the_way) else rows:
         if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):
             continue
-        made = rewriter.rewrite(scatters, row, opset, guard)
+        made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1)
         row = row or own
         if not isinstance(made, Rewritten):
             if len(rows) == 1 or (isinstance(made, Refusal) and made.code is Reason.NOTHING_IN_RANGE):
@@ -77,7 +77,9 @@ def at_no_cost(
     own, best = scatters[0].spec, _maybe(portability, scatters)
     found: tuple[OpSpec, Rewritten] | None = None
     for row in rows if best else ():
-        made = rewriter.rewrite(scatters, row, opset) if leads_to(own.key, row.key, opset) else None
+        if not leads_to(own.key, row.key, opset):
+            continue
+        made = rewriter.rewrite(scatters, row, opset, is_anew=True)
         if not isinstance(made, Rewritten) or len(made.fragment.news) != 1 or made.assumptions:
             continue
         news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]

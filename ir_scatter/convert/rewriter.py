@@ -92,17 +92,25 @@ class Rewriter:
         target: OpSpec | None,
         opset: int | None,
         guard: Guard | None = None,
+        *,
+        is_anew: bool = False,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node into what is wanted in an opset; None if it is what it should be.
 
         There is a scatter for each signature of the function that the node is in. What they do not share is
         taken as unknown. Its indices are guarded before, if that is wanted; without a target that is all.
+        It may be wanted anew, in the form that rewrites give it, though it is what it should be.
         """
-        outcome = self._by_group(scatters, target, opset, guard)
+        outcome = self._by_group(scatters, target, opset, guard, is_anew)
         return self._with_sizes(scatters[0], outcome, opset) if isinstance(outcome, Rewritten) else outcome
 
     def _by_group(
-        self, scatters: Sequence[ScatterNode], target: OpSpec | None, opset: int | None, guard: Guard | None
+        self,
+        scatters: Sequence[ScatterNode],
+        target: OpSpec | None,
+        opset: int | None,
+        guard: Guard | None,
+        is_anew: bool,
     ) -> "Rewritten | Refusal | None":
         self._judged.clear()
         self._numbers_of.clear()
@@ -110,10 +118,10 @@ class Rewriter:
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
         if group is None:
-            return self._closely(scatters, target, opset, guard)
+            return self._closely(scatters, target, opset, guard, is_anew)
         faults = scatter.index_array if scatter.has_faults(group.limits) else None
         numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-        known = self._known[group, target and target.key, opset, numbers, guard]
+        known = self._known[group, target and target.key, opset, numbers, guard, is_anew]
         proof = None
         if known and None not in known:
             first = self.scatter(as_fragment(scatter).nodes[0])
@@ -121,14 +129,19 @@ class Rewriter:
             proof = self._view(first).proof(Condition.EQUAL)
         if proof in known:
             return known[proof]
-        outcome = self._closely(scatters, target, opset, guard)
+        outcome = self._closely(scatters, target, opset, guard, is_anew)
         proof = self._judged.get(Condition.EQUAL)
         if not self._numbers_of and (proof is None or len(way) == 1):
             known[proof] = outcome
         return outcome
 
     def _closely(
-        self, scatters: Sequence[ScatterNode], target: OpSpec | None, opset: int | None, guard: Guard | None
+        self,
+        scatters: Sequence[ScatterNode],
+        target: OpSpec | None,
+        opset: int | None,
+        guard: Guard | None,
+        is_anew: bool,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
@@ -154,7 +167,7 @@ class Rewriter:
         way = _way(scatter, target, opset)
         if way is None and target is not None:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {scatter.spec.key} to {target.key}")
-        if way and way[0].is_done(self._view(scatter), way[0].target):
+        if way and not is_anew and way[0].is_done(self._view(scatter), way[0].target):
             way = ()
         if guard is not None:
             way = (rewrite_of(guard, scatter.spec.key), *(way or ()))

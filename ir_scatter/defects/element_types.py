@@ -6,7 +6,7 @@ from typing import Any
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import element_count, is_static
+from ir_scatter.core.shapes import element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
@@ -172,14 +172,26 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
         Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", shapes="dynamic"),
         Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f4e2m1", shapes="bounded"),
     ),
-    near=(Probe("static", "ScatterElementsUpdate-12", [1, 2, 3, 4], [2], [6], 0, "f4e2m1"),),
+    near=(
+        Probe("static", "ScatterElementsUpdate-12", [1, 2, 3, 4], [2], [6], 0, "f4e2m1"),
+        Probe("empty", "ScatterElementsUpdate-12", (0,), (0,), (0,), 0, "f4e2m1", shapes="dynamic"),
+    ),
     avoid="give all shapes, or convert to f32 in front of the node",
-    reads=frozenset({*_TYPES, Fact.SHAPES}),
+    reads=frozenset({*_TYPES, Fact.SHAPES, Fact.VALUES}),
 )
 def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin converts f4e2m1 where all shapes are known, and has no such Reorder where not."""
-    if scatter.spec.layout is Layout.SLICES or is_static(scatter.data_shape):
+    """OpenVINO's CPU plugin converts f4e2m1 where all shapes are known, and has no such Reorder where not.
+
+    It looks for one when the model runs, and updates that are not empty come in.
+    """
+    updates = scatter.updates
+    if scatter.spec.layout is Layout.SLICES or updates is None or is_static(updates.shape):
         return None
-    return meets(
-        "data is f4e2m1 of an open shape", [element_type_is(scatter, Role.DATA, "f4e2m1")], Role.DATA
-    )
+    is_f4 = element_type_is(scatter, Role.UPDATES, "f4e2m1")
+    return meets("updates are f4e2m1 of an open shape", [is_f4, are_there(updates)], Role.UPDATES)
+
+
+def are_there(operand: Operand) -> Known:
+    """Return whether an input of an open shape has elements when the model runs."""
+    is_known = operand.shape is not None and all(lowest(dim) > 0 for dim in operand.shape)
+    return Known(is_known or None, f"{operand.port.name} is not empty")

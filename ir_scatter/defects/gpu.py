@@ -1,11 +1,17 @@
 """What OpenVINO's GPU plugin refuses or gets wrong; seen on its stand-in, which is the plugin's own code."""
 
+from functools import lru_cache
+from typing import Final
+
+from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import Shape, element_count, is_static
+from ir_scatter.core.errors import Error
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape, element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
-from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
@@ -18,7 +24,15 @@ _REFUSED = {
     Layout.ELEMENTS: (*_SMALL, "f8e4m3", "i4", "u4", "i8", "u8", "boolean"),
 }
 _OF_INDICES = ("u2", "i4", "u4", "i8", "u8")
+_AXIS, _DATA, _INDICES, _UPDATES = (
+    frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
+)
+_ELEMENTS: Final = "ScatterElementsUpdate-12"
+_SLICES: Final = "ScatterUpdate-3"
+_TUPLES: Final = "ScatterNDUpdate-3"
 _LARGEST_RANK = 6
+_LEAST_RANK = 4
+"""Data of fewer dimensions get more of 1 behind them."""
 
 
 @Defect(
@@ -134,13 +148,14 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("none", "ScatterNDUpdate-15", (4,), [[2]], (1,), None),),
     avoid="convert it to elements",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES}),
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.SHAPES}),
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin has tuples with reduction none only: the operator "is not supported"."""
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
-    return Meeting(f"the reduction of tuples is {scatter.attribute('reduction')}")
+    conditions = [has_elements(scatter), Known(element_count(scatter.indices_shape) != 0)]
+    return meets(f"the reduction of tuples is {scatter.attribute('reduction')}", conditions)
 
 
 @Defect(
@@ -195,17 +210,192 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
         Probe("slices", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0),
         Probe("elements", "ScatterElementsUpdate-12", (2, 3), (0, 3), (0, 3), 0),
     ),
-    near=(Probe("one", "ScatterUpdate-3", (3, 4), (1,), (1, 4), 0),),
+    near=(
+        Probe("one", "ScatterUpdate-3", (3, 4), (1,), (1, 4), 0),
+        Probe("tuples", "ScatterNDUpdate-3", (3, 4), (0, 1), (0, 4), None),
+    ),
     avoid="leave the node out where indices are empty",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
-    """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output."""
+    """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
+
+    Of tuples it copies data first.
+    """
     count = element_count(scatter.indices_shape)
-    if scatter.indices is None or (count is None and not _may_be_empty(scatter.indices_shape)):
+    is_open = count is None and _may_be_empty(scatter.indices_shape)
+    if scatter.indices is None or scatter.spec.layout is Layout.TUPLES or not (is_open or count == 0):
         return None
     found = Known(None if count is None else count == 0, "indices are empty")
     return meets("indices are empty", [found, has_elements(scatter)], Role.INDICES)
+
+
+@Defect(
+    "DEV308",
+    "negative-axis-of-slices",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("row", "ScatterUpdate-3", (3,), [2], (1,), -1),
+        Probe("last", "ScatterUpdate-3", (2, 3), [2, 0], (2, 2), -1),
+        Probe("first", "ScatterUpdate-3", (2, 3), [1], (1, 3), -2),
+        Probe("one-taken-for-more", "ScatterUpdate-3", (2, 1, 4), [0], (2, 1, 4), -2),
+        Probe("open", "ScatterUpdate-3", (2, 3, 4), [1, 2], (2, 2, 4), -2, shapes="dynamic"),
+    ),
+    near=(
+        Probe("positive", "ScatterUpdate-3", (2, 3), [2, 0], (2, 2), 1),
+        Probe("four", "ScatterUpdate-3", (2, 3, 4, 5), [2, 0], (2, 2, 4, 5), -3),
+        Probe("one", "ScatterUpdate-3", (2, 3, 1), [0], (2, 3, 1), -1),
+        Probe("elements", "ScatterElementsUpdate-3", (2, 3), [[2], [0]], (2, 1), -1),
+    ),
+    avoid="count the axis from the front",
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES}),
+)
+def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin counts a negative axis of slices from the end of four dimensions.
+
+    It holds data of fewer dimensions with 1 in those behind, and so takes another axis: -1 of a matrix is the
+    last of [2, 3, 1, 1]. The output is right where both sizes are 1.
+    """
+    axis, shape = scatter.written_axis, scatter.data_shape
+    if scatter.spec.layout is not Layout.SLICES or axis is None or axis >= 0:
+        return None
+    found = Known(None, f"data has fewer than {_LEAST_RANK} dimensions")
+    if shape is not None:
+        sizes = (*shape, *[1] * (_LEAST_RANK - len(shape)))
+        both = (shape[axis], sizes[axis]) if len(shape) < _LEAST_RANK else ()
+        is_right = all(one == 1 for one in both)
+        is_open = not any(lowest(one) > 1 for one in both)
+        found = Known(False if is_right else None if is_open else True, "a size on the axis is not 1")
+    return meets(f"the axis is {axis}", [found, has_elements(scatter)], Role.AXIS)
+
+
+@Defect(
+    "DEV309",
+    "constant-rows",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("indices", _ELEMENTS, (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES),
+        Probe("updates", _ELEMENTS, (4,), [1, 0], (2,), 0, constants=_AXIS | _UPDATES),
+        Probe("data", _ELEMENTS, (4,), [2], (1,), 0, constants=_AXIS | _DATA),
+        Probe("slices-data", _SLICES, (4,), [1, 0], (2,), 0, constants=_AXIS | _DATA),
+        Probe("tuples-data", _TUPLES, (4,), [[1], [0]], (2,), None, constants=_DATA),
+        Probe("tuples-updates", _TUPLES, (2, 3), [[1, 2], [0, 1]], (2,), None, constants=_UPDATES),
+        Probe("tuples-indices", _TUPLES, (2, 3), [1, 2], (), None, constants=_INDICES),
+    ),
+    near=(
+        Probe("open", _ELEMENTS, (4,), [1, 0], (2,), 0, shapes="dynamic", constants=_AXIS | _INDICES),
+        Probe("one", _ELEMENTS, (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
+        Probe("column", _ELEMENTS, (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
+        Probe("slices", _SLICES, (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
+    ),
+    avoid="give what is constant a second dimension, or feed it as an input",
+)
+def constant_rows(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin takes a constant of one dimension for a row of shape [1, n].
+
+    What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
+    for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
+    open shape the plugin keeps the shapes as they are.
+    """
+    layout, indices = scatter.spec.layout, scatter.indices_shape
+    meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
+    if layout is Layout.TUPLES and indices is not None and len(indices) == 1:
+        meant.remove(Role.UPDATES)
+    rows = [role for role in meant if _is_constant_row(scatter, role)]
+    meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
+    if not rows or meet_again or layout is Layout.SEQUENCE:
+        return None
+    return meets(f"{rows[0].value} is a constant of one dimension", [_all_is_static(scatter)], rows[0])
+
+
+def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
+    """Tell whether an input is a constant of one dimension with more elements than one."""
+    operand = scatter.operand(role)
+    if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
+        return False
+    return operand.value.constant is not None or scatter.facts.array(operand.value) is not None
+
+
+def _all_is_static(scatter: ScatterNode) -> Known:
+    """Return whether no shape is open: one that is has the whole model compiled in another way."""
+    if not all(is_static(one.shape) for one in scatter.operands()):
+        return Known(False)
+    model = scatter.facts.model
+    return Known(None if model is None else _is_static_model(model), "no shape of the model is open")
+
+
+@lru_cache(1)
+def _is_static_model(model: Model) -> bool | None:
+    try:
+        return all(is_static(one.shape) for one in dataflow_of(model).inputs)
+    except Error:
+        return None
+
+
+@Defect(
+    "DEV310",
+    "lone-coordinate",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("row", _TUPLES, (4,), [2], (), None, constants=_INDICES),
+        Probe("slice", _TUPLES, (2, 3), [1], (3,), None),
+        Probe("slices", "ScatterNDUpdate-15", (2, 3, 4), [1], (3, 4), None),
+    ),
+    near=(
+        Probe("open", _TUPLES, (4,), [2], (), None, shapes="dynamic"),
+        Probe("two", _TUPLES, (2, 3), [1, 2], (), None),
+        Probe("list", _TUPLES, (4,), [[2]], (1,), None),
+        Probe("first", _TUPLES, (4,), [0], (), None),
+    ),
+    avoid="give indices a second dimension of 1",
+)
+def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin writes elsewhere where indices are one tuple of one coordinate, of shape [1].
+
+    Where an input of the model has an open shape it does not.
+    """
+    shape, array = scatter.data_shape, scatter.index_array
+    if scatter.spec.layout is not Layout.TUPLES or scatter.indices_shape != (1,) or not shape:
+        return None
+    is_laid_alike = len(shape) == 2 and _is_constant_row(scatter, Role.UPDATES)
+    if element_count(shape) == 1 or is_laid_alike:
+        return None
+    is_column = element_count(shape[1:]) == 1
+    found = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
+    is_elsewhere = Known(found if is_column else True, "the index is not 0")
+    conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
+    return meets("indices are one tuple of one coordinate", conditions, Role.INDICES)
+
+
+@Defect(
+    "DEV311",
+    "four-bits-of-open-shapes-refused",
+    _GPU,
+    Symptom.REFUSED,
+    probes=(
+        Probe("tuples", _TUPLES, (4,), [[2]], (1,), None, "i4", shapes="dynamic"),
+        Probe("slices", "ScatterUpdate-3", (3,), [2], (1,), 0, "u4", shapes="bounded"),
+    ),
+    near=(
+        Probe("static", _TUPLES, (3,), [[2]], (1,), None, "i4"),
+        Probe("constant", _TUPLES, (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA),
+    ),
+    avoid="give all shapes, or convert to i8 in front of the node, and back behind it",
+    reads=_TYPES | {Fact.VALUES},
+)
+def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin takes two elements of four bits for two bytes where it looks at what is fed.
+
+    The run ends with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
+    """
+    data = scatter.data
+    if data is None or is_static(data.shape) or scatter.spec.layout is Layout.ELEMENTS:
+        return None
+    is_small = element_type_is(scatter, Role.DATA, "i4", "u4")
+    return meets("data of an open shape has elements of four bits", [is_small, are_there(data)], Role.DATA)
 
 
 def _may_be_empty(shape: Shape) -> bool:

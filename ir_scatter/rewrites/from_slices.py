@@ -1,8 +1,8 @@
 """What becomes of nodes that write whole slices: elements, tuples, or slices named by one list.
 
-slices-flattened: Indices of any rank become one list, the form that every runtime takes.
-data[.., indices, ..] = updates is the same with indices flattened and updates reshaped: the dimensions of
-indices become one.
+slices-flattened: Indices of any rank become one list, and the axis counts from the front: the form that every
+runtime takes. data[.., indices, ..] = updates is the same with indices flattened and updates reshaped: the
+dimensions of indices become one.
 
 slices-to-elements: Every element of an updated slice gets an index of its own. Indices are flattened, laid
 along the axis and repeated along all others.
@@ -31,8 +31,10 @@ from ir_scatter.rewrites.pieces import (
 
 
 def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
-    indices, updates = _flat_indices(view, build), _flat_updates(view, build)
-    return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
+    indices, updates, axis = _flat_indices(view, build), _flat_updates(view, build), view.scatter.axis
+    if axis is None or axis == view.scatter.written_axis:
+        return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
+    return build.scatter(target, view.data, indices, updates, axis=axis)
 
 
 def _is_flat(view: View, _: OpSpec) -> bool:

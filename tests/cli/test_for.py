@@ -244,6 +244,41 @@ def test_what_may_be_met_is_avoided_at_no_cost(cli: Cli, tmp_path: Path) -> None
         assert ("DEV104" in left) != is_converted
 
 
+def written(probe: Probe, folder: Path) -> Path:
+    """Write the model of a probe."""
+    case = case_of(probe)
+    files = FORMATS[case.format].nodes([case.node()])
+    for suffix, content in files.items():
+        (folder / f"model{suffix}").write_bytes(content)
+    return folder / f"model{next(iter(files))}"
+
+
+@pytest.mark.parametrize("shapes", ["static", "dynamic"])
+def test_a_negative_axis_becomes_a_positive_one(cli: Cli, tmp_path: Path, shapes: str) -> None:
+    """It costs nothing, so that it is done where the axis may be wrong, too; and where no device minds, not."""
+    source = written(Probe("p", "ScatterUpdate-3", (2, 3), [2, 0], (2, 2), -1, shapes=shapes), tmp_path)
+    new, device = tmp_path / "new.xml", ("--for", "GPU@cpu@2026.4.1")
+    (one,) = [one for one in found(cli, str(source), *device) if one["code"] == "DEV308"]
+    assert (one["severity"], one["port"]) == ("error" if shapes == "static" else "warning", "axis")
+    done = cli("convert", str(source), *device, "-o", str(new), "--format", "json")
+    (converted,) = json.loads(done.out)["converted"]
+    assert converted["rewrites"] == ["slices-flattened"]
+    assert "DEV308" not in {one["code"] for one in found(cli, str(new), *device)}
+    again = cli("convert", str(new), *device, "--dry-run")
+    assert (again.code, "nothing to convert" in again.out) == (0, True)
+    for more in (("--for", "CPU@2026.4.1"), ("--to", "ScatterUpdate")):
+        assert "nothing to convert" in cli("convert", str(source), *more, "--dry-run").out
+
+
+def test_a_constant_row_is_gone_around_or_refused(cli: Cli, tmp_path: Path) -> None:
+    new, device = tmp_path / "new.xml", ("--for", "GPU@cpu@2026.4.1")
+    for role, code in ((Role.INDICES, 0), (Role.DATA, 1)):
+        held = frozenset({Role.AXIS, role})
+        probe = Probe("p", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=held)
+        done = cli("convert", str(written(probe, tmp_path)), *device, "-o", str(new), "--overwrite")
+        assert (done.code, "DEV309" in done.out) == (code, bool(code)), done.out
+
+
 @pytest.mark.parametrize(
     ("probe", "codes"),
     [

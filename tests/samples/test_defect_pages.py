@@ -10,7 +10,8 @@ import pytest
 from ir_scatter.core.shapes import show
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Numbers
-from ir_scatter.defects.evidence import history, key_of, order, result_of
+from ir_scatter.defects.evidence import Row, history, key_of, order, result_of
+from ir_scatter.ops.spec import Role
 from tests.samples.pages import DOCS, IS_UPDATE
 
 FOLDER = DOCS / "defects"
@@ -34,7 +35,7 @@ def page(defect: Defect) -> str:
         "",
         "## Probes",
         "",
-        "| probe | operator | data | indices | updates | axis | attributes |",
+        "| probe | operator | data | indices | updates | axis | attributes, and what else matters |",
         "|---|---|---|---|---|---|---|",
         *_probes(defect),
         "",
@@ -42,9 +43,13 @@ def page(defect: Defect) -> str:
     return "\n".join(lines)
 
 
+def is_measured(defect: Defect, row: Row) -> bool:
+    return any(key_of(defect, one) in row.results for one in defect.probes)
+
+
 def _measured(defect: Defect) -> Iterator[str]:
     for row in history():
-        if not any(key_of(defect, one) in row.results for one in defect.probes):
+        if not is_measured(defect, row):
             continue
         told = result_of(defect, row)
         each = [f"{one.name} {row.results.get(key_of(defect, one), 'untested')}" for one in defect.probes]
@@ -58,7 +63,15 @@ def _probes(defect: Defect) -> Iterator[str]:
             "" if numbers is None else f"{type} {_numbers(numbers)}"
             for type, numbers in zip(types, (one.data, one.indices, one.updates), strict=True)
         ]
-        written = ", ".join(f"{name}={value}" for name, value in one.attributes.items())
+        told = [f"{name}={value}" for name, value in one.attributes.items()]
+        told += [f"{one.shapes} shapes"] if one.shapes != "static" else []
+        if constants := sorted(one.constants - {Role.AXIS}):
+            told.append(f"{' and '.join(constants)} constant")
+        if one.axis is not None and Role.AXIS not in one.constants:
+            told.append("axis fed")
+        told += [f"{one.threads} thread"] if one.threads else []
+        told += [f"in a loop of {one.iterations}"] if one.iterations else []
+        written = ", ".join(told)
         near = " (right)" if one in defect.near else ""
         axis = "" if one.axis is None else str(one.axis)
         yield f"| {one.name}{near} | {one.operator} | {' | '.join(arrays)} | {axis} | {written} |".replace(
@@ -78,7 +91,7 @@ def overview() -> str:
         "`ir-scatter doctor` runs them on the devices of a machine, `ir-scatter validate --for CPU,GPU` says which",
         "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. A defect is *here*",
         "where one of its probes is not computed right: wrong, refused, crashed, accepted though illegal, or absent",
-        "because the release does not know the operator.",
+        "because the release does not know the operator. *untested* is what nobody has measured.",
     ]
     rows = history()
     for runner in dict.fromkeys(row.runner for row in rows):
@@ -88,7 +101,11 @@ def overview() -> str:
         for defect in all_defects():
             told = [result_of(defect, row) for row in own]
             if any(told):
-                cells = " | ".join(one or "absent" for one in told)
+                words = [
+                    one or ("absent" if is_measured(defect, row) else "untested")
+                    for one, row in zip(told, own, strict=True)
+                ]
+                cells = " | ".join(words)
                 lines.append(f"| [{defect.code} {defect.name}](defects/{defect.code}.md) | {cells} |")
     return "\n".join([*lines, ""])
 

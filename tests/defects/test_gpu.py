@@ -1,0 +1,90 @@
+"""Which nodes the GPU plugin gets wrong by their shapes; what is expected was measured."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from ir_scatter.defects import by_code
+from ir_scatter.defects.base import Probe
+from ir_scatter.ops.spec import Role
+from tests.defects.test_defects import node_of
+
+ELEMENTS: Final = "ScatterElementsUpdate-12"
+SLICES: Final = "ScatterUpdate-3"
+TUPLES: Final = "ScatterNDUpdate-3"
+AXIS, DATA, INDICES, UPDATES = (
+    frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
+)
+
+
+def met(code: str, probe: Probe, folder: Path) -> str | None:
+    """Return when a node meets a defect, "" for always and None for never."""
+    affects = by_code()[code].affects
+    assert affects is not None
+    found = affects(node_of(probe, folder))
+    return None if found is None else found.when
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "is_wrong"),
+    [
+        ((2,), -1, True), ((1,), -1, False), ((2, 1), -2, True), ((2, 1), -1, False), ((1, 3), -2, False),
+        ((1, 3), -1, True), ((2, 3, 4), -3, True), ((1, 3, 4), -3, True), ((2, 1, 4), -2, True),
+        ((2, 3, 1), -1, False), ((1, 1, 4), -3, False), ((1, 1, 4), -2, True), ((2, 3, 4, 5), -1, False),
+        ((2, 3), 1, False), ((0, 3), -1, False),
+    ],
+)  # fmt: skip
+def test_a_negative_axis_of_slices(shape: tuple[int, ...], axis: int, is_wrong: bool, tmp_path: Path) -> None:
+    updates = list(shape)
+    updates[axis] = 1
+    probe = Probe("p", SLICES, shape, (1,), tuple(updates), axis)
+    assert met("DEV308", probe, tmp_path) == ("" if is_wrong else None)
+
+
+def test_a_negative_axis_of_open_sizes(tmp_path: Path) -> None:
+    open_ = Probe("p", SLICES, (2, 3), [1], (1, 3), -2, shapes="dynamic")
+    assert met("DEV308", open_, tmp_path) == "a size on the axis is not 1"
+
+
+@pytest.mark.parametrize(
+    ("probe", "is_wrong"),
+    [
+        (Probe("p", ELEMENTS, (4,), [1, 0], (2,), 0, constants=AXIS | UPDATES | INDICES), True),
+        (Probe("p", ELEMENTS, (1,), [0, 0], (2,), 0, constants=AXIS | UPDATES | INDICES), False),
+        (Probe("p", ELEMENTS, (1,), [0, 0], (2,), 0, constants=AXIS | INDICES), True),
+        (Probe("p", ELEMENTS, (4,), [2], (1,), 0, constants=AXIS | UPDATES), False),
+        (Probe("p", ELEMENTS, (4, 1), [[1], [0]], (2, 1), 0, constants=AXIS | UPDATES), False),
+        (Probe("p", SLICES, (4,), 1, (), 0, constants=AXIS | DATA), True),
+        (Probe("p", SLICES, (2, 3), 1, (3,), 0, constants=AXIS | UPDATES), False),
+        (Probe("p", TUPLES, (4,), [[1], [0]], (2,), None, constants=INDICES), False),
+        (Probe("p", TUPLES, (2, 3), [1], (3,), None, constants=UPDATES), False),
+        (Probe("p", TUPLES, (2, 3, 4), [1, 2], (4,), None, constants=INDICES), True),
+    ],
+)
+def test_a_constant_of_one_dimension(probe: Probe, is_wrong: bool, tmp_path: Path) -> None:
+    assert met("DEV309", probe, tmp_path) == ("" if is_wrong else None)
+
+
+@pytest.mark.parametrize(
+    ("probe", "when"),
+    [
+        (Probe("p", TUPLES, (4,), [0], (), None, constants=INDICES), None),
+        (Probe("p", TUPLES, (4,), [2], (), None), "the index is not 0"),
+        (Probe("p", TUPLES, (1,), [0], (), None), None),
+        (Probe("p", TUPLES, (2, 3), [0], (3,), None), ""),
+        (Probe("p", TUPLES, (2, 3), [1], (3,), None, constants=UPDATES), None),
+        (Probe("p", TUPLES, (2, 3), [1, 2], (), None), None),
+        (Probe("p", TUPLES, (0, 3), (1,), (3,), None), None),
+    ],
+)
+def test_one_coordinate(probe: Probe, when: str | None, tmp_path: Path) -> None:
+    assert met("DEV310", probe, tmp_path) == when
+
+
+@pytest.mark.parametrize(("code", "reduction"), [("DEV305", "sum"), ("DEV307", "none")])
+def test_no_tuples_are_taken(code: str, reduction: str, tmp_path: Path) -> None:
+    for data, updates in (((3, 4), (0, 4)), ((0, 4), (0, 4))):
+        written = {"reduction": reduction}
+        probe = Probe("p", "ScatterNDUpdate-15", data, (0, 1), updates, None, attributes=written)
+        assert met(code, probe, tmp_path) is None
