@@ -249,7 +249,7 @@ def place_of(found: Diagnostic | Related) -> Place | None:
 
 def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:
     """Demand that shapes have the ranks that the model says; its dimensions may be changed."""
-    from ir_scatter.analysis.interpreter import dataflow_of
+    from ir_scatter.formats import dataflow_of
 
     for input in dataflow_of(model).inputs:
         for name in input.names:

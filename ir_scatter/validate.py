@@ -11,15 +11,7 @@ from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, M
 from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
-from ir_scatter.core.diagnostics import (
-    Diagnostic,
-    Location,
-    NodeRef,
-    Part,
-    Related,
-    Severity,
-    Side,
-)
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node, collector_paused

@@ -28,10 +28,7 @@ _SECTIONS = {
         "convert": "Rewrite scatter operators into equal forms.",
         "routes": "List the rewrites that convert knows.",
     },
-    "Many machines": {
-        "scheduler": "Run the scheduler of a fleet.",
-        "worker": "Do its jobs on this machine.",
-    },
+    "Many machines": {"scheduler": "Run the scheduler of a fleet.", "worker": "Do its jobs on this machine."},
 }
 _COMMANDS = [name for section in _SECTIONS.values() for name in section]
 _COMPLETION = "_IR_SCATTER_COMPLETE"

@@ -30,10 +30,9 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.files import STDIN_NAME
-from ir_scatter.core.model import ONNX, OPENVINO, Model, Node
+from ir_scatter.core.model import ONNX, OPENVINO, Node
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.lookup import Lookup, find
 from ir_scatter.reading import files_beside
@@ -79,15 +78,6 @@ class Plan:
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
-
-
-def dataflow_of(model: Model) -> Dataflow:
-    """Return how the values of a model flow.
-
-    Raises:
-        UnknownOperator: functions that call functions stand for more graphs than can be computed.
-    """
-    return FORMATS[model.format].dataflow(model)
 
 
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:

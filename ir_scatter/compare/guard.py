@@ -171,11 +171,7 @@ class Marked:
 
 
 def excused(
-    found: Measure,
-    got: Array,
-    expected: Array,
-    of_subject: Open | None,
-    of_reference: Open | None,
+    found: Measure, got: Array, expected: Array, of_subject: Open | None, of_reference: Open | None
 ) -> Measure:
     """Leave out of a mismatch what the document leaves open in the model of either side."""
     sides = [(of_subject, [got]), (of_reference, [expected])]

@@ -8,14 +8,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import dataflow_of, load
-from ir_scatter.compare.measure import (
-    FRACTION_BITS,
-    PRECISION_BITS,
-    Tolerance,
-    coarser,
-    default_tolerance,
-)
+from ir_scatter.analysis.interpreter import load
+from ir_scatter.compare.measure import FRACTION_BITS, PRECISION_BITS, Tolerance, coarser, default_tolerance
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
@@ -23,6 +17,7 @@ from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, agree, narrow, show, show_numbers
 from ir_scatter.evaluate.model import make_sketch
+from ir_scatter.formats import dataflow_of
 from ir_scatter.inputs.search import Twin
 
 Feeds = Mapping[str, Array]

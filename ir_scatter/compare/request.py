@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from ir_scatter import runners
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract, unused_name
 from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
@@ -20,6 +19,7 @@ from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
+from ir_scatter.formats import dataflow_of
 from ir_scatter.formats.base import IR
 from ir_scatter.jobs import Engine, Gone, NotDone
 from ir_scatter.jobs import Job as Work

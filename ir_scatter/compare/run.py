@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.guard import Open, Reference, Sight, excused
 from ir_scatter.compare.measure import (
@@ -56,7 +55,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
-from ir_scatter.formats import FORMATS
+from ir_scatter.formats import FORMATS, dataflow_of
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import files_beside, read

@@ -188,12 +188,7 @@ def _is_exposed(one: _Candidate, guard: Guard) -> bool:
 
 
 def _plan(
-    rewriter: Rewriter,
-    to: str | None,
-    found: Sequence[_Candidate],
-    opset: int | None,
-    *,
-    is_explicit: bool,
+    rewriter: Rewriter, to: str | None, found: Sequence[_Candidate], opset: int | None, *, is_explicit: bool
 ) -> tuple[list[_Task], int | None]:
     """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays."""
     model = rewriter.model

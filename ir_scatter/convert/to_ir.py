@@ -120,10 +120,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 
 
 def _compare(
-    models: Sequence[Model],
-    ir: Model,
-    options: Mapping[str, Any],
-    constraints: Mapping[str, IndexConstraint],
+    models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, IndexConstraint]
 ) -> tuple[int, str, str]:
     """Return on how many cases outputs in NumPy are equal, how they differ, and why they cannot be compared.
 

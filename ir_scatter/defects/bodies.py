@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Source
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.spec import Reduction, Role
 

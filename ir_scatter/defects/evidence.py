@@ -171,11 +171,7 @@ def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result |
 
 
 def evidence(
-    defect: Defect,
-    target: Target,
-    here: Sequence[Row],
-    recorded: Sequence[Row],
-    probes: Collection[str] = (),
+    defect: Defect, target: Target, here: Sequence[Row], recorded: Sequence[Row], probes: Collection[str] = ()
 ) -> Evidence:
     """Return what is known of a defect on a target.
 

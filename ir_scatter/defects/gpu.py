@@ -1,9 +1,7 @@
 """What OpenVINO's GPU plugin refuses or gets wrong; seen on its stand-in, which is the plugin's own code."""
 
 from functools import lru_cache
-from typing import Final
 
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
@@ -13,6 +11,7 @@ from ir_scatter.core.shapes import Shape, element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
+from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -27,9 +26,6 @@ _OF_INDICES = ("u2", "i4", "u4", "i8", "u8")
 _AXIS, _DATA, _INDICES, _UPDATES = (
     frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
 )
-_ELEMENTS: Final = "ScatterElementsUpdate-12"
-_SLICES: Final = "ScatterUpdate-3"
-_TUPLES: Final = "ScatterNDUpdate-3"
 _LARGEST_RANK = 6
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
@@ -276,19 +272,30 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
     _GPU,
     Symptom.WRONG_VALUE,
     probes=(
-        Probe("indices", _ELEMENTS, (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES),
-        Probe("updates", _ELEMENTS, (4,), [1, 0], (2,), 0, constants=_AXIS | _UPDATES),
-        Probe("data", _ELEMENTS, (4,), [2], (1,), 0, constants=_AXIS | _DATA),
-        Probe("slices-data", _SLICES, (4,), [1, 0], (2,), 0, constants=_AXIS | _DATA),
-        Probe("tuples-data", _TUPLES, (4,), [[1], [0]], (2,), None, constants=_DATA),
-        Probe("tuples-updates", _TUPLES, (2, 3), [[1, 2], [0, 1]], (2,), None, constants=_UPDATES),
-        Probe("tuples-indices", _TUPLES, (2, 3), [1, 2], (), None, constants=_INDICES),
+        Probe("indices", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES),
+        Probe("updates", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_AXIS | _UPDATES),
+        Probe("data", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _DATA),
+        Probe("slices-data", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _DATA),
+        Probe("tuples-data", "ScatterNDUpdate-3", (4,), [[1], [0]], (2,), None, constants=_DATA),
+        Probe(
+            "tuples-updates", "ScatterNDUpdate-3", (2, 3), [[1, 2], [0, 1]], (2,), None, constants=_UPDATES
+        ),
+        Probe("tuples-indices", "ScatterNDUpdate-3", (2, 3), [1, 2], (), None, constants=_INDICES),
     ),
     near=(
-        Probe("open", _ELEMENTS, (4,), [1, 0], (2,), 0, shapes="dynamic", constants=_AXIS | _INDICES),
-        Probe("one", _ELEMENTS, (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
-        Probe("column", _ELEMENTS, (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
-        Probe("slices", _SLICES, (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
+        Probe(
+            "open",
+            "ScatterElementsUpdate-12",
+            (4,),
+            [1, 0],
+            (2,),
+            0,
+            shapes="dynamic",
+            constants=_AXIS | _INDICES,
+        ),
+        Probe("one", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
+        Probe("column", "ScatterElementsUpdate-12", (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
+        Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
     ),
     avoid="give what is constant a second dimension, or feed it as an input",
 )
@@ -340,15 +347,15 @@ def _is_static_model(model: Model) -> bool | None:
     _GPU,
     Symptom.WRONG_VALUE,
     probes=(
-        Probe("row", _TUPLES, (4,), [2], (), None, constants=_INDICES),
-        Probe("slice", _TUPLES, (2, 3), [1], (3,), None),
+        Probe("row", "ScatterNDUpdate-3", (4,), [2], (), None, constants=_INDICES),
+        Probe("slice", "ScatterNDUpdate-3", (2, 3), [1], (3,), None),
         Probe("slices", "ScatterNDUpdate-15", (2, 3, 4), [1], (3, 4), None),
     ),
     near=(
-        Probe("open", _TUPLES, (4,), [2], (), None, shapes="dynamic"),
-        Probe("two", _TUPLES, (2, 3), [1, 2], (), None),
-        Probe("list", _TUPLES, (4,), [[2]], (1,), None),
-        Probe("first", _TUPLES, (4,), [0], (), None),
+        Probe("open", "ScatterNDUpdate-3", (4,), [2], (), None, shapes="dynamic"),
+        Probe("two", "ScatterNDUpdate-3", (2, 3), [1, 2], (), None),
+        Probe("list", "ScatterNDUpdate-3", (4,), [[2]], (1,), None),
+        Probe("first", "ScatterNDUpdate-3", (4,), [0], (), None),
     ),
     avoid="give indices a second dimension of 1",
 )
@@ -376,12 +383,14 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     _GPU,
     Symptom.REFUSED,
     probes=(
-        Probe("tuples", _TUPLES, (4,), [[2]], (1,), None, "i4", shapes="dynamic"),
+        Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic"),
         Probe("slices", "ScatterUpdate-3", (3,), [2], (1,), 0, "u4", shapes="bounded"),
     ),
     near=(
-        Probe("static", _TUPLES, (3,), [[2]], (1,), None, "i4"),
-        Probe("constant", _TUPLES, (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA),
+        Probe("static", "ScatterNDUpdate-3", (3,), [[2]], (1,), None, "i4"),
+        Probe(
+            "constant", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA
+        ),
     ),
     avoid="give all shapes, or convert to i8 in front of the node, and back behind it",
     reads=_TYPES | {Fact.VALUES},

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, dataflow_of, failure, load, make_plans
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.dataflow import GraphInput, feeds_by_input
@@ -27,6 +27,7 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
+from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.lookup import Lookup, opset_number

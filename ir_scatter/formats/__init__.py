@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
@@ -17,10 +18,10 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import Format, ReadOptions
 
-_FOLDERS = (
-    "openvino",
-    "onnx",
-)
+if TYPE_CHECKING:
+    from ir_scatter.core.dataflow import Dataflow
+
+_FOLDERS = ("openvino", "onnx")
 """What no format claims by its content or by its name is of the last one."""
 
 FORMATS: Mapping[str, Format] = {
@@ -96,6 +97,15 @@ def _mistaken(path: str, data: bytes, name: str, defect: str) -> str | None:
             if other.name != name and other.read(path, data, _PLAINLY):
                 return f"the file holds a model of {other.title}, expected a name that ends in {other.suffix}"
     return None
+
+
+def dataflow_of(model: Model) -> "Dataflow":
+    """Return how the values of a model flow.
+
+    Raises:
+        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+    """
+    return FORMATS[model.format].dataflow(model)
 
 
 def _read_file(path: str) -> bytes:

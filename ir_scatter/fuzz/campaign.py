@@ -140,6 +140,11 @@ class Campaign:
         """How many answers were not judged."""
         return sum(one.skipped for one in self._explainers)
 
+    @property
+    def unexplained(self) -> int:
+        """How many failures there was no time to look at."""
+        return sum(one.unexplained for one in self._explainers)
+
     def run(self) -> Generator[Finding, None, None]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
@@ -198,6 +203,7 @@ class Campaign:
             "rounds": self._round,
             "illegal": self.plan.is_illegal,
             "not_run": self.skipped,
+            "unexplained": self.unexplained,
             "rates": self.rates.as_json(),
             "coverage": self.coverage.as_json(),
             "findings": [one.as_json() for one in self.findings],
@@ -329,15 +335,13 @@ def _compute(workshop: Workshop, runner: Runner, asked: "SimpleQueue[_Task | Non
 
 
 def _explain(
-    explainer: Explainer,
-    lots: "PriorityQueue[Lot]",
-    told: "SimpleQueue[Finding | BaseException | None]",
+    explainer: Explainer, lots: "PriorityQueue[Lot]", told: "SimpleQueue[Finding | BaseException | None]"
 ) -> None:
     """Explain what goes wrong, what costs least first, for as long as the program runs."""
     while True:
         lot = lots.get()
         try:
-            for finding in explainer.explain(lot):
+            for finding in explainer.explain(lot, lots.qsize()):
                 told.put(finding)
         except BaseException as error:
             told.put(error)

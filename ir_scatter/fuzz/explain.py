@@ -43,8 +43,9 @@ _LEARNING, _SHRINKING = 600, 2400
 long they take."""
 _COST, _COST_OF_REFUSED, _COST_OF_DEATH = 1, 6, 60
 """Of a case that is answered, that is refused with its model, and that ends a process."""
-_SECONDS, _SHARE = 25.0, 0.2
-"""What each of these may take where a number of seconds was asked for, and which share of those left."""
+_SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
+"""What each of these may take where a number of seconds was asked for, and which share of those left; at most
+so many lots that wait have as much."""
 _SELDOM, _ALIKE = 16, 8
 """Of cases that are known to be refused one in so many is asked for; of one form so many are learned from."""
 _TIMES, _CONFIRMED = 16, 2
@@ -212,7 +213,8 @@ class Explainer:
         """
         self.runner, self.others, self.is_illegal, self.is_timed = runner, others, is_illegal, is_timed
         self.findings = list(known)
-        self.skipped = 0
+        self.skipped = self.unexplained = 0
+        self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
         self._kept: dict[str, list[tuple[Case, Symptom | None]]] = defaultdict(list)
         self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
@@ -309,23 +311,34 @@ class Explainer:
             found.append(Lot(operator, symptom, reason, round, self._new.pop(key)))
         return found
 
-    def explain(self, lot: "Lot") -> Iterator[Finding]:
+    def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[Finding]:
         """Yield a finding for each condition, until they cover all failures.
 
         Each begins with a simplest case. What holds for that, and for most failures, is the condition: so it
-        says nothing that the defect does not need.
+        says nothing that the defect does not need. Lots that are waiting have their share of the time left.
         """
         self._waiting.discard((lot.operator, lot.symptom, lot.reason))
-        if not self._is_open(lot):
-            return
+        self._share = _SHARE / (1 + min(waiting, _MOST_WAITING))
+        lot.failing.sort(key=lambda pair: pair[0].data.size)
+        if self._is_open(lot):
+            yield from self._explained(lot)
+        if self._is_late and self._is_open(lot):
+            self.unexplained += len(lot.failing)
+
+    @property
+    def _is_late(self) -> bool:
+        return monotonic() > self._workshop.deadline
+
+    def _explained(self, lot: "Lot") -> Iterator[Finding]:
         lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
         self._ask(lot, self._around(lot.failing[0][0], lot))
         for _ in range(_CONDITIONS):
-            if not self._is_open(lot):
+            if self._is_late or not self._is_open(lot):
                 return
             shown = self._simplest(lot)
-            if shown is None:  # it is not seen again
-                del lot.failing[0]
+            if shown is None:
+                if not self._is_late:  # it is not seen again
+                    del lot.failing[0]
                 continue
             case, judged, fresh = shown
             lot.failing.append((case, judged))
@@ -349,16 +362,10 @@ class Explainer:
             else:
                 known.failing += 1
         lot.failing = open_
-        return bool(open_) and monotonic() < self._workshop.deadline
+        return bool(open_)
 
     def _made(
-        self,
-        lot: "Lot",
-        case: Case,
-        judged: Judged,
-        fresh: Counter[str],
-        condition: Condition,
-        is_pure: bool,
+        self, lot: "Lot", case: Case, judged: Judged, fresh: Counter[str], condition: Condition, is_pure: bool
     ) -> Finding | None:
         """Return a finding, None if it is one that is there, of which less was seen before.
 
@@ -453,7 +460,7 @@ class Explainer:
             )
             (learned,) = pure or learn(bad, lot.passing, 1, own)
             best = Condition(fixed + learned.predicates)
-            if best == condition or monotonic() > self._workshop.deadline:
+            if best == condition or self._is_late:
                 break
             condition = best
             self._ask(lot, self._challenging(lot, simplest, condition, attempt))
@@ -529,7 +536,7 @@ class Explainer:
     def _spending(self, most: int) -> "_Spending":
         now = monotonic()
         left = self._workshop.deadline - now
-        return _Spending(most, now + min(_SECONDS, _SHARE * left) if self.is_timed else inf)
+        return _Spending(most, now + min(_SECONDS, self._share * left) if self.is_timed else inf)
 
     def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
         if symptom is Symptom.NONDETERMINISTIC:

@@ -51,9 +51,16 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
         (place / "repro.py").write_text(_program(finding, model, feeds), encoding="utf-8")
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
         finding.path = str(place)
-        (place / RECORD).write_text(json.dumps(finding.as_json()), encoding="utf-8")
+        write_whole(place / RECORD, json.dumps(finding.as_json()))
     except OSError as error:
         raise CannotWrite(f"{place} cannot be written: {(error.strerror or str(error)).lower()}") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
 
 
 def expected_arrays(case: Case) -> dict[str, Array]:

@@ -22,16 +22,7 @@ from ir_scatter.inputs.constraints import by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, random_array, with_edges
 from ir_scatter.ops.kernels.targets import Operation, Task
 from ir_scatter.ops.names import OperatorName
-from ir_scatter.ops.spec import (
-    Attribute,
-    IndexRange,
-    IndicesLimit,
-    Kind,
-    Layout,
-    OpSpec,
-    Reduction,
-    Role,
-)
+from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
 
 _T = TypeVar("_T")
 _Shape: TypeAlias = tuple[int, ...]
@@ -402,10 +393,7 @@ def fill(draws: Draws, sizes: Sizes) -> Case:
 
 
 def types_of(
-    spec: OpSpec,
-    role: Role,
-    wanted: frozenset[str] | None = None,
-    excluded: frozenset[str] = frozenset(),
+    spec: OpSpec, role: Role, wanted: frozenset[str] | None = None, excluded: frozenset[str] = frozenset()
 ) -> list[ElementType]:
     """Return the element types of a port that NumPy has a type for, the simplest first."""
     port = spec.port(role)

@@ -377,13 +377,7 @@ class Solver:
     """
 
     def __init__(
-        self,
-        random: np.random.Generator,
-        terms: Terms,
-        uses: Sequence[Use],
-        limits: Array,
-        *,
-        wraps: bool,
+        self, random: np.random.Generator, terms: Terms, uses: Sequence[Use], limits: Array, *, wraps: bool
     ) -> None:
         """Take what types allow: the least and the greatest of each element, [n, 2]."""
         self.random, self.terms = random, terms

@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import (
-    Forward,
-    Plan,
-    Plans,
-    Step,
-    declared_scalar,
-    part_of,
-)
+from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, declared_scalar, part_of
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat, Source
 from ir_scatter.core.diagnostics import Location

@@ -62,10 +62,7 @@ class ShapesDiffer(Exception):
     """Inputs do not fit each other: pairs of sizes should be equal, some be at `least` so large."""
 
     def __init__(
-        self,
-        pairs: Sequence[tuple[int, int]] = (),
-        least: Sequence[tuple[int, int]] = (),
-        reason: str = "",
+        self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = (), reason: str = ""
     ) -> None:
         wrong = [reason] if reason else []
         wrong += [f"{left} and {right} differ" for left, right in pairs if left != right]

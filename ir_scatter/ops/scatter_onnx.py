@@ -99,10 +99,7 @@ def _versions(first: OpSpec, reducing: str) -> tuple[OpSpec, ...]:
     """Return all versions of an operator: 13 takes bfloat16, 16 reduces, and 18 knows max and min."""
     type, attributes = first.key.type, first.attributes
     bfloat16 = replace(
-        first,
-        key=OpKey(ONNX, type, 13),
-        opsets=_opsets(13, 15),
-        ports=_ports(_SIXTEEN, first.ports[1]),
+        first, key=OpKey(ONNX, type, 13), opsets=_opsets(13, 15), ports=_ports(_SIXTEEN, first.ports[1])
     )
     reduces = replace(
         bfloat16,

@@ -30,11 +30,7 @@ def _diagnostic(found: Diagnostic) -> dict[str, Any]:
         "port": found.port,
         "node": found.node and fields_of(found.node, "name type version"),
         "related": [
-            {
-                "message": one.message,
-                **fields_of(one.location, f"path {_PLACE}"),
-                "span": _span(one.span),
-            }
+            {"message": one.message, **fields_of(one.location, f"path {_PLACE}"), "span": _span(one.span)}
             for one in found.related
         ],
         "help": phrases.whole_help(found) or None,

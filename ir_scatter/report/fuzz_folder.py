@@ -1,10 +1,10 @@
 """The report of the fuzzer beside its findings: `fuzz.json`, and a page over all of them."""
 
-import os
 from pathlib import Path
 
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.fuzz.campaign import Campaign
+from ir_scatter.fuzz.findings import write_whole
 from ir_scatter.fuzz.job import REPORT
 from ir_scatter.report.registry import formats, render
 
@@ -17,9 +17,8 @@ def write_report(found: Campaign, folder: Path) -> None:
     """
     files = {REPORT: "json"} | ({"index.html": "html"} if "html" in formats("fuzz") else {})
     for name, format in files.items():
-        path, beside = folder / name, folder / f".{name}.new"
+        path = folder / name
         try:
-            beside.write_text(render("fuzz", format, found), encoding="utf-8")
-            os.replace(beside, path)
+            write_whole(path, render("fuzz", format, found))
         except OSError as error:
             raise CannotWrite(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None

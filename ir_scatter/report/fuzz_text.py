@@ -22,6 +22,8 @@ def render(found: Campaign, *, color: bool = False, width: int | None = None) ->
     ]
     if told["not_run"]:
         lines.append(f"{counted(told['not_run'], 'answer')} not judged: known to fail, or not computed there")
+    if told["unexplained"]:
+        lines.append(f"no time was left to look at {counted(told['unexplained'], 'failure')} more")
     return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
 
 

@@ -5,15 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
-from ir_scatter.report.characters import (
-    Table,
-    cells,
-    fold,
-    table_text,
-    visible,
-    without_middle,
-    wrapped,
-)
+from ir_scatter.report.characters import Table, cells, fold, table_text, visible, without_middle, wrapped
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _COLUMNS = ("where", "operator", "inputs", "axis", "reduction", "indices")

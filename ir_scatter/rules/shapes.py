@@ -5,16 +5,7 @@ from dataclasses import replace
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import (
-    Shape,
-    agree,
-    at_most,
-    differing_dim,
-    element_count,
-    lowest,
-    show,
-    show_dim,
-)
+from ir_scatter.core.shapes import Shape, agree, at_most, differing_dim, element_count, lowest, show, show_dim
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
 

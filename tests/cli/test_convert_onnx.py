@@ -6,15 +6,7 @@ import onnx
 import pytest
 
 from tests.cli.conftest import Cli, copy_sample
-from tests.cli.scatter_models import (
-    demand_equal,
-    deprecated,
-    files,
-    findings,
-    onnx_model,
-    operators,
-    opsets,
-)
+from tests.cli.scatter_models import demand_equal, deprecated, files, findings, onnx_model, operators, opsets
 
 _KV = "kv_cache/decoder_opset24.onnx"
 _FUNCTION = """

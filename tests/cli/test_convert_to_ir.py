@@ -44,10 +44,7 @@ def test_deprecated_operators(opset: int, cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("target", "expected"),
-    [
-        ("ScatterNDUpdate", "ScatterNDUpdate-15"),
-        ("ScatterElementsUpdate-12", "ScatterElementsUpdate-12"),
-    ],
+    [("ScatterNDUpdate", "ScatterNDUpdate-15"), ("ScatterElementsUpdate-12", "ScatterElementsUpdate-12")],
 )
 def test_to_an_operator(target: str, expected: str, cli: Cli) -> None:
     source, new = onnx_model(_SUM), Path("new.xml")

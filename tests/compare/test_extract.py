@@ -8,13 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.result import Level, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.evaluate.archive import fit_types, read_arrays
+from ir_scatter.formats import dataflow_of
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 from tests.compare.models import Array, Inputs, floats, only, run, write_node

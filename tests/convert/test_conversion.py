@@ -9,14 +9,7 @@ from ir_scatter.convert import Conversion, convert
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
-from tests.cli.scatter_models import (
-    chain,
-    demand_equal,
-    files,
-    onnx_model,
-    operators,
-    slices,
-)
+from tests.cli.scatter_models import chain, demand_equal, files, onnx_model, operators, slices
 from tests.rewrites.ir_models import given, held, one_onnx, one_scatter
 
 

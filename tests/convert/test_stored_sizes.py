@@ -102,10 +102,7 @@ def test_sizes_are_taken_when_the_model_runs(
 
 def drawn(data: tuple[int, ...], updates: tuple[int, ...]) -> dict[str, npt.NDArray[Any]]:
     random = np.random.default_rng(0)
-    return {
-        "data": random.normal(size=data).astype("f"),
-        "updates": random.normal(size=updates).astype("f"),
-    }
+    return {"data": random.normal(size=data).astype("f"), "updates": random.normal(size=updates).astype("f")}
 
 
 @pytest.mark.openvino

@@ -38,11 +38,7 @@ def _echo(value: Any = None) -> Any:
 
 def _state() -> dict[str, Any]:
     _STATE["answered"] += 1
-    return {
-        "answered": _STATE["answered"],
-        "id": os.getpid(),
-        "variable": os.environ.get("IR_SCATTER_TEST"),
-    }
+    return {"answered": _STATE["answered"], "id": os.getpid(), "variable": os.environ.get("IR_SCATTER_TEST")}
 
 
 def _talk() -> str:

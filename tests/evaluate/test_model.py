@@ -10,13 +10,7 @@ import pytest
 from onnx import helper
 
 import ir_scatter
-from ir_scatter import (
-    BrokenModel,
-    EvaluationFailed,
-    UnknownOperator,
-    UnreadableModel,
-    evaluate_model,
-)
+from ir_scatter import BrokenModel, EvaluationFailed, UnknownOperator, UnreadableModel, evaluate_model
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.evaluate.model import ForwardArrays, prepare
 from tests.models.onnx_text import save

@@ -364,11 +364,7 @@ def test_inputs_that_nothing_produces() -> None:
     assert defects(model) == [
         ("unknown-value", "a", "input 1 is 'ghost', which nothing produces"),
         ("unknown-value", "y:then_branch/p", "input 1 is 'spirit', which nothing produces"),
-        (
-            "unknown-value",
-            "y:else_branch/nobody",
-            "output 'nobody' of the graph is produced by nothing",
-        ),
+        ("unknown-value", "y:else_branch/nobody", "output 'nobody' of the graph is produced by nothing"),
     ]
     first = model.defects[0]
     assert first.node is not None

@@ -158,7 +158,7 @@ REFUSED = {
         graph("a = Relu (data) y = Loop (n, c, data) " + LOOP.format("a")),
     ],
     "SCT920 'n' is the name of more than one value, expected one": [
-        graph("y = Loop (n, c, data) " + LOOP.format("n")),
+        graph("y = Loop (n, c, data) " + LOOP.format("n"))
     ],
     "SCT505 'x' is float[5, 3], the file stores int64[5, 3]": [stored("x", 7, (5, 3))],
     "SCT502 the stored type of output is int64, expected float like data": [stored("y", 7, (5, 3))],
@@ -184,10 +184,10 @@ REFUSED = {
         of_body(same_names),
     ],
     "SCT927 'x' is used before the node 'x' that produces it, expected nodes in topological order": [
-        of_body(lambda body: body.node.insert(0, body.node.pop())),
+        of_body(lambda body: body.node.insert(0, body.node.pop()))
     ],
     "SCT921 output 'data' of the body is no output of a node in it, expected one": [
-        graph("y = If (c) " + IF.format("a").replace("(float[5, 3] a) {", "(data) {")),
+        graph("y = If (c) " + IF.format("a").replace("(float[5, 3] a) {", "(data) {"))
     ],
     "SCT937 the model imports no opset of the domain 'my', which f is of": [
         parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]> m ({INPUTS}) => (float[5, 3] y) {{ y = my.f (data, i, u) }}
@@ -200,7 +200,7 @@ REFUSED = {
         edited(
             f"z = ConstantOfShape <value = float[1] {{0}}> (l) y = {PUT}",
             lambda node: node.attribute[0].t.dims.append(-1),
-        ),
+        )
     ],
     "SCT928 ir_version is missing, expected 1 or more": [with_ir_version(None, graph(f"y = {PUT}"))],
     "SCT928 ir_version is 3, but the initializer 'w' of a body is none of its inputs, expected 4 or more": [

@@ -63,8 +63,7 @@ def test_what_numpy_has_no_array_of_is_none(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [(3,), (1 << 61,), (2**63 - 1, 2**63 - 1), (1,) * 65, (2**63 - 1, 0, 2**63 - 1), (0,) * 65],
+    "shape", [(3,), (1 << 61,), (2**63 - 1, 2**63 - 1), (1,) * 65, (2**63 - 1, 0, 2**63 - 1), (0,) * 65]
 )
 @pytest.mark.parametrize("name", ["i64", "i4"])
 def test_shapes_that_cannot_be(shape: tuple[int, ...], name: str) -> None:

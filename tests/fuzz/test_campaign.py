@@ -17,6 +17,7 @@ from ir_scatter import evaluate_model, read
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.inputs.cases import Feature
+from ir_scatter.report.fuzz_text import render
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 
@@ -267,3 +268,16 @@ def test_a_case_that_fails_otherwise_does_not_show_the_symptom() -> None:
     assert not crashed.condition.holds({**features, "elements(axis)": 2})
     assert crashed.when.endswith(f": {crashed.failing} of {crashed.failing} crash")
     assert "more crash" in taken.when or not taken.condition.holds({**features, "elements(axis)": 0})
+
+
+def test_failures_that_no_time_was_left_to_look_at_are_told() -> None:
+    class Late(Wrong):
+        def stream(self, *arguments: Any, **options: Any) -> list[Streamed]:
+            sleep(1.1)  # the time is over
+            return super().stream(*arguments, **options)
+
+    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), 1.0, values="plain"), [Late(lambda data: True)])
+    assert list(campaign.run()) == []
+    assert campaign.unexplained > 0
+    assert campaign.as_json()["unexplained"] == campaign.unexplained
+    assert "no time was left to look at" in render(campaign)

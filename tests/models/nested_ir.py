@@ -103,16 +103,8 @@ def write_loop(folder: Path, trips: int, *, starts: bool = True) -> str:
     kept, goes_on = result(body, written), result(body, again)
     steps = result(body, step)
     maps = _maps(
-        [
-            put_in(-1, step, ITERATION),
-            put_in(2, old),
-            put_in(3, new),
-        ],
-        [
-            put_out(4, kept),
-            put_out(-1, goes_on, CONDITION),
-            put_out(5, steps, PARTS),
-        ],
+        [put_in(-1, step, ITERATION), put_in(2, old), put_in(3, new)],
+        [put_out(4, kept), put_out(-1, goes_on, CONDITION), put_out(5, steps, PARTS)],
     )
     outputs: list[tuple[str, Sequence[int | str]]] = [("f32", (7, 5)), ("i64", (-1,))]
     inside = maps + carried([(kept, old)]) + body.body("body")

@@ -144,14 +144,8 @@ NESTED: Mapping[str, tuple[str, Feeds]] = {
     "loop_never_by_trips": (_HEADER + _LOOP, _loop_feeds(0, True)),
     "loop_never_by_condition": (_HEADER + _LOOP, _loop_feeds(5, False)),
     "captured_deep": (_HEADER + _CAPTURED_DEEP, {"data": _floats(3), "trips": np.array(2)}),
-    "scan": (
-        _HEADER + _SCAN,
-        {"start": _floats(3), "rows": _floats(4, 3), "columns": _floats(2, 4) * 2},
-    ),
-    "functions": (
-        _FUNCTIONS,
-        {"small": _floats(4, 3), "large": _floats(7, 3), "row": _floats(1, 3)},
-    ),
+    "scan": (_HEADER + _SCAN, {"start": _floats(3), "rows": _floats(4, 3), "columns": _floats(2, 4) * 2}),
+    "functions": (_FUNCTIONS, {"small": _floats(4, 3), "large": _floats(7, 3), "row": _floats(1, 3)}),
 }
 """Models with bodies and functions, each with inputs for which it is computed."""
 

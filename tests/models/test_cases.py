@@ -73,11 +73,7 @@ def test_the_same_seed_gives_the_same_case() -> None:
 
 def test_what_is_asked_for_is_drawn() -> None:
     case = random_case(
-        ROWS["ScatterElementsUpdate-12"],
-        0,
-        reduction=Reduction.MEAN,
-        element_type="i8",
-        index_type="u16",
+        ROWS["ScatterElementsUpdate-12"], 0, reduction=Reduction.MEAN, element_type="i8", index_type="u16"
     )
     assert case.data.dtype == np.int8
     assert case.indices is not None

@@ -162,8 +162,7 @@ def test_agrees_with_evaluate(given: Example, tmp_path: Path) -> None:
     model = openvino.Model(node.outputs(), [])
     outputs = [
         openvino.Tensor(
-            output.element_type,
-            output.shape if output.partial_shape.is_static else openvino.Shape([0]),
+            output.element_type, output.shape if output.partial_shape.is_static else openvino.Shape([0])
         )
         for output in model.outputs
     ]

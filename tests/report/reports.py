@@ -80,7 +80,7 @@ REPORT = Report(
         FileResult("model.onnx", "onnx", True, 10, (ONNX,)),
         FileResult("broken.xml", None, False, 0, (BROKEN,), {(5, 1): Excerpt("  <layer   ")}),
         FileResult("gone.xml", None, False, 0, ()),
-    ),
+    )
 )
 
 NAME = "e\x1b[31m\n::error::x%0A\"',:<&>]](1){0}\u202e\x9b\udcff"
@@ -106,14 +106,9 @@ HOSTILE_LINE = Excerpt("\t\x1b]0;x\x07<\x9b32m")
 HOSTILE_REPORT = Report(
     (
         FileResult(
-            HOSTILE.location.path,
-            None,
-            False,
-            1,
-            (HOSTILE,),
-            {(1, 8): HOSTILE_LINE, (1, 11): HOSTILE_LINE},
+            HOSTILE.location.path, None, False, 1, (HOSTILE,), {(1, 8): HOSTILE_LINE, (1, 11): HOSTILE_LINE}
         ),
-    ),
+    )
 )
 EMPTY = Report(())
 

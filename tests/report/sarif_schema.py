@@ -31,11 +31,7 @@ _LOCATION = _object(
         ("artifactLocation",),
         artifactLocation=_object(("uri",), uri=_URI),
         region=_object(
-            ("startLine",),
-            startLine=_FROM_ONE,
-            startColumn=_FROM_ONE,
-            endLine=_FROM_ONE,
-            endColumn=_FROM_ONE,
+            ("startLine",), startLine=_FROM_ONE, startColumn=_FROM_ONE, endLine=_FROM_ONE, endColumn=_FROM_ONE
         ),
     ),
     logicalLocations=_array(_LOGICAL, unique=True),

@@ -19,17 +19,7 @@ from ir_scatter.report.characters import cells, fold, visible
 from ir_scatter.report.findings_text import window
 from ir_scatter.report.registry import formats, render
 from tests.report.golden import assert_golden
-from tests.report.reports import (
-    AXIS,
-    BROKEN,
-    EMPTY,
-    HOSTILE_REPORT,
-    ONNX,
-    REPEATED,
-    REPORT,
-    SHAPE,
-    report_of,
-)
+from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, ONNX, REPEATED, REPORT, SHAPE, report_of
 from tests.rules.expectations import FOLDER, write_weights
 
 FORMATS = ("text", "concise", "json", "sarif", "junit", "github")

@@ -50,11 +50,7 @@ def section(page: Element, title: str) -> Element:
     return found
 
 
-PAGES = {
-    "everything": (EVERYTHING,),
-    "nothing": (compared(),),
-    "many": MANY.found,
-}
+PAGES = {"everything": (EVERYTHING,), "nothing": (compared(),), "many": MANY.found}
 
 
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())

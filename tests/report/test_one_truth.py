@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners as real_runners
-from ir_scatter.analysis.interpreter import dataflow_of
 from ir_scatter.compare.headline import State
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
@@ -19,6 +18,7 @@ from ir_scatter.compare.result import NUMPY, Compared, Settings
 from ir_scatter.compare.run import compare, compare_two
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import Bounds
+from ir_scatter.formats import dataflow_of
 from ir_scatter.reading import read
 from ir_scatter.report.registry import render
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status

@@ -32,10 +32,7 @@ def test_every_rule_says_how_to_mend_what_it_finds() -> None:
                 'write version="opset15", or remove reduction',
             ],
         ),
-        (
-            "SCT105_max_at_17.onnxtxt",
-            ["raise the opset of the model to 18", "choose another reduction"],
-        ),
+        ("SCT105_max_at_17.onnxtxt", ["raise the opset of the model to 18", "choose another reduction"]),
         ("SCT105_mode.onnxtxt", ["choose another mode"]),
         ("SCT105_other_case.xml", ['did you mean reduction="sum"?']),
         (
@@ -49,10 +46,7 @@ def test_every_rule_says_how_to_mend_what_it_finds() -> None:
         ("SCT105_word_of_openvino.onnxtxt", ['did you mean reduction="add"?'] * 2),
         ("SCT106_off.xml", ['write use_init_val="false" if that is meant']),
         ("SCT107_float_axis.onnxtxt", ["write axis as the int 1"]),
-        (
-            "SCT201_bfloat16_before_13.onnxtxt",
-            ["raise the opset of the model to 13, which allows bfloat16"],
-        ),
+        ("SCT201_bfloat16_before_13.onnxtxt", ["raise the opset of the model to 13, which allows bfloat16"]),
         ("SCT202_half_updates.xml", ["convert updates to f32"]),
         (
             "SCT203_of_every_family.xml",
@@ -85,10 +79,7 @@ def test_every_rule_says_how_to_mend_what_it_finds() -> None:
         ("SCT403_no_opset.onnxtxt", ["import opset 11 or above of the default domain"]),
         ("SCT920_layer_id_twice.xml", ['write id="6", which no layer of this graph has']),
         ("SCT921_missing_port.xml", ['did you mean from-port="0"?']),
-        (
-            "SCT922_no_edge.xml",
-            ['add <edge from-layer="..." from-port="..." to-layer="4" to-port="3"/>'],
-        ),
+        ("SCT922_no_edge.xml", ['add <edge from-layer="..." from-port="..." to-layer="4" to-port="3"/>']),
         ("SCT929_constant.xml", ['write type="Const"']),
     ],
 )

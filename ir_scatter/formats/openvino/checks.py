@@ -11,21 +11,9 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from ir_scatter.core.diagnostics import Location, Part, Related, Side, Span
-from ir_scatter.core.element_types import (
-    from_element_type,
-    is_element_type,
-    is_precision,
-    meant_in_ir,
-)
+from ir_scatter.core.element_types import from_element_type, is_element_type, is_precision, meant_in_ir
 from ir_scatter.core.model import Defect, Node
-from ir_scatter.core.shapes import (
-    MAX_RANK,
-    counted,
-    element_count,
-    is_static,
-    parse_shape,
-    show,
-)
+from ir_scatter.core.shapes import MAX_RANK, counted, element_count, is_static, parse_shape, show
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places

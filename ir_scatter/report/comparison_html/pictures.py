@@ -157,10 +157,7 @@ def heat_map(found: Slice) -> dict[str, Any]:
         "lines_across": [left + at * wide for at in range(1, columns)],
         "lines_down": [6 + at * high for at in range(1, rows)],
         "blank": (left + (columns - found.blank) * wide, 6 + (rows - 1) * high, found.blank * wide, high),
-        "worst": (
-            *_framed(found.worst[1], columns, left, wide),
-            *_framed(found.worst[0], rows, 6.0, high),
-        ),
+        "worst": (*_framed(found.worst[1], columns, left, wide), *_framed(found.worst[0], rows, 6.0, high)),
         "across": _numbered(columns, found.spans[1], columns_shown, left, wide),
         "down": _numbered(rows, found.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
         "names": (name, "" if down is None else f"axis {down}"),

@@ -125,12 +125,7 @@ _Lifted: TypeAlias = dict[Call, tuple[str, int]]
 
 
 def add_taps(
-    model: ModelProto,
-    taps: Sequence[Tap],
-    feeds: Collection[str],
-    *,
-    bodies: bool,
-    loops_join: bool = False,
+    model: ModelProto, taps: Sequence[Tap], feeds: Collection[str], *, bodies: bool, loops_join: bool = False
 ) -> Loaded:
     """Add outputs to a model for what goes in and out of nodes; what is fed needs none.
 

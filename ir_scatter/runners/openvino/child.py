@@ -34,12 +34,7 @@ _DEFAULT, _CPU = "default", "CPU"
 _CONSTANT = "Constant"
 _TIME, _NOT_RUN = "execTimeMcs", "not_executed"
 _LONGEST_REFUSAL = 500
-_NOISE = (
-    "FrontEnd API failed",
-    "Model wasn't fully converted",
-    "Summary:",
-    "-- Conversion is failed",
-)
+_NOISE = ("FrontEnd API failed", "Model wasn't fully converted", "Summary:", "-- Conversion is failed")
 _PLACE = re.compile(r"Check '.*?' failed at \S+:\d+:?|Exception from \S+:\d+:?|\bat src/\S+:\d+:?")
 _NODE = re.compile(r"While validating node '\w+::(\w+) .*?' with friendly_name '[^']*':?")
 _ONNX_NODE = re.compile(r"While validating ONNX node '<Node\((\w+)\): (.*?)>':?")
