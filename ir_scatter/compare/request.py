@@ -246,9 +246,10 @@ def _each(
 ) -> Iterator[tuple[Compared | Failure, str]]:
     """Yield what came of each model, and the folder for what is written of it.
 
-    That has the name of the model, with folders before it if the name is taken.
+    That has the name of the model, with folders before it if the name is taken. Who interrupts gets what is
+    finished behind the one that was waited for, too.
     """
-    taken: set[str] = set()
+    taken, interrupt = set[str](), None
     models = find_files(job.models, ()).sources
     needs = tuple(runner.name for runner in sources.runners)
     names = (NUMPY, *needs) if sources.with_numpy else needs
@@ -257,10 +258,15 @@ def _each(
             used.submit(Work("compare", (one, names, job.settings), one.path), needs) for one in models
         ]
         for number, (source, future) in enumerate(zip(models, futures, strict=True)):
+            if interrupt is not None and not future.done():
+                continue
             with within(f"{number + 1} of {len(models)}, {source.path}"):
                 try:
                     found = future.result()
                 except Gone:
+                    continue
+                except KeyboardInterrupt as error:
+                    interrupt = error
                     continue
                 except NotDone as error:
                     found = Failure(source.path, str(error), is_unreadable=False)
@@ -274,6 +280,8 @@ def _each(
                 yield found, unused_name(next((one for one in tails if one not in taken), tails[-1]), taken)
             if seen is not None:
                 seen(source.path)
+        if interrupt is not None:
+            raise interrupt
 
 
 def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:

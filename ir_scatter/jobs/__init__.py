@@ -53,6 +53,9 @@ class Future(Protocol):
     def machine(self) -> str:
         """The name of the machine that did it, "" for this one."""
 
+    def done(self) -> bool:
+        """Tell whether the result is there, and need not be waited for."""
+
     def result(self) -> Any:
         """Return what the function returned, or raise what it raised, as soon as that is known.
 

@@ -59,6 +59,9 @@ class _Task:
     without: dict[str, str] = field(default_factory=dict)
     """Machines that have no room for it, and what they said."""
 
+    def done(self) -> bool:
+        return self.promise.done()
+
     def result(self) -> Any:
         return self.promise.result()
 

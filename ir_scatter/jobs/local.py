@@ -29,6 +29,9 @@ class _Later:
     def __init__(self, job: Job) -> None:
         self._job = job
 
+    def done(self) -> bool:
+        return False
+
     def result(self) -> Any:
         return perform(self._job)
 
@@ -89,6 +92,9 @@ class _InProcess:
     def __init__(self, engine: Processes, job: Job) -> None:
         self.engine, self.job = engine, job
         self.running: Running[Any]
+
+    def done(self) -> bool:
+        return self.running.done()
 
     def result(self) -> Any:
         return self.engine.result(self)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
+from threading import Lock
 from typing import Any
 
 from distributed import Scheduler, Worker, rpc
@@ -86,7 +87,7 @@ class Answers:
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
-        self._left = set[str]()
+        self._left, self._lock = set[str](), Lock()
         for _ in range(slots):
             self._children.put(Child("ir_scatter.jobs.child"))
         self._slots = asyncio.Semaphore(slots)
@@ -114,9 +115,10 @@ class Answers:
 
     def _leave(self, client: str) -> dict[str, Any]:
         """End what is done for a client that does not wait any longer."""
-        self._left.add(client)
-        for child in [child for child, who in self._at_work.items() if who == client]:
-            child.interrupt()
+        with self._lock:
+            self._left.add(client)
+            for child in [child for child, who in self._at_work.items() if who == client]:
+                child.interrupt()
         return {"status": "ok"}
 
     async def _job(self, client: str, head: Any, payload: Any, parts: Mapping[str, bytes]) -> dict[str, Any]:
@@ -133,13 +135,17 @@ class Answers:
 
     def _do(self, client: str, *question: str | bytes) -> dict[str, Any]:
         child = self._children.get()
-        self._at_work[child] = client
+        with self._lock:
+            self._at_work[child] = client
         try:
             found, _ = child.ask("perform", *question, limit=_WITHOUT_LIMIT, again=False)
         except Failure as failure:
             return {"status": "ended", "message": failure.message}
         finally:
-            del self._at_work[child]
+            with self._lock:
+                del self._at_work[child]
+            if client in self._left:  # it may be killed although it had answered: the next one needs another
+                child.close()
             self._children.put(child)
         return dict(found)
 

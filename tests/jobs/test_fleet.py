@@ -21,6 +21,7 @@ from ir_scatter.jobs import fleet as fleets
 from ir_scatter.jobs.fleet import Fleet
 from ir_scatter.jobs.local import local
 from ir_scatter.jobs.security import Address
+from ir_scatter.jobs.store import Store
 from ir_scatter.jobs.worker import Answers, serve_scheduler
 from ir_scatter.lint import Options, check_file, check_files
 from tests.jobs.lab import Lab, free_port, lab
@@ -345,3 +346,27 @@ def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> Non
     with pytest.raises(BadFeed) as here:
         check_files([source], options)
     assert str(there.value) == str(here.value)
+
+
+def test_a_process_that_answered_while_its_client_left_is_not_asked_again(tmp_path: Path) -> None:
+    """It may be killed by then, and whoever asks next would hear that it ended."""
+    answers = Answers(Store(tmp_path, 1 << 20), 1)
+    told = list[str]()
+
+    class Quick:
+        def ask(self, *_: Any, **__: Any) -> tuple[dict[str, str], str]:
+            answers._leave("me")
+            return {"status": "done"}, ""
+
+        def interrupt(self) -> None:
+            told.append("killed")
+
+        def close(self) -> None:
+            told.append("ended")
+
+    answers._children.get()
+    answers._children.put(Quick())  # type: ignore[arg-type]
+    answers._do("me", "validate", "/", b"", "/")
+    assert told == ["killed", "ended"]
+    answers._do("you", "validate", "/", b"", "/")
+    assert told == ["killed", "ended"]
