@@ -21,8 +21,9 @@ REACHED = "operators that move elements or work on each of them carry contested 
 
 def render(done: Done, *, each: bool = False) -> str:
     """One JSON object, with a list of reports if every model was compared for itself."""
+    machines = {"machines": machine_groups(done.machines)} if done.machines else {}
     if not each:
-        return dumps(document(done.found[0], done.skipped))
+        return dumps(document(done.found[0], done.skipped) | machines)
     reports = [document(one, done.skipped) for one in done.found]
     failures = [
         {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
@@ -30,14 +31,8 @@ def render(done: Done, *, each: bool = False) -> str:
     ]
     total = summary([comparison for one in done.found for comparison in one.comparisons])
     verdict = headline_of_many(done)
-    told: dict[str, Any] = {
-        "headline": verdict.sentence,
-        "state": verdict.state,
-        "interrupted": done.interrupted or None,
-    }
-    if done.machines:
-        told["machines"] = machine_groups(done.machines)
-    return dumps(as_document(**told, reports=reports, failures=failures, summary=total))
+    told = {"headline": verdict.sentence, "state": verdict.state, "interrupted": done.interrupted or None}
+    return dumps(as_document(**told, **machines, reports=reports, failures=failures, summary=total))
 
 
 def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:

@@ -14,7 +14,9 @@ pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
 pytest.importorskip("jinja2")
 pytest.importorskip("openvino")
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
+
+import onnx
 
 from tests.jobs.commands import ROOT, Lab
 
@@ -75,6 +77,7 @@ def test_a_difference_between_machines_begins_with_what_differs_between_them(lab
     }  # fmt: skip
     assert found["headline"].startswith("new and old differ on openvino:CPU, and in openvino ")
     assert "new and old differ on openvino:CPU, and in openvino " in page
+    assert [one["names"] for one in found["machines"]] == [["new", "newer"], ["old"]]
     text = lab.run("compare", "empty.onnx", "--on", "new/CPU", "--on", "old/CPU", *lab.fleet).stdout
     assert text.startswith("new and old differ on openvino:CPU, and in openvino ")
 
