@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import PriorityQueue, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Condition, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
@@ -35,6 +35,9 @@ so many rounds before one is judged."""
 _ITS_OWN = 4
 """Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
 on one, as what is small is done sooner so."""
+_BACKLOG, _PAUSE = 6, 0.05
+"""While so many lots wait to be explained on a runner nothing more is drawn for it; it looks again after so
+many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
 
@@ -214,8 +217,10 @@ class Campaign:
     def _is_over(self) -> bool:
         return self.plan.cases is not None and self.cases >= self.plan.cases
 
-    def _is_late(self) -> bool:
-        return self.plan.seconds is not None and monotonic() > self.deadline - _RESERVE * self.plan.seconds
+    def _is_ending(self) -> bool:
+        seconds = self.plan.seconds
+        is_late = seconds is not None and monotonic() > self.deadline - _RESERVE * seconds
+        return self._is_stopped or is_late
 
     def _next(self, runner: Runner) -> "_Round | None":
         """Return the round that comes next for a runner, None if it is over.
@@ -232,7 +237,7 @@ class Campaign:
                 elif position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
                     self._drawn.wait()
                     continue
-                if self._is_stopped or (position == self._round and self._is_over()) or self._is_late():
+                if self._is_ending() or (position == self._round and self._is_over()):
                     self._positions[runner.name] = 1 << 62
                     self._drawn.notify_all()
                     return None
@@ -284,13 +289,18 @@ class Campaign:
                 beside.start()
             last = monotonic()
             while True:
-                while drawn and len(waiting) < _AHEAD:
+                is_free = lots.qsize() < _BACKLOG or self._is_ending()
+                while is_free and drawn and len(waiting) < _AHEAD:
                     found = self._next(runner)
                     drawn = found is not None
                     if found is not None:
                         found = replace(found, cases=explainer.asked(found.cases))
                         waiting.append(_Task(found, refusals.copy()))
                         asked.put(waiting[-1])
+                if drawn and not waiting:
+                    sleep(_PAUSE)
+                    last = monotonic()  # which is no part of a rate
+                    continue
                 if waiting:
                     task = waiting.popleft()
                     round, number = task.round, task.round.number
@@ -302,14 +312,14 @@ class Campaign:
                     now = monotonic()
                     self.rates.count(round.kind, runner.name, judged, busy, now - last)
                     last = now
-                is_last = not waiting
+                is_last = not (waiting or drawn)
                 for lot in explainer.due(number, patience, is_last=is_last):
                     if is_beside:
                         lots.put(lot)
                     else:
                         for finding in explainer.explain(lot):
                             told.put(finding)
-                        last = monotonic()  # what explaining takes is no part of a rate
+                        last = monotonic()  # nor is what explaining takes
                 if is_last:
                     break
             if is_beside:

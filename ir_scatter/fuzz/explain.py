@@ -536,7 +536,9 @@ class Explainer:
     def _spending(self, most: int) -> "_Spending":
         now = monotonic()
         left = self._workshop.deadline - now
-        return _Spending(most, now + min(_SECONDS, self._share * left) if self.is_timed else inf)
+        return _Spending(
+            most, now + min(_SECONDS * self._share / _SHARE, self._share * left) if self.is_timed else inf
+        )
 
     def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
         if symptom is Symptom.NONDETERMINISTIC:
