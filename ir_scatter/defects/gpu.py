@@ -407,6 +407,87 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     return meets("data of an open shape has elements of four bits", [is_small, are_there(data)], Role.DATA)
 
 
+@Defect(
+    "DEV312",
+    "lone-slice-of-open-shapes",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("matrix", "ScatterNDUpdate-3", (2, 2, 3), [1], (2, 3), shapes="dynamic"),
+        Probe("row", "ScatterNDUpdate-3", (4, 1, 2), [2], (1, 2), shapes="bounded"),
+        Probe("cube", "ScatterNDUpdate-15", (4, 2, 1, 2), [0], (2, 1, 2), shapes="dynamic"),
+        Probe("five", "ScatterNDUpdate-3", (2, 1, 3, 3, 1), [1], (1, 3, 3, 1), shapes="dynamic"),
+    ),
+    near=(
+        Probe("list", "ScatterNDUpdate-3", (2, 2, 3), [[1]], (1, 2, 3), shapes="dynamic"),
+        Probe("square", "ScatterNDUpdate-3", (4, 2, 2), [3], (2, 2), shapes="dynamic"),
+        Probe("column", "ScatterNDUpdate-3", (3, 4, 1), [1], (4, 1), shapes="dynamic"),
+        Probe("cube-of-rows", "ScatterNDUpdate-3", (4, 1, 4, 1), [2], (1, 4, 1), shapes="dynamic"),
+    ),
+    avoid="say the shape of updates, or give indices a second dimension of 1",
+)
+def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin mixes the elements of a slice that one coordinate names, of indices of shape [1].
+
+    It does so where the shape of updates is open, and that of data or indices. Updates of two dimensions are
+    right where both have the same size, or the second is 1.
+    """
+    updates, rest = scatter.updates, (scatter.data, scatter.indices)
+    if scatter.spec.layout is not Layout.TUPLES or updates is None or is_static(updates.shape):
+        return None
+    if scatter.depth not in {None, 1} or all(one is not None and is_static(one.shape) for one in rest):
+        return None
+    (data, indices) = (scatter.data_shape, scatter.indices_shape)
+    if (data is not None and len(data) < 3) or (indices is not None and len(indices) != 1):
+        return None
+    is_one = Known(None if scatter.depth is None else True, "indices are one coordinate")
+    conditions = [is_one, Known(None, "the sizes of a slice differ"), has_elements(scatter)]
+    return meets("updates of an open shape may be one slice", conditions, Role.UPDATES)
+
+
+@Defect(
+    "DEV313",
+    "table-of-tuples-of-open-shapes",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    probes=(
+        Probe("elements", "ScatterNDUpdate-3", (3, 4), [[[0, 3]], [[1, 0]]], (2, 1), shapes="dynamic"),
+        Probe("slices", "ScatterNDUpdate-15", (3, 4, 2), [[[0, 3]], [[1, 0]]], (2, 1, 2), shapes="bounded"),
+        Probe("first", "ScatterNDUpdate-3", (2, 1, 1, 4), [[[1, 0]]], (1, 1, 1, 4), shapes="dynamic"),
+        Probe("three", "ScatterNDUpdate-3", (1, 4, 2), [[[0, 0, 1]]], (1, 1), shapes="dynamic"),
+    ),
+    near=(
+        Probe("list", "ScatterNDUpdate-3", (3, 4), [[0, 3], [1, 0]], (2,), shapes="dynamic"),
+        Probe("one-coordinate", "ScatterNDUpdate-3", (4, 2), [[[3], [1]]], (1, 2, 2), shapes="dynamic"),
+        Probe("four", "ScatterNDUpdate-3", (3, 3), [[[[1, 2]]]], (1, 1, 1), shapes="dynamic"),
+        Probe("static", "ScatterNDUpdate-3", (3, 4), [[[0, 3]], [[1, 0]]], (2, 1)),
+        Probe("first-of-elements", "ScatterNDUpdate-3", (4, 2), [[[1, 0]]], (1, 1), shapes="dynamic"),
+    ),
+    avoid="say the last dimension of indices",
+)
+def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin takes the first coordinate only of tuples whose indices have three dimensions.
+
+    It does so where the last of these is open. The others count as 0: so elements whose other coordinates are
+    0 are written where they belong; slices never are.
+    """
+    indices, data, updates = scatter.indices_shape, scatter.data_shape, scatter.updates
+    is_known = scatter.depth is not None or (indices is not None and len(indices) != 3)
+    if scatter.spec.layout is not Layout.TUPLES or is_known or updates is None:
+        return None
+    is_deep, is_slice = None, False
+    if indices is not None and data is not None and updates.shape is not None:
+        depth = len(data) + len(indices) - 1 - len(updates.shape)
+        is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
+    conditions = [
+        Known(None if indices is None else True, "indices have three dimensions"),
+        Known(is_deep, "a tuple has more coordinates than one"),
+        Known(is_slice or None, "a coordinate behind the first is not 0"),
+        has_elements(scatter),
+    ]
+    return meets("the number of coordinates is open", conditions, Role.INDICES)
+
+
 def _may_be_empty(shape: Shape) -> bool:
     """Tell whether a bound says that there may be no elements; of what is not bounded nothing is said."""
     return shape is not None and any(

@@ -5,6 +5,9 @@ from typing import Final
 
 import pytest
 
+from ir_scatter import read
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.scatter_node import scatter_nodes
 from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Probe
 from ir_scatter.ops.spec import Role
@@ -88,3 +91,71 @@ def test_no_tuples_are_taken(code: str, reduction: str, tmp_path: Path) -> None:
         written = {"reduction": reduction}
         probe = Probe("p", "ScatterNDUpdate-15", data, (0, 1), updates, None, attributes=written)
         assert met(code, probe, tmp_path) is None
+
+
+def met_by(code: str, shapes: tuple[str, str, str], folder: Path) -> str | None:
+    """Return when a node of tuples meets a defect whose inputs have some shapes, as an IR says them."""
+    sizes = [shape.split(",") for shape in shapes]
+    inputs = "".join(
+        f'<layer id="{n}" name="{name}" type="Parameter" version="opset1">'
+        f'<data shape="{",".join(size)}" element_type="{type}"/><output><port id="0" precision="{type.upper()}">'
+        + "".join(f"<dim>{-1 if one == '?' else one}</dim>" for one in size)
+        + "</port></output></layer>"
+        for n, (name, type, size) in enumerate(
+            zip(("data", "indices", "updates"), ("f32", "i64", "f32"), sizes, strict=True)
+        )
+    )
+    ports = "".join(f'<port id="{n}"/>' for n in range(3))
+    edges = "".join(f'<edge from-layer="{n}" from-port="0" to-layer="3" to-port="{n}"/>' for n in range(3))
+    (folder / "m.xml").write_text(
+        f'<net name="m" version="11"><layers>{inputs}<layer id="3" name="node" type="ScatterNDUpdate" '
+        f'version="opset4"><input>{ports}</input><output><port id="3" precision="FP32"/></output></layer>'
+        f'<layer id="4" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers>'
+        f'<edges>{edges}<edge from-layer="3" from-port="3" to-layer="4" to-port="0"/></edges></net>'
+    )
+    affects = by_code()[code].affects
+    assert affects is not None
+    model = read(folder / "m.xml")
+    (node,) = scatter_nodes(model.graph, Facts(model=model))
+    found = affects(node)
+    return None if found is None else found.when
+
+
+@pytest.mark.parametrize(
+    ("shapes", "when"),
+    [
+        (("2,2,3", "1", "?,?"), None),
+        (("2,2,3", "?", "2,3"), None),
+        (("?,?,?", "?", "2,3"), None),
+        (("2,2,3", "?", "?,?"), "indices are one coordinate and the sizes of a slice differ"),
+        (("?,?,?", "1", "?,?"), "the sizes of a slice differ"),
+        (("?,?", "1", "?"), None),
+        (("?,?,?", "2", "?"), None),
+        (("?,?,?", "1,1", "?,?,?"), None),
+    ],
+)
+def test_a_slice_that_one_coordinate_names(
+    shapes: tuple[str, str, str], when: str | None, tmp_path: Path
+) -> None:
+    """Measured: open updates alone are right, and so are known ones."""
+    assert met_by("DEV312", shapes, tmp_path) == when
+
+
+@pytest.mark.parametrize(
+    ("shapes", "when"),
+    [
+        (("3,4,2", "?,?,?", "?,?,?"), ""),
+        (("3,4,2", "?,?,?", "2,1,2"), ""),
+        (("?,?,?", "?,?,?", "?,?,?"), "a coordinate behind the first is not 0"),
+        (("3,4", "?,?,?", "?,?"), "a coordinate behind the first is not 0"),
+        (("3,4", "?,?,?", "?,?,?"), None),
+        (("3,4,2", "?,1,2", "?,1,2"), None),
+        (("?,4,2", "2,1,2", "2,1,2"), None),
+        (("3,4", "?,?", "?"), None),
+        (("3,4", "?,?,?,?", "?,?,?"), None),
+    ],
+)
+def test_a_table_of_tuples_of_unknown_length(
+    shapes: tuple[str, str, str], when: str | None, tmp_path: Path
+) -> None:
+    assert met_by("DEV313", shapes, tmp_path) == when
