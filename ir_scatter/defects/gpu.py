@@ -437,12 +437,14 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         return None
     if scatter.depth not in {None, 1} or all(one is not None and is_static(one.shape) for one in rest):
         return None
-    (data, indices) = (scatter.data_shape, scatter.indices_shape)
-    if (data is not None and len(data) < 3) or (indices is not None and len(indices) != 1):
+    ranks = [None if shape is None else len(shape) for shape in (scatter.data_shape, scatter.indices_shape)]
+    if ranks[0] in {0, 1, 2} or ranks[1] not in {None, 1}:
         return None
-    is_one = Known(None if scatter.depth is None else True, "indices are one coordinate")
-    conditions = [is_one, Known(None, "the sizes of a slice differ"), has_elements(scatter)]
-    return meets("updates of an open shape may be one slice", conditions, Role.UPDATES)
+    is_one = Known(scatter.depth == 1 or None, "indices are one coordinate")
+    differ = Known(None, "the sizes of a slice differ")
+    return meets(
+        "updates of an open shape may be one slice", [is_one, differ, has_elements(scatter)], Role.UPDATES
+    )
 
 
 @Defect(

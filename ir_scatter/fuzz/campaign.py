@@ -35,9 +35,9 @@ so many rounds before one is judged."""
 _ITS_OWN = 4
 """Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
 on one, as what is small is done sooner so."""
-_BACKLOG, _PAUSE = 6, 0.05
-"""While so many lots wait to be explained on a runner nothing more is drawn for it; it looks again after so
-many seconds."""
+_DRAWING, _BACKLOG, _PAUSE = 0.5, 6, 0.05
+"""After this share of the time nothing more is drawn for a runner while so many lots wait to be explained; it
+looks again after so many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
 
@@ -218,9 +218,12 @@ class Campaign:
         return self.plan.cases is not None and self.cases >= self.plan.cases
 
     def _is_ending(self) -> bool:
+        return self._is_stopped or self._is_late(_RESERVE)
+
+    def _is_late(self, share: float) -> bool:
+        """Tell whether no more than a share of the time is left."""
         seconds = self.plan.seconds
-        is_late = seconds is not None and monotonic() > self.deadline - _RESERVE * seconds
-        return self._is_stopped or is_late
+        return seconds is not None and monotonic() > self.deadline - share * seconds
 
     def _next(self, runner: Runner) -> "_Round | None":
         """Return the round that comes next for a runner, None if it is over.
@@ -289,7 +292,7 @@ class Campaign:
                 beside.start()
             last = monotonic()
             while True:
-                is_free = lots.qsize() < _BACKLOG or self._is_ending()
+                is_free = lots.qsize() < _BACKLOG or self._is_ending() or not self._is_late(1 - _DRAWING)
                 while is_free and drawn and len(waiting) < _AHEAD:
                     found = self._next(runner)
                     drawn = found is not None

@@ -14,7 +14,9 @@ from onnx import helper
 
 from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.process import Failure
 from ir_scatter.runners.base import Outcome, Runner, Status
+from ir_scatter.runners.openvino.inputs import to_array
 from tests.models.nested_ir import floats, write_branch, write_loop
 from tests.models.onnx_text import save
 from tests.rules.ir_text import PRECISIONS, IrText
@@ -443,3 +445,19 @@ def test_a_model_that_does_not_load_is_refused_without_its_folder(of_onnx: Runne
     assert outcome.status is Status.REFUSED
     assert outcome.message
     assert str(tmp_path) not in outcome.message
+
+
+def test_a_tensor_that_cannot_be_read_is_of_a_process_that_is_damaged() -> None:
+    """Folding that writes outside its memory may hit what OpenVINO knows of the output."""
+    import openvino
+
+    class Damaged:
+        def get_element_type(self) -> Any:
+            return openvino.Type.f32
+
+        @property
+        def data(self) -> Any:
+            raise IndexError("map::at")
+
+    with pytest.raises(Failure, match="the process is damaged: an output cannot be read: map::at"):
+        to_array(Damaged())

@@ -134,12 +134,15 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     row = ELEMENT_TYPES.get(name)
     if row is None or dtype(row) is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
-    # OpenVINO's shapes are slow to walk, but of several elements in a byte NumPy has another one
-    shape = tensor.data.shape if row.bits >= 8 else tuple(tensor.get_shape())
-    if tensor.get_size() == 0:
-        return np.empty(shape, dtype(row))
-    raw = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data
-    array = decode(raw, row, shape)
+    try:
+        # OpenVINO's shapes are slow to walk, but of several elements in a byte NumPy has another one
+        shape = tensor.data.shape if row.bits >= 8 else tuple(tensor.get_shape())
+        if tensor.get_size() == 0:
+            return np.empty(shape, dtype(row))
+        raw = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8).data
+        array = decode(raw, row, shape)
+    except (IndexError, MemoryError, OverflowError, RuntimeError, ValueError) as error:
+        raise Failure("crashed", f"the process is damaged: an output cannot be read: {error}") from None
     if array is None:
         told = f"an output of shape {show(shape)} has {len(raw)} bytes"
         raise Failure("crashed", f"the process is damaged: {told}")
