@@ -183,7 +183,11 @@ class Workshop:
     ) -> list[Streamed]:
         """Run a model within the time that is left but for a moment; what that cuts off does not hang."""
         limit = min(self.timeout, max(self.deadline - monotonic(), _MOMENT))
-        answers = runner.stream(model, feeds, timeout=limit, threads=threads, **more)
+        try:
+            answers = runner.stream(model, feeds, timeout=limit, threads=threads, **more)
+        except RuntimeError as error:  # a plugin that writes outside its memory may hit anything
+            told = f"the process is damaged: {str(error).strip().splitlines()[-1]}"
+            return [Streamed(Status.CRASHED, message=told)] * len(feeds)
         if limit == self.timeout:
             return answers
         return [_OVER if answer.status is Status.TIMEOUT else answer for answer in answers]

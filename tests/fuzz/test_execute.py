@@ -121,3 +121,19 @@ def test_a_model_whose_feeds_end_processes_ends_few_of_them(
     found = runner.stream("model.xml", [{"x": np.array(number)} for number in range(6)], most_deaths=most)
     assert [one.status.value for one in found] == expected
     assert runner.asked <= 2 * most
+
+
+def test_what_goes_wrong_in_no_known_way_is_the_end_of_a_process(tmp_path: Path) -> None:
+    class Odd(Refusing):
+        def stream(self, *arguments: Any, **options: Any) -> list[Streamed]:
+            answers = super().stream(*arguments, **options)
+            if answers[0].status is Status.REFUSED:
+                raise RuntimeError("Traceback (most recent call last):\n  ...\nValueError: map::at\n")
+            return answers
+
+    for pairs in batches(Odd(of_scalars), tmp_path, 2, passes_over=False):
+        for case, answer in pairs:
+            assert (answer.status is Status.CRASHED) == is_guilty(case)
+            assert (
+                answer.status is Status.OK or answer.message == "the process is damaged: ValueError: map::at"
+            )
