@@ -1,4 +1,4 @@
-"""What a fleet costs, against the same work in two processes of one machine.
+"""What a fleet of three workers costs, against the same work in two and in three processes of one machine.
 
     pytest tests/benchmarks/test_fleet.py --benchmark-only -s
 
@@ -91,23 +91,29 @@ class Clock:
 def test_comparing(benchmark: Any, lab: Lab) -> None:
     pytest.importorskip("openvino")
     job = Job((str(lab.folder / "models"),), ("openvino:CPU",), each=True)
-    clock = Clock(lab)
-    with local(2) as engine:
-        here = run_job(job, engine=engine)
-        wall_here, told = clock.told
-    used_here = told["client"]
+    alone = {}
+    for count in (2, 3):
+        clock = Clock(lab)
+        with local(count) as engine:
+            here = run_job(job, engine=engine)
+            wall, told = clock.told
+        alone[count] = wall, told["client"]
     clock = Clock(lab)
     with connect(lab) as fleet, runners.used(FleetRunners(fleet)):
         there = run_job(job, engine=fleet)
         wall, used = clock.told
         sent = sum(one.bytes for one in fleet.shares.values())
     assert len(there.found) == len(here.found)
-    ratio = sum(used.values()) / used_here
+    ratio = sum(used.values()) / alone[3][1]
     print(
-        f"\n{FILES} compares: {used_here:.1f} processor seconds and {wall_here:.1f} s in two processes, "
-        f"{sum(used.values()):.1f} and {wall:.1f} s on three workers: {ratio:.3f} x and {wall / wall_here:.3f} x; "
-        f"client {used['client']:.1f}, scheduler {used['scheduler']:.1f}; {sent / FILES:.0f} bytes per job"
+        f"\n{FILES} compares: {sum(used.values()):.1f} processor seconds and {wall:.1f} s on three workers; client "
+        f"{used['client']:.1f}, scheduler {used['scheduler']:.1f}; {sent / FILES:.0f} bytes per job"
     )
+    for count, (wall_here, used_here) in alone.items():
+        print(
+            f"{used_here:.1f} and {wall_here:.1f} s in {count} processes here: {sum(used.values()) / used_here:.3f} x "
+            f"and {wall / wall_here:.3f} x"
+        )
     benchmark.extra_info["ratio"] = ratio
     benchmark.pedantic(lambda: None, rounds=1)
 

@@ -69,11 +69,13 @@ def test_killed_workers_change_nothing(lab: Lab) -> None:
     assert killed
     there = json.loads((lab.folder / "fleet.json").read_text())
     begun = time.monotonic()
-    here = json.loads(lab.run(*words).stdout)
+    local = lab.run(*words)
+    here = json.loads(local.stdout)
     print(f"here {time.monotonic() - begun:.0f} s")
-    assert {one["machine"] for one in there["reports"]} == set("abc")
+    # models without their weights stay here, where that is told best
+    assert {one["machine"] for one in there["reports"] if "machine" in one} == set("abc")
     assert json.dumps(without_hosts(there)) == json.dumps(without_hosts(here))
-    assert process.returncode == 1
+    assert process.returncode == local.returncode
 
 
 def test_a_scheduler_that_goes_away_and_comes_back(lab: Lab) -> None:
