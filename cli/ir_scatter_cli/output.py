@@ -99,7 +99,7 @@ _PATIENCE = 0.4
 def spinner() -> Iterator[Callable[[object], None] | None]:
     """Give a function that says on standard error what is being done; None where nobody would see it.
 
-    What it is given is asked for its text again and again.
+    What it is given is asked for its text again and again; lines behind the first stand below it.
     """
     is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
     if not is_seen:
@@ -116,14 +116,16 @@ def spinner() -> Iterator[Callable[[object], None] | None]:
         for number in count():
             if ended.wait(_PATIENCE if not number else 0.1):
                 break
-            line = (
-                f"{frames[number % len(frames)]} {visible(str(phase[0]))}, {time.monotonic() - started:.0f} s"
-            )
-            width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\r{without_middle(line, width)}\x1b[K")
+            first, *rest = str(phase[0]).split("\n")
+            first = f"{frames[number % len(frames)]} {visible(first)}, {time.monotonic() - started:.0f} s"
+            size = shutil.get_terminal_size()
+            rest = [visible(line) for line in rest[: size.lines - 2]]
+            lines = [f"{without_middle(line, size.columns - 1)}\x1b[K" for line in (first, *rest)]
+            back = f"\x1b[{len(rest)}A" if rest else ""
+            sys.stderr.write("\r" + "\n".join(lines) + back)
             sys.stderr.flush()
         if number:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write("\r\x1b[J" if back else "\r\x1b[K")
             sys.stderr.flush()
 
     thread = threading.Thread(target=draw, daemon=True)

@@ -42,8 +42,8 @@ _ATTEMPTS = 4
 """So often a job is sent whose files change, or go to make room."""
 _RETURN = 120.0
 """Seconds that a job waits for a machine that has what it needs, when the last one has gone."""
-_SLOW = 0.5
-"""A machine is slow that does less than this share of what the median does."""
+_SLOW, _BAR = 0.5, 30
+"""A machine is slow that does less than this share of what the median does; a bar for all jobs is so long."""
 
 
 @dataclass(eq=False)
@@ -167,8 +167,11 @@ class Fleet:
             raise Absent(f"{who} {verb} {name}; there is {', '.join(there) or 'nothing'}")
 
     def __str__(self) -> str:
-        """Return what has been done, by machine."""
-        return f"{self._done} of {self._count}{''.join(f'; {line}' for line in self.told())}"
+        """Return what has been done, and below that a bar for each machine: its share of all jobs."""
+        jobs = [one.jobs for _, one in sorted(self.shares.items()) if one.jobs]
+        bars = [("#" * round(_BAR * one / max(self._count, 1))).ljust(_BAR, ".") for one in jobs]
+        lines = [f"\n  {bar} {line}" for bar, line in zip(bars, self.told(), strict=False)]
+        return f"{self._done} of {self._count} jobs{''.join(lines)}"
 
     def told(self) -> list[str]:
         """Return what each machine has done, and which are slow."""

@@ -55,6 +55,18 @@ def test_a_terminal_shows_the_phase_and_is_clean_afterwards(monkeypatch: pytest.
     assert shown.endswith("\r\x1b[K")
 
 
+def test_lines_below_the_first_are_drawn_in_place_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watched(monkeypatch)
+    with spinner() as tell:
+        assert tell is not None
+        tell("3 of 9 jobs\n  ##... a 2\n  #.... b 1 which is a long line")
+        time.sleep(0.7)
+    shown = screen.getvalue()
+    assert "⠋ 3 of 9 jobs, 0 s\x1b[K\n  ##... a 2\x1b[K\n  #.... b" in shown
+    assert shown.count("\n") == 2 * shown.count("\x1b[2A")
+    assert shown.endswith("\x1b[2A\r\x1b[J")
+
+
 def test_what_moves_on_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign of the fuzzer says how far it is, rather than being told to say it."""
 

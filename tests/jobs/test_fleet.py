@@ -197,7 +197,12 @@ def test_who_has_done_what_and_who_is_slow(shared: Lab) -> None:
             fleet.shares[name] = fleets.Share(jobs, 0, 100.0, 120.0)
         fleet.shares["d"] = fleets.Share()
         fleet._count, fleet._done = 100, 78
-        assert str(fleet) == "78 of 100; a 40, 2/s; b 8, 0.4/s (slow); c 30, 1.5/s"
+        assert str(fleet).splitlines() == [
+            "78 of 100 jobs",
+            "  ############.................. a 40, 2/s",
+            "  ##............................ b 8, 0.4/s (slow)",
+            "  #########..................... c 30, 1.5/s",
+        ]
 
 
 def test_no_pages_are_served_unless_somebody_asks(tmp_path: Path) -> None:
