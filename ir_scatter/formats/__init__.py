@@ -21,7 +21,10 @@ from ir_scatter.formats.base import Format, ReadOptions
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
 
-_FOLDERS = ("openvino", "onnx")
+_FOLDERS = (
+    "openvino",
+    "onnx",
+)  # fmt: skip
 """What no format claims by its content or by its name is of the last one."""
 
 FORMATS: Mapping[str, Format] = {
