@@ -187,7 +187,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
         found = Known(bool((array < 0).any()))
     else:
         lows = [low for _, (low, _) in index_bounds(scatter)]
-        found = Known(None if any(low is None or low < 0 for low in lows) else False, "an index is negative")
+        found = Known(None if any(low < 0 for low in lows) else False, "an index is negative")
     shape = scatter.data_shape
     is_more = Known(
         None if shape is None else len(shape) > 1 or not is_static(shape), "data is no static row"

@@ -137,9 +137,9 @@ def _open_sides(scatter: ScatterNode) -> set[str]:
     found, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
         least = lowest(size)
-        if low is None or low < (0 if never_counts_from_the_end else -least):
+        if low < (0 if never_counts_from_the_end else -least):
             found.add(_BELOW)
-        if high is None or high >= least:
+        if high >= least:
             found.add(_ABOVE)
     return found
 

@@ -8,6 +8,7 @@ It becomes part of the way of a node, in front of whatever else is done with it,
 
 from enum import StrEnum
 from functools import cache, partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.ranges import bounds_of
@@ -80,7 +81,7 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
     bounds = bounds_of(scatter.facts, indices.value, len(highs))
     is_from_end = scatter.wraps if guard is Guard.CLAMP else not is_strict(scatter.spec)
     pairs = [(one, -1 - high if is_from_end else 0, high) for one, high in zip(bounds, highs, strict=True)]
-    if guard is Guard.WRAP and all(one.is_within(low, None) for one, low, _ in pairs):
+    if guard is Guard.WRAP and all(one.is_within(low, inf) for one, low, _ in pairs):
         return False
     if all(one.is_within(low, high) for one, low, high in pairs):
         return False
