@@ -811,10 +811,8 @@ def fuzz(
     campaign = prepare(job)
     for finding in run(job, campaign):
         yield finding
-        if folder is not None:
-            write_report(campaign, folder)
-    if folder is not None:
         write_report(campaign, folder)
+    write_report(campaign, folder)
 
 
 def compare(

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
+from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import circumstances, report, say, spinner, write
 
 if TYPE_CHECKING:
@@ -21,51 +20,45 @@ if TYPE_CHECKING:
 PRECISIONS = ("f32", "f16", "bf16", "default")
 VALUES = ("plain", "edge")
 
-_EXAMPLES = {
-    "NumPy and every device that is here": "ir-scatter compare model.xml",
-    "who is wrong, with a page of pictures": "ir-scatter compare model.onnx --on CPU --on onnxruntime "
-    "--report page.html",
-    "a model of each node that differs": "ir-scatter compare model.xml --on CPU --extract wrong",
-    "this machine with another one": "ir-scatter compare model.xml --on numpy --save there",
-    "every model of a folder": "ir-scatter compare models --each --on CPU",
-    "every model, elsewhere": "ir-scatter compare models --each --on CPU --scheduler tls://lab:8786",
-}
 
-
-@click.command("compare", cls=options.Command, examples=_EXAMPLES)
-@options.models("models", "MODEL...", several=True)
-@options.section("Who computes")
-@options.words("--on", "names", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
-@options.choice("--precision", PRECISIONS, "What runtimes compute in.  [default: f32]", "f32", shown=False)
-@options.seconds("--timeout", default=600.0, least=0.001, help="Per run.  [default: 600]")
-@options.size("--tap-memory", "1GiB", "Tapped values held at once.  [default: 1GiB]")
-@options.flag("--skip-missing", help="Pass over runners that cannot run here.")
-@options.section("Where")
+@sub_command()
+@example("NumPy and every device that is here", "model.xml")
+@example("who is wrong, with a page of pictures", "model.onnx --on CPU --on onnxruntime --report page.html")
+@example("a model of each node that differs", "model.xml --on CPU --extract wrong")
+@example("this machine with another one", "model.xml --on numpy --save there")
+@example("every model of a folder", "models --each --on CPU")
+@example("every model, elsewhere", "models --each --on CPU --scheduler tls://lab:8786")
+@argument("MODEL...", "models")
+@section("Who computes")
+@option("--on RUNNER...", "Who computes; repeatable.", "names", offers="runners")
+@option("--precision", "What runtimes compute in.  [default: f32]", choices=PRECISIONS, default="f32")
+@option("--timeout SECONDS", "Per run.  [default: 600]", default=600.0)
+@option("--tap-memory SIZE", "Tapped values held at once.  [default: 1GiB]", default="1GiB")
+@option("--skip-missing", "Pass over runners that cannot run here.")
+@section("Where")
 @fleet_options(resume="With --each, do not do again what an earlier run finished.")
-@options.section("On which inputs")
-@options.file("--inputs", metavar="FILE.npz", help="The inputs of the first case, by their names.")
-@options.number("--seed", default=0, least=0, shown=False, help="For generated inputs.  [default: 0]")
-@options.number("--cases", default=1, shown=False, help="So many inputs; those of --inputs are the first.")
-@options.choice("--values", VALUES, "Ordinary numbers, or extreme.  [default: plain]", "plain", shown=False)
-@options.input_shape("Draw this input in this shape.")
-@options.number("--repeat", default=1, shown=False, help="Run each so often.")
-@options.section("What is compared")
-@options.flag("--each", help="Compare every model for itself; folders are searched.")
-@options.flag("--pairwise", help="Compare every pair of runners, too.")
-@options.flag("--no-reference", help="Do without NumPy as the reference unless it is named.")
-@options.texts("--map-input", "A=B", "Input A of one model is B of the other.")
-@options.texts("--map-output", "A=B", "Output A of one model is B of the other.")
-@options.texts(
-    "--tolerance", "OUTPUT=ABS,REL", "How far apart is close; a node's name will do, none means all."
-)
-@options.file("--against", metavar="DIR", help="Compare with what was saved there.")
-@options.section("What is written")
-@options.format("comparison", "How to report.", leave_out=["html"])
-@options.output
-@options.file("--report", metavar="FILE.html", help="Write a report with pictures.")
-@options.file("--save", metavar="DIR", help="Save inputs, outputs and tapped values.")
-@options.file("--extract", metavar="DIR", help="Write a model of each node that differs.")
-@options.flag("--overwrite", help="Replace what was saved in that folder.")
+@section("On which inputs")
+@option("--inputs FILE.npz", "The inputs of the first case, by their names.")
+@option("--seed N>=0", "For generated inputs.  [default: 0]", default=0)
+@option("--cases N", "So many inputs; those of --inputs are the first.", default=1, show_default=False)
+@option("--values", "Ordinary numbers, or extreme.  [default: plain]", choices=VALUES, default="plain")
+@option("--input-shape NAME=1,3,?...", "Draw this input in this shape.")
+@option("--repeat N", "Run each so often.", default=1, show_default=False)
+@section("What is compared")
+@option("--each", "Compare every model for itself; folders are searched.")
+@option("--pairwise", "Compare every pair of runners, too.")
+@option("--no-reference", "Do without NumPy as the reference unless it is named.")
+@option("--map-input A=B...", "Input A of one model is B of the other.")
+@option("--map-output A=B...", "Output A of one model is B of the other.")
+@option("--tolerance OUTPUT=ABS,REL...", "How far apart is close; a node's name will do, none means all.")
+@option("--against DIR", "Compare with what was saved there.")
+@section("What is written")
+@formats("comparison", "How to report.", leave_out="html")
+@option("-o, --output FILE")
+@option("--report FILE.html", "Write a report with pictures.")
+@option("--save DIR", "Save inputs, outputs and tapped values.")
+@option("--extract DIR", "Write a model of each node that differs.")
+@option("--overwrite", "Replace what was saved in that folder.")
 def command(**given: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
@@ -94,14 +87,12 @@ def command(**given: Any) -> int:
     demand_apart_from_folders(given["save"], given["extract"], models, others)
     demand_free_folder("--save", given["save"], each=job.each, overwrite=given["overwrite"])
     try:
-        with used_fleet(given) as fleet, spinner() as waiting:
+        with used_fleet(given) as fleet:
             if fleet is not None and not job.names:
                 there = ", ".join(runners.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
-            if waiting is not None and fleet is not None and job.each:
-                waiting(fleet)
-                waiting = None
-            with told_to(waiting):
+            spread = fleet if job.each else None  # which says itself how far it is
+            with spinner(spread or "starting") as tell, told_to(None if spread else tell):
                 done = run_job(job, engine=fleet)
     except Interrupted as interrupt:
         done = interrupt.found

@@ -7,64 +7,46 @@ import click
 
 from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, use_color, write
 
+_GUARDS = ("clamp", "wrap")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
-_EXAMPLES = {
-    "deprecated operators become their successors": "ir-scatter convert model.onnx -o new.onnx",
-    "what devices refuse or get wrong, and nothing else": "ir-scatter convert model.xml --for CPU -o new.xml",
-    "only some nodes; look at it first": "ir-scatter convert model.xml --to ScatterNDUpdate "
-    "--node 'cache*' --diff",
-    "with runtime indices that stay in their range": "ir-scatter convert model.xml --guard clamp -o new.xml",
-    "with a promise of what the file does not tell": "ir-scatter convert model.xml --to ScatterUpdate "
-    "--assume equal-indices --diff",
-    "an ONNX model as an IR, and both on a device": "ir-scatter convert model.onnx "
-    "-o model.xml --verify-on CPU",
-}
-
-
-@click.command("convert", cls=options.Command, examples=_EXAMPLES)
-@options.models()
-@options.section("What is converted")
-@options.words(
-    "--to",
-    kind="targets",
-    metavar="OPERATOR",
-    help="What to convert to; see `ir-scatter routes`.",
-    multiple=False,
+@sub_command()
+@example("deprecated operators become their successors", "model.onnx -o new.onnx")
+@example("what devices refuse or get wrong, and nothing else", "model.xml --for CPU -o new.xml")
+@example("only some nodes; look at it first", "model.xml --to ScatterNDUpdate --node 'cache*' --diff")
+@example("with runtime indices that stay in their range", "model.xml --guard clamp -o new.xml")
+@example(
+    "with a promise of what the file does not tell",
+    "model.xml --to ScatterUpdate --assume equal-indices --diff",
 )
-@options.words(
-    "--for", "targets", kind="runners", metavar="DEVICE", help="Around its known defects; repeatable."
-)
-@options.choice(
-    "--guard", ["clamp", "wrap"], "Limit indices to their range, or count negative ones from the end."
-)
-@options.words(
-    "--from", "sources", kind="operators", metavar="OPERATOR", help="Only nodes of it; repeatable."
-)
-@options.words("--node", "nodes", kind="nodes", metavar="NAME", help="Only this node, or a glob; repeatable.")
-@click.option("--opset", type=options.Opset(), metavar="N", help="The opset an ONNX model moves to.")
-@options.words(
-    "--assume", kind="conditions", metavar="CONDITION", help="Promise what the file does not tell."
-)
-@options.flag("--keep-negative-indices", help="Leave them where the target forbids them.")
-@options.flag("--partial", help="Write although a node is refused.")
-@options.section("How it is proven")
-@options.number(
-    "--verify", default=8, least=0, help="Compare old and new form of each node on N generated inputs."
-)
-@options.words("--verify-on", kind="devices", metavar="DEVICE", help="Compare both models there, too.")
-@options.number("--seed", default=0, least=0, shown=False, help="For the generated inputs.")
-@options.section("What is written")
-@options.file("-o", "--output", metavar="FILE", help="The new model; its weights are written beside it.")
-@options.flag("--in-place", help="Replace the model itself.")
-@options.overwrite
-@options.flag("--dry-run", help="Say what would be done, and write nothing.")
-@options.flag("--diff", help="Show the changes; write only with -o or --in-place.")
-@options.format("conversion", "How to report.")
+@example("an ONNX model as an IR, and both on a device", "model.onnx -o model.xml --verify-on CPU")
+@argument("MODEL", "path")
+@section("What is converted")
+@option("--to OPERATOR", "What to convert to; see `ir-scatter routes`.", offers="targets")
+@option("--for DEVICE...", "Around its known defects; repeatable.", "targets", offers="runners")
+@option("--guard", "Limit indices to their range, or count negative ones from the end.", choices=_GUARDS)
+@option("--from OPERATOR...", "Only nodes of it; repeatable.", "sources", offers="operators")
+@option("--node NAME...", "Only this node, or a glob; repeatable.", "nodes", offers="nodes")
+@option("--opset N", "The opset an ONNX model moves to.", type=OPSET)
+@option("--assume CONDITION...", "Promise what the file does not tell.", offers="conditions")
+@option("--keep-negative-indices", "Leave them where the target forbids them.")
+@option("--partial", "Write although a node is refused.")
+@section("How it is proven")
+@option("--verify N>=0", "Compare old and new form of each node on N generated inputs.", default=8)
+@option("--verify-on DEVICE...", "Compare both models there, too.", offers="devices")
+@option("--seed N>=0", "For the generated inputs.", default=0, show_default=False)
+@section("What is written")
+@option("-o, --output FILE", "The new model; its weights are written beside it.")
+@option("--in-place", "Replace the model itself.")
+@option("--overwrite")
+@option("--dry-run", "Say what would be done, and write nothing.")
+@option("--diff", "Show the changes; write only with -o or --in-place.")
+@formats("conversion", "How to report.")
 def command(**given: Any) -> int:
     """Rewrite scatter operators into equal forms, and nothing else.
 

@@ -5,39 +5,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.options import example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners.releases.environments import Environment, Release
 
-_EXAMPLES = {
-    "what `ir-scatter compare --on` can name here": "ir-scatter devices",
-    "for programs": "ir-scatter devices --format json",
-    "every device of a fleet": "ir-scatter devices --scheduler tls://lab:8786",
-    "a release beside the one that is installed": "ir-scatter devices --install openvino@2025.4",
-}
 
-
-@click.command("devices", cls=options.Command, examples=_EXAMPLES)
-@options.section("Where")
+@sub_command()
+@example("what `ir-scatter compare --on` can name here", "")
+@example("for programs", "--format json")
+@example("every device of a fleet", "--scheduler tls://lab:8786")
+@example("a release beside the one that is installed", "--install openvino@2025.4")
+@section("Where")
 @fleet_options()
-@options.section("Releases")
-@options.texts("--install", "RELEASE", "Let pip install it, apart; repeatable.")
-@options.texts("--remove", "RELEASE", "Remove it, or all patches; repeatable.")
-@options.section("The list")
-@options.format("devices", "How to write the list.")
-@options.flag("-v", "--verbose", help="Say all there is to know of each.")
-@options.output
-def command(
-    format: str,
-    verbose: bool,
-    output: str | None,
-    install: tuple[str, ...],
-    remove: tuple[str, ...],
-    **given: Any,
-) -> int:
+@section("Releases")
+@option("--install RELEASE...", "Let pip install it, apart; repeatable.")
+@option("--remove RELEASE...", "Remove it, or all patches; repeatable.")
+@section("The list")
+@formats("devices", "How to write the list.")
+@option("-v, --verbose", "Say all there is to know of each.")
+@option("-o, --output FILE")
+def command(**given: Any) -> int:
     """List what can run here, and what the others need.
 
     The precision is what a device computes in if nobody asks for another one. A RELEASE is
@@ -49,10 +40,11 @@ def command(
     from ir_scatter.compare.request import survey
     from ir_scatter.runners.releases.environments import installed
 
-    if install or remove:
-        if verbose or output is not None or format != "text" or given["scheduler"]:
+    how = {name: given[name] for name in ("output", "verbose")}
+    if given["install"] or given["remove"]:
+        if given["verbose"] or given["output"] is not None or given["format"] != "text" or given["scheduler"]:
             raise click.UsageError("--install and --remove list nothing, and go with each other alone")
-        return _change(install, remove)
+        return _change(given["install"], given["remove"])
     with used_fleet(given) as fleet:
         if fleet is not None:
             found = [
@@ -60,13 +52,11 @@ def command(
                 for one in fleet.machines
                 for device in one.devices
             ]
-            report("devices", format, found, output, verbose=verbose, machines=fleet.machines)
+            report("devices", given["format"], found, machines=fleet.machines, **how)
             return exits.OK
-    with spinner() as tell:
-        if tell is not None:
-            tell("every runner runs a small model")
+    with spinner("every runner runs a small model"):
         found = survey()
-    report("devices", format, found, output, verbose=verbose, environments=installed())
+    report("devices", given["format"], found, environments=installed(), **how)
     return exits.OK
 
 
@@ -74,9 +64,7 @@ def install(release: "Release") -> "Environment":
     """Let pip install a release, and show that it is at work."""
     from ir_scatter.runners.releases import environments
 
-    with spinner() as tell:
-        if tell is not None:
-            tell(f"pip installs {release}")
+    with spinner(f"pip installs {release}") as tell:
         return environments.install(release, tell or say)
 
 

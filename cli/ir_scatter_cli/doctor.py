@@ -6,27 +6,25 @@ from typing import Any
 
 import click
 
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import report, say, spinner
 
-_EXAMPLES = {
-    "every device that is found here": "ir-scatter doctor",
-    "the same of another release": "ir-scatter doctor --on CPU --release 2025.4.0",
-    "every device of a fleet": "ir-scatter doctor --scheduler tls://lab:8786",
-    "a page to look at": "ir-scatter doctor --format html -o doctor.html",
-    "two of them, for a bug report": "ir-scatter doctor --on CPU --on onnxruntime --format json",
-}
 
-
-@click.command("doctor", cls=options.Command, examples=_EXAMPLES)
-@options.words("--on", "on", kind="runners", metavar="RUNNER", help="Only this device; repeatable.")
-@click.option("--release", "releases", multiple=True, metavar="R", help="Of the runtime; repeatable.")
-@options.flag("--yes", help="Install releases that are missing, without a question.")
-@options.flag("--record", help="Enter what is found in the history that the package ships.")
-@options.format("doctor", "How to write what was found.")
-@options.flag("-v", "--verbose", help="Say what is right, too.")
-@options.output
+@sub_command()
+@example("every device that is found here", "")
+@example("the same of another release", "--on CPU --release 2025.4.0")
+@example("every device of a fleet", "--scheduler tls://lab:8786")
+@example("a page to look at", "--format html -o doctor.html")
+@example("two of them, for a bug report", "--on CPU --on onnxruntime --format json")
+@option("--on RUNNER...", "Only this device; repeatable.", offers="runners")
+@option("--release R...", "Of the runtime; repeatable.", "releases")
+@option("--yes", "Install releases that are missing, without a question.")
+@option("--record", "Enter what is found in the history that the package ships.")
+@formats("doctor", "How to write what was found.")
+@option("-v, --verbose", "Say what is right, too.")
+@option("-o, --output FILE")
 @fleet_options()
 def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.

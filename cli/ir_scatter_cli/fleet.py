@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import click
-
 from ir_scatter.core.errors import UsageError
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
+from ir_scatter_cli.options import option
 from ir_scatter_cli.output import say
 
 if TYPE_CHECKING:
@@ -19,13 +18,13 @@ _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--tls-ca, --tls-cert, --tls-key and --insecure."""
-    for option in (
-        options.flag("--insecure", help="Let tcp:// reach beyond this machine."),
-        options.file("--tls-key", metavar="FILE", help="The key of the certificate."),
-        options.file("--tls-cert", metavar="FILE", help="The certificate of this machine."),
-        options.file("--tls-ca", metavar="FILE", help="The authority that signed the certificates."),
-    ):
-        command = option(command)
+    for declared, help in {
+        "--insecure": "Let tcp:// reach beyond this machine.",
+        "--tls-key FILE": "The key of the certificate.",
+        "--tls-cert FILE": "The certificate of this machine.",
+        "--tls-ca FILE": "The authority that signed the certificates.",
+    }.items():
+        command = option(declared, help)(command)
     return command
 
 
@@ -34,9 +33,8 @@ def fleet_options(*, resume: str = "") -> _Decorator:
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         if resume:
-            command = options.flag("--resume", help=resume)(command)
-        help = "Work on the machines of this scheduler."
-        return click.option("--scheduler", metavar="ADDRESS", help=help)(tls_options(command))
+            command = option("--resume", resume)(command)
+        return option("--scheduler ADDRESS", "Work on the machines of this scheduler.")(tls_options(command))
 
     return add
 

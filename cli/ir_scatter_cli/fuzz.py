@@ -1,53 +1,47 @@
 """`ir-scatter fuzz`."""
 
-import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say, spinner, use_color, write
 
-if TYPE_CHECKING:
-    from ir_scatter.fuzz.campaign import Campaign
-
-_EXAMPLES = {
-    "a minute of every operator": "ir-scatter fuzz --on CPU",
-    "half an hour, with a bug report for each finding": "ir-scatter fuzz --on CPU --on onnxruntime "
-    "--seconds 1800 -o findings",
-    "what a runtime does with what is forbidden": "ir-scatter fuzz --illegal --on CPU",
-    "on from where it stopped": "ir-scatter fuzz --on CPU -o findings --resume",
-    "with a device of another machine": "ir-scatter fuzz --on lab/openvino:GPU --scheduler tls://lab:8786",
-    "what is still there in a new release": "ir-scatter fuzz --replay findings",
-}
+_VALUES = ("any", "plain", "edge")
 
 
-@click.command("fuzz", cls=options.Command, examples=_EXAMPLES)
-@options.section("Who computes")
-@options.words("--on", "on", kind="runners", metavar="RUNNER", help="Who computes; repeatable.")
-@fleet_options()
-@options.section("What is drawn")
-@options.words("--operator", "operators", kind="operators", metavar="NAME", help="Only this one; repeatable.")
-@options.choice(
-    "--values", ("any", "plain", "edge"), "Ordinary numbers, or at the edges of their type.", "any"
+@sub_command()
+@example("a minute of every operator", "--on CPU")
+@example(
+    "half an hour, with a bug report for each finding", "--on CPU --on onnxruntime --seconds 1800 -o findings"
 )
-@options.flag("--illegal", help="Break one rule in each case: is it refused?")
-@options.number("--seed", default=0, least=0, help="What is drawn follows from it.")
-@options.section("How long")
-@options.seconds(
-    "--seconds", metavar="N", least=0.1, most=1e8,
-    help="Of wall time for everything.  [default: 60, or none with --cases]",
-)  # fmt: skip
-@click.option("--cases", type=click.IntRange(min=1), metavar="N", help="Draw so many.")
-@options.section("What is written")
-@options.file("-o", "--output", metavar="DIR", help="Write a folder for each finding.")
-@options.flag("--resume", help="Go on with the findings of that folder.")
-@options.file("--replay", metavar="DIR", help="Run the findings of a folder again, and nothing else.")
-@options.format("fuzz", "How to report.", leave_out=["html"])
+@example("what a runtime does with what is forbidden", "--illegal --on CPU")
+@example("on from where it stopped", "--on CPU -o findings --resume")
+@example("with a device of another machine", "--on lab/openvino:GPU --scheduler tls://lab:8786")
+@example("what is still there in a new release", "--replay findings")
+@section("Who computes")
+@option("--on RUNNER...", "Who computes; repeatable.", offers="runners")
+@fleet_options()
+@section("What is drawn")
+@option("--operator NAME...", "Only this one; repeatable.", "operators", offers="operators")
+@option("--values", "Ordinary numbers, or at the edges of their type.", choices=_VALUES, default="any")
+@option("--illegal", "Break one rule in each case: is it refused?")
+@option("--seed N>=0", "What is drawn follows from it.", default=0)
+@section("How long")
+@option(
+    "--seconds N", "Of wall time for everything.  [default: 60, or none with --cases]", type=Seconds(0.1, 1e8)
+)
+@option("--cases N", "Draw so many.")
+@section("What is written")
+@option("-o, --output DIR", "Write a folder for each finding.")
+@option("--resume", "Go on with the findings of that folder.")
+@option("--replay DIR", "Run the findings of a folder again, and nothing else.")
+@formats("fuzz", "How to report.", leave_out="html")
 def command(**given: Any) -> int:
     """Find what runtimes get wrong, and shrink each defect to one small node.
 
@@ -78,26 +72,21 @@ def _fuzz(given: dict[str, Any]) -> int:
     except Missing as error:
         say(error)
         return exits.RUNTIME
-    is_text, interrupted, color, lost = given["format"] == "text", False, use_color(), ""
-    if folder is not None:
-        write_report(campaign, folder)
+    interrupted, color, lost = False, use_color(), ""
+    write_report(campaign, folder)
     try:
-        with spinner() as tell, closing(run(job, campaign)) as findings:
-            if tell is not None:
-                tell(_Progress(campaign))
+        with spinner(campaign) as tell, closing(run(job, campaign)) as findings:
             for finding in findings:
-                if is_text:
+                if given["format"] == "text":
                     if tell is not None:
                         click.echo("\r\x1b[K", nl=False, err=True)
                     write(one_finding(finding, color=color))
-                if folder is not None:
-                    write_report(campaign, folder)
+                write_report(campaign, folder)
     except KeyboardInterrupt:
         interrupted = True
     except Gone as error:
         lost = str(error)
-    if folder is not None:
-        write_report(campaign, folder)
+    write_report(campaign, folder)
     report("fuzz", given["format"], campaign)
     if lost:
         say(f"{lost}; what was found until then is told, and --resume goes on")
@@ -124,16 +113,3 @@ def _replay(given: dict[str, Any]) -> int:
     if any(one.outcome in {"still there", "changed"} for one in found):
         return exits.FINDINGS
     return exits.RUNTIME if any(one.outcome == "cannot run" for one in found) else exits.OK
-
-
-class _Progress:
-    """How far a campaign is, whenever somebody asks."""
-
-    def __init__(self, campaign: "Campaign") -> None:
-        self._campaign = campaign
-
-    def __str__(self) -> str:
-        found = self._campaign
-        pace = found.cases / max(time.monotonic() - found.started, 0.1)
-        told = f"{found.cases} cases, {pace:.0f}/s, {len(found.findings)} findings"
-        return f"{told}, {len(found.coverage.pairs)} pairs"

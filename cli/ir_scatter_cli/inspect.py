@@ -7,26 +7,24 @@ import click
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources, read_model
+from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report
 
-_EXAMPLES = {
-    "the scatter nodes of a model": "ir-scatter inspect model.xml",
-    "of all models of a folder, for programs": "ir-scatter inspect models --format json",
-    "of what another program writes": "ir-scatter inspect - < model.onnx",
-}
 
-
-@click.command("inspect", cls=options.Command, examples=_EXAMPLES)
-@options.models("paths", "PATH...", several=True)
-@options.section("What is looked at")
-@options.exclude
-@options.stdin_format
-@options.section("How it is written")
-@options.format("inspection", "How to write the list.")
-@options.output
-@options.verbose
+@sub_command()
+@example("the scatter nodes of a model", "model.xml")
+@example("of all models of a folder, for programs", "models --format json")
+@example("of what another program writes", "- < model.onnx")
+@argument("PATH...", "paths")
+@section("What is looked at")
+@option("--exclude GLOB...")
+@option("--stdin-format")
+@section("How it is written")
+@formats("inspection", "How to write the list.")
+@option("-o, --output FILE")
+@option("-v, --verbose")
 def command(**given: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -10,15 +10,13 @@ import click
 
 from ir_scatter.core.errors import Absent, CannotWrite, NoInputs, UnreadableModel, UsageError
 from ir_scatter.core.shapes import Shape, parse_shape
+from ir_scatter.report import registry
 from ir_scatter.report.characters import visible
-from ir_scatter.report.registry import formats
 from ir_scatter_cli import exits
 from ir_scatter_cli.output import say
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     from click.shell_completion import CompletionItem
-
-    from ir_scatter.settings import Settings
 
     _ChoiceType = click.Choice[str]
     _ParsedType = click.ParamType[Any]
@@ -34,16 +32,14 @@ SECTIONS = WeakKeyDictionary[click.Parameter, str]()
 class Command(click.Command):
     """A command that shows examples and groups of options, and says which file cannot be read or written."""
 
-    def __init__(self, *given: Any, examples: Mapping[str, str], **more: Any) -> None:
-        """Take command lines by what they do."""
-        super().__init__(*given, **more)
-        self.examples = examples
+    examples: Sequence[tuple[str, str]] = ()
+    """What the command does with some arguments."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, and each option in its section; those of none come last."""
         with formatter.section("Examples"):
-            for what, line in self.examples.items():
-                formatter.write(f"  # {what}\n  {line}\n")
+            for what, arguments in self.examples:
+                formatter.write(f"  # {what}\n  {f'ir-scatter {self.name} {arguments}'.rstrip()}\n")
         sections: dict[str, list[tuple[str, str] | None]] = {}
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         is_help_alone = sum(option not in SECTIONS for option in options) == 1
@@ -65,6 +61,27 @@ class Command(click.Command):
         except (UnreadableModel, CannotWrite) as error:
             say(error)
             return exits.UNREADABLE
+
+
+def sub_command(kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function the command that is called like its module."""
+
+    def make(function: Callable[..., Any]) -> Command:
+        made = click.command(function.__module__.rpartition(".")[2], cls=kind)(function)
+        made.examples = function.__dict__.pop("examples", [])[::-1]
+        return made
+
+    return make
+
+
+def example(what: str, arguments: str) -> _Decorator:
+    """A line of the help: what the command does with some arguments."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__dict__.setdefault("examples", []).append((what, arguments))
+        return function
+
+    return add
 
 
 class SettingsCommand(Command):
@@ -90,14 +107,6 @@ class SettingsCommand(Command):
         extra["default_map"] = settings.defaults
         extra["obj"] = settings
         return super().make_context(info_name, args, parent, **extra)
-
-
-def where_from(context: click.Context, name: str) -> str:
-    """Return what the user wrote to give an option its value: "--baseline", or the file and the key."""
-    settings: Settings = context.obj
-    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
-        return settings.named(name)
-    return "--" + name.replace("_", "-")
 
 
 # Kinds of values
@@ -127,19 +136,6 @@ class Number(click.IntRange):
             self.fail(f"{value!r} is no whole number", param, ctx)
 
 
-class Opset(Number):
-    """The number of an opset, which people write with the word before it."""
-
-    name = "opset"
-
-    def _describe_range(self) -> str:
-        """Return nothing: the command says which opsets there are."""
-        return ""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        return super().convert(str(value).lower().removeprefix(self.name), param, ctx)
-
-
 class Parsed(_ParsedType):
     """What a function makes of a text; it raises ValueError or UsageError if that is nothing."""
 
@@ -157,6 +153,15 @@ def _parse_codes(text: str) -> tuple[str, ...]:
     from ir_scatter.validate import code_prefixes
 
     return code_prefixes(text)
+
+
+def _parse_opset(text: str) -> int:
+    """Return the number of an opset, which people write with the word before it."""
+    number = text.lower().removeprefix("opset")
+    try:
+        return int(number)
+    except ValueError:
+        raise ValueError(f"{number!r} is no whole number") from None
 
 
 def _parse_input_shape(text: str) -> tuple[str, Shape]:
@@ -196,9 +201,17 @@ class Seconds(click.FloatRange):
         return found
 
 
-INPUT_SHAPE = Parsed("NAME=1,3,?", _parse_input_shape)
-CODES = Parsed("CODES", _parse_codes)
+OPSET = Parsed("opset", _parse_opset)
 SIZE = Parsed("SIZE", _parse_size)
+_KINDS = {
+    "N": Number(min=1),
+    "N>=0": Number(min=0),
+    "SECONDS": Seconds(0.001),
+    "SIZE": SIZE,
+    "CODES": Parsed("CODES", _parse_codes),
+    "NAME=1,3,?": Parsed("NAME=1,3,?", _parse_input_shape),
+}
+"""What the word behind the name of an option says of its values."""
 
 # Options
 
@@ -218,11 +231,6 @@ def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
     return complete
 
 
-def flatten(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Join the values of an option that was given several times."""
-    return tuple(item for group in groups for item in group)
-
-
 def section(title: str) -> _Decorator:
     """Show the options below this, up to the next section, under a title."""
 
@@ -234,79 +242,52 @@ def section(title: str) -> _Decorator:
     return mark
 
 
-def flag(*names: str, help: str) -> _Decorator:
-    return click.option(*names, is_flag=True, help=help)
-
-
-def texts(name: str, metavar: str, help: str) -> _Decorator:
-    """An option that is given as often as one likes."""
-    return click.option(name, multiple=True, metavar=metavar, help=help)
-
-
-def format(result: str, help: str, leave_out: Sequence[str] = ()) -> _Decorator:
-    """--format, with the formats that a result can be written in."""
-    return choice("--format", [name for name in formats(result) if name not in leave_out], help, "text")
-
-
-def number(*names: str, default: int, help: str, least: int = 1, shown: bool = True) -> _Decorator:
-    """An option that is a whole number."""
-    kind = Number(min=least)
-    return click.option(*names, type=kind, default=default, show_default=shown, metavar="N", help=help)
-
-
-def seconds(
-    name: str, *, least: float, help: str, most: float | None = None, default: float | None = None,
-    metavar: str = "SECONDS",
-) -> _Decorator:  # fmt: skip
-    return click.option(name, type=Seconds(least, most), default=default, metavar=metavar, help=help)
-
-
-def choice(
-    name: str, choices: Iterable[str], help: str, default: str | None = None, *, shown: bool = True
-) -> _Decorator:
-    """An option that is one of some words."""
-    kind, is_shown = Choice(list(choices)), shown and default is not None
-    return click.option(name, type=kind, default=default, show_default=is_shown, help=help)
-
-
-def input_shape(help: str) -> _Decorator:
-    return click.option("--input-shape", multiple=True, type=INPUT_SHAPE, help=help)
-
-
-def file(*names: str, metavar: str, help: str) -> _Decorator:
-    """An option that names a file or, with the metavar "DIR", a folder."""
-    complete = offer("folders" if metavar == "DIR" else "files")
-    return click.option(*names, metavar=metavar, help=help, shell_complete=complete)
-
-
-def codes(name: str, help: str) -> _Decorator:
-    """Names of rules and prefixes of codes, separated by commas."""
-    return click.option(name, multiple=True, type=CODES, help=help, shell_complete=offer("codes"))
-
-
-def size(name: str, default: str, help: str) -> _Decorator:
-    return click.option(name, type=SIZE, default=default, help=help)
-
-
-def words(*names: str, kind: str, metavar: str, help: str, multiple: bool = True) -> _Decorator:
-    """An option whose values a shell completes with those of a kind."""
-    return click.option(*names, metavar=metavar, multiple=multiple, help=help, shell_complete=offer(kind))
-
-
-def models(name: str = "path", metavar: str = "MODEL", *, several: bool = False) -> _Decorator:
-    count, complete = -1 if several else 1, offer("files")
-    return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete)
-
-
-output = file("-o", "--output", metavar="FILE", help="Write to a file instead of standard output.")
-exclude = texts("--exclude", "GLOB", "Leave out paths that match.")
-overwrite = flag("--overwrite", help="Replace files that exist.")
-verbose = flag("-v", "--verbose", help="Say what was passed over.")
-
 _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
-stdin_format = click.option(
-    "--stdin-format",
-    type=Choice(list(_STDIN_FORMATS)),
-    callback=lambda _, __, value: _STDIN_FORMATS.get(value),
-    help="What - is; else its content tells.",
-)
+_SHARED: dict[str, dict[str, Any]] = {
+    "-o, --output FILE": {"help": "Write to a file instead of standard output."},
+    "--exclude GLOB...": {"help": "Leave out paths that match."},
+    "--overwrite": {"help": "Replace files that exist."},
+    "--stdin-format": {
+        "help": "What - is; else its content tells.",
+        "choices": _STDIN_FORMATS,
+        "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
+    },
+    "-v, --verbose": {"help": "Say what was passed over."},
+}
+"""Options that several commands have."""
+
+
+def option(declared: str, help: str = "", name: str | None = None, **more: Any) -> _Decorator:
+    """An option as its help shows it, "-o, --output FILE"; with dots, "GLOB...", it may be repeated.
+
+    Where nothing stands behind its names, and there are no `choices`, it is a flag. Its value goes to the
+    parameter of that name; `offers` says what a shell completes it with. A default is shown unless the help
+    says it.
+    """
+    more = {**_SHARED[declared]} if not help else {"help": help, **more}
+    words = declared.split(" ")
+    names = [word.rstrip(",") for word in words if word.startswith("-")]
+    metavar = "".join(words[len(names) :])
+    known: dict[str, Any] = {"show_default": "default" in more and "[default" not in more["help"]}
+    if choices := more.pop("choices", ()):
+        known["type"] = Choice([str(one) for one in choices])
+    elif metavar:
+        known["multiple"], metavar = metavar.endswith("..."), metavar.removesuffix("...")
+        known |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}
+    else:
+        known["is_flag"] = True
+    if offers := more.pop("offers", {"FILE": "files", "DIR": "folders"}.get(metavar.partition(".")[0])):
+        known["shell_complete"] = offer(offers)
+    return click.option(*names, *filter(None, [name]), **known | more)
+
+
+def formats(result: str, help: str, leave_out: str = "") -> _Decorator:
+    """--format, with the formats that a result can be written in."""
+    names = [name for name in registry.formats(result) if name != leave_out]
+    return option("--format", help, choices=names, default="text")
+
+
+def argument(metavar: str, name: str, offers: str = "files", **more: Any) -> _Decorator:
+    """What stands on the line without the name of an option; with dots, "PATH...", any number."""
+    count, complete = -1 if metavar.endswith("...") else 1, offer(offers)
+    return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete, **more)

@@ -96,19 +96,18 @@ _PATIENCE = 0.4
 
 
 @contextmanager
-def spinner() -> Iterator[Callable[[object], None] | None]:
-    """Give a function that says on standard error what is being done; None where nobody would see it.
+def spinner(begun: object = "starting") -> Iterator[Callable[[object], None] | None]:
+    """Say on standard error what is being done, and give a function to say more; None if nobody would see it.
 
-    What it is given is asked for its text again and again; lines behind the first stand below it.
+    What is said is asked for its text again and again; lines behind the first stand below it.
     """
-    is_seen = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
-    if not is_seen:
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI"):
         yield None
         return
     import threading
     import time
 
-    phase, ended, started = list[object](["starting"]), threading.Event(), time.monotonic()
+    phase, ended, started = [begun], threading.Event(), time.monotonic()
     is_utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
     frames = _FRAMES if is_utf8 else _PLAIN_FRAMES
 
@@ -131,7 +130,7 @@ def spinner() -> Iterator[Callable[[object], None] | None]:
     thread = threading.Thread(target=draw, daemon=True)
     thread.start()
     try:
-        yield lambda begun: phase.__setitem__(0, begun)
+        yield lambda next: phase.__setitem__(0, next)
     finally:
         ended.set()
         thread.join()

@@ -1,20 +1,15 @@
 """`ir-scatter rules`."""
 
-import click
-
-from ir_scatter_cli import exits, options
+from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import report
 
-_EXAMPLES = {
-    "everything that has a code": "ir-scatter rules",
-    "for programs": "ir-scatter rules --format json -o rules.json",
-}
 
-
-@click.command("rules", cls=options.Command, examples=_EXAMPLES)
-@options.format("rules", "How to write the list.")
-@options.output
-def command(format: str, output: str | None) -> int:
+@sub_command()
+@example("everything that has a code", "")
+@example("for programs", "--format json -o rules.json")
+@formats("rules", "How to write the list.")
+@option("-o, --output FILE")
+def command(format: str, output: str | None) -> None:
     """List everything that has a code: the rules, and why `convert` refuses a node.
 
     Each has a code, a name, a severity and a sentence; `ir-scatter explain CODE` says more.
@@ -23,4 +18,3 @@ def command(format: str, output: str | None) -> int:
     from ir_scatter.explain import catalogue
 
     report("rules", format, catalogue(), output)
-    return exits.OK

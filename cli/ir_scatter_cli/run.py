@@ -6,28 +6,26 @@ from typing import Any
 import click
 
 from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperator
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
+from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say, write
 
-_EXAMPLES = {
-    "on drawn inputs, and say what comes out": "ir-scatter run model.onnx --seed 1",
-    "on inputs of your own": "ir-scatter run model.onnx --inputs inputs.npz -o outputs.npz",
-    "where the file leaves shapes open": "ir-scatter run model.onnx --input-shape data=4,5",
-}
 
-
-@click.command("run", cls=options.Command, examples=_EXAMPLES)
-@options.models()
-@options.section("Inputs")
-@options.file("--inputs", metavar="FILE.npz", help="The inputs, by their names.")
-@click.option("--seed", type=options.Number(min=0), metavar="N", help="Draw other inputs.  [default: 0]")
-@options.input_shape("Draw this input in this shape; repeatable.")
-@options.stdin_format
-@options.section("Outputs")
-@options.file("-o", "--output", metavar="FILE.npz", help="Write the outputs instead of a summary.")
-@options.overwrite
-@options.format("outputs", "How to write the summary.")
+@sub_command()
+@example("on drawn inputs, and say what comes out", "model.onnx --seed 1")
+@example("on inputs of your own", "model.onnx --inputs inputs.npz -o outputs.npz")
+@example("where the file leaves shapes open", "model.onnx --input-shape data=4,5")
+@argument("MODEL", "path")
+@section("Inputs")
+@option("--inputs FILE.npz", "The inputs, by their names.")
+@option("--seed N>=0", "Draw other inputs.  [default: 0]")
+@option("--input-shape NAME=1,3,?...", "Draw this input in this shape; repeatable.")
+@option("--stdin-format")
+@section("Outputs")
+@option("-o, --output FILE.npz", "Write the outputs instead of a summary.")
+@option("--overwrite")
+@formats("outputs", "How to write the summary.")
 def command(**given: Any) -> int:
     """Compute a model with NumPy.
 

@@ -17,58 +17,54 @@ from ir_scatter.lint import (
     make_report,
     read_baseline,
 )
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
+from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.settings import Settings
 
-_EXAMPLES = {
-    "every defect of a model, with its place": "ir-scatter validate model.xml",
-    "of a folder, for code scanning": "ir-scatter validate models --format sarif -o findings.sarif",
-    "one rule by its name, one group of rules less": "ir-scatter validate model.onnx "
-    "--select index-out-of-range --ignore SCT5",
-    "with shapes that the file leaves open": "ir-scatter validate model.onnx --input-shape data=4,5",
-    "what two devices will refuse or get wrong": "ir-scatter validate model.xml --for CPU,GPU",
-    "only what is new from today on": "ir-scatter validate models --write-baseline known.json",
-    "thousands, on other machines": "ir-scatter validate models --scheduler tls://lab:8786",
-}
 
-
-@click.command("validate", cls=options.SettingsCommand, examples=_EXAMPLES)
-@options.models("paths", "PATH...", several=True)
-@options.section("What is reported")
-@options.words(
-    "--for", "targets", kind="runners", metavar="DEVICE", help="Known defects of it too; repeatable."
+@sub_command(SettingsCommand)
+@example("every defect of a model, with its place", "model.xml")
+@example("of a folder, for code scanning", "models --format sarif -o findings.sarif")
+@example(
+    "one rule by its name, one group of rules less", "model.onnx --select index-out-of-range --ignore SCT5"
 )
-@options.codes("--select", "Only these rules: names, or beginnings of codes.")
-@options.codes("--ignore", "None of these rules.")
-@options.choice("--min-severity", [one.value for one in Severity], "Nothing below this.", Severity.NOTE.value)
-@options.file("--baseline", metavar="FILE", help="Do not report what is known in FILE.")
-@options.file("--write-baseline", metavar="FILE", help="Write what is found to FILE, as known.")
-@options.flag("--strict", help="Warnings fail too.")
-@options.section("What is looked at")
-@options.exclude
-@options.input_shape("Propagate this shape of an input first; repeatable.")
-@options.stdin_format
-@options.number(
-    "--max-index-elements",
+@example("with shapes that the file leaves open", "model.onnx --input-shape data=4,5")
+@example("what two devices will refuse or get wrong", "model.xml --for CPU,GPU")
+@example("only what is new from today on", "models --write-baseline known.json")
+@example("thousands, on other machines", "models --scheduler tls://lab:8786")
+@argument("PATH...", "paths")
+@section("What is reported")
+@option("--for DEVICE...", "Known defects of it too; repeatable.", "targets", offers="runners")
+@option("--select CODES...", "Only these rules: names, or beginnings of codes.", offers="codes")
+@option("--ignore CODES...", "None of these rules.", offers="codes")
+@option("--min-severity", "Nothing below this.", choices=Severity, default="note")
+@option("--baseline FILE", "Do not report what is known in FILE.")
+@option("--write-baseline FILE", "Write what is found to FILE, as known.")
+@option("--strict", "Warnings fail too.")
+@section("What is looked at")
+@option("--exclude GLOB...")
+@option("--input-shape NAME=1,3,?...", "Propagate this shape of an input first; repeatable.")
+@option("--stdin-format")
+@option(
+    "--max-index-elements N>=0",
+    "Do not read constants with more elements.",
     default=Options().max_index_elements,
-    least=0,
-    help="Do not read constants with more elements.",
 )
-@options.number("-j", "--jobs", default=1, help="Check so many files at a time.")
-@options.section("Who does it")
+@option("-j, --jobs N", "Check so many files at a time.", default=1)
+@section("Who does it")
 @fleet_options(resume="Do not do again what an earlier run finished.")
-@options.section("How it is written")
-@options.format("findings", "How to write the findings.")
-@options.output
-@click.option("--docs-url", metavar="URL", help="The site of the pages, for links in SARIF.")
-@options.flag("--statistics", help="Count the findings by code.")
-@options.flag("-q", "--quiet", help="Findings only, no summary.")
-@options.verbose
+@section("How it is written")
+@formats("findings", "How to write the findings.")
+@option("-o, --output FILE")
+@option("--docs-url URL", "The site of the pages, for links in SARIF.")
+@option("--statistics", "Count the findings by code.")
+@option("-q, --quiet", "Findings only, no summary.")
+@option("-v, --verbose")
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
     """Hold the scatter operators of models against their documents.
@@ -78,8 +74,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     """
     settings: Settings | None = context.obj
     wanted = Options(
-        options.flatten(given["select"]),
-        options.flatten(given["ignore"]),
+        sum(given["select"], ()),
+        sum(given["ignore"], ()),
         settings.node_ignores if settings else (),
         Severity(given["min_severity"]),
         given["max_index_elements"],
@@ -98,25 +94,26 @@ def command(context: click.Context, /, **given: Any) -> int:
         try:
             known = read_baseline(given["baseline"])
         except UsageError as error:
-            raise UsageError(f"{options.where_from(context, 'baseline')}: {error}") from None
+            raise UsageError(f"{_where_from(context, 'baseline')}: {error}") from None
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
-    with used_fleet(given) as fleet, spinner() as tell:
+    with used_fleet(given) as fleet, spinner(fleet or "starting") as tell:
         numbers = count(1)
-        seen = None if tell is None else lambda _: tell(f"{next(numbers)} of {len(sources)} files")
-        if tell is not None and fleet is not None:
-            tell(fleet)
-            seen = None
+
+        def seen(_: FileResult) -> None:
+            if tell is not None and fleet is None:  # which says itself how far it is
+                tell(f"{next(numbers)} of {len(sources)} files")
+
         try:
             checked = check_files(sources, wanted, jobs=given["jobs"], engine=fleet, seen=seen)
         except BadFeed as error:
-            raise UsageError(f"{options.where_from(context, 'input_shape')}: {error}") from None
+            raise UsageError(f"{_where_from(context, 'input_shape')}: {error}") from None
     for one in checked:
         if given["verbose"] and one.passed_over:
             click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)
     found = make_report(checked)
-    _demand_inputs(checked, found, wanted, options.where_from(context, "input_shape"))
+    _demand_inputs(checked, found, wanted, _where_from(context, "input_shape"))
     if new:
         write(baseline_text(found, new), new)
         known = read_baseline(new)
@@ -127,6 +124,14 @@ def command(context: click.Context, /, **given: Any) -> int:
     if fleet is not None and fleet.gone:
         return lost(fleet, len(sources) - len(checked), "file")
     return _exit_code(found, checked, given["strict"])
+
+
+def _where_from(context: click.Context, name: str) -> str:
+    """Return what the user wrote to give an option its value: "--baseline", or the file and the key."""
+    settings: Settings = context.obj
+    if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
+        return settings.named(name)
+    return "--" + name.replace("_", "-")
 
 
 def _demand_inputs(checked: list[FileResult], found: Report, wanted: Options, option: str) -> None:

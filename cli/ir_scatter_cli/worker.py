@@ -10,29 +10,27 @@ import click
 
 from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.errors import CannotWrite, UsageError
-from ir_scatter_cli import exits, options
+from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import address_of, require_dask, tls_options
+from ir_scatter_cli.options import example, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, write
 
-_EXAMPLES = {
-    "certificates for a lab, once": "ir-scatter worker --make-certificates lab",
-    "on each machine": "ir-scatter worker tls://lab:8786",
-    "where all see the models": "ir-scatter worker tls://lab:8786 --shared-path /nfs/models",
-}
 
-
-@click.command("worker", cls=options.Command, examples=_EXAMPLES)
+@sub_command()
+@example("certificates for a lab, once", "--make-certificates lab")
+@example("on each machine", "tls://lab:8786")
+@example("where all see the models", "tls://lab:8786 --shared-path /nfs/models")
 @click.argument("address", required=False, metavar="ADDRESS")
-@options.section("What it is")
-@click.option("--name", metavar="NAME", help="What stands before its runners.  [default: that of the host]")
-@options.number("-j", "--jobs", default=1, help="Do so many jobs at a time.")
-@options.section("What it keeps")
-@options.file("--cache", metavar="DIR", help="Keep models there.  [default: in the user's cache]")
-@options.size("--cache-limit", "20GiB", "So much at most.  [default: 20GiB]")
-@options.texts("--shared-path", "DIR", "It has the same files everywhere; repeatable.")
-@options.section("Who may connect")
+@section("What it is")
+@option("--name NAME", "What stands before its runners.  [default: that of the host]")
+@option("-j, --jobs N", "Do so many jobs at a time.", default=1)
+@section("What it keeps")
+@option("--cache DIR", "Keep models there.  [default: in the user's cache]")
+@option("--cache-limit SIZE", "So much at most.  [default: 20GiB]", default="20GiB")
+@option("--shared-path DIR...", "It has the same files everywhere; repeatable.")
+@section("Who may connect")
 @tls_options
-@options.file("--make-certificates", metavar="DIR", help="Write certificates for a lab, and do nothing else.")
+@option("--make-certificates DIR", "Write certificates for a lab, and do nothing else.")
 def command(address: str | None, **given: Any) -> int:
     """Do the jobs of a scheduler on this machine, with its devices, until it is stopped.
 
@@ -71,9 +69,7 @@ def command(address: str | None, **given: Any) -> int:
         store = Store(folder.absolute(), given["cache_limit"], shared)
     except OSError as error:
         raise CannotWrite(f"{folder} cannot be used: {(error.strerror or '').lower()}") from None
-    with spinner() as tell:
-        if tell is not None:
-            tell("every runner runs a small model")
+    with spinner("every runner runs a small model"):
         machine = this_machine(name, given["jobs"])
     say(f"{name} has {', '.join(machine.runners) or 'no runner'}")
     try:

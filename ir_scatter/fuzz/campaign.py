@@ -148,6 +148,12 @@ class Campaign:
         """How many failures there was no time to look at."""
         return sum(one.unexplained for one in self._explainers)
 
+    def __str__(self) -> str:
+        """Say how far it is, to whoever waits for it."""
+        pace = self.cases / max(monotonic() - self.started, 0.1)
+        told = f"{self.cases} cases, {pace:.0f}/s, {len(self.findings)} findings"
+        return f"{told}, {len(self.coverage.pairs)} pairs"
+
     def run(self) -> Generator[Finding, None, None]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()

@@ -6,17 +6,18 @@ from ir_scatter.core.errors import CannotWrite
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.fuzz.findings import write_whole
 from ir_scatter.fuzz.job import REPORT
-from ir_scatter.report.registry import formats, render
+from ir_scatter.report.registry import render
 
 
-def write_report(found: Campaign, folder: Path) -> None:
-    """Write what was found so far; each file appears whole or not at all.
+def write_report(found: Campaign, folder: Path | None) -> None:
+    """Write what was found so far, if there is a folder for it; each file appears whole or not at all.
 
     Raises:
         CannotWrite: one cannot be written.
     """
-    files = {REPORT: "json"} | ({"index.html": "html"} if "html" in formats("fuzz") else {})
-    for name, format in files.items():
+    if folder is None:
+        return
+    for name, format in ((REPORT, "json"), ("index.html", "html")):
         path = folder / name
         try:
             write_whole(path, render("fuzz", format, found))

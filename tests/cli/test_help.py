@@ -45,7 +45,5 @@ def test_every_option_is_in_one_group(cli: Cli, name: str) -> None:
 def test_every_example_is_one(name: str) -> None:
     command = commands()[name]
     assert command.examples
-    for line in command.examples.values():
-        program, called, *arguments = shlex.split(line.partition(" <")[0])
-        assert (program, called) == ("ir-scatter", name)
-        command.make_context(name, arguments)
+    for _, line in command.examples:
+        command.make_context(name, shlex.split(line.partition(" <")[0]))
