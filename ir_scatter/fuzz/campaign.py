@@ -272,7 +272,7 @@ class Campaign:
             kind, cases = "forms", self._drawer.forms(spec, number)
         cases = cases[:room]
         self.cases += len(cases)
-        threads = 0 if turn // 2 % _ITS_OWN == 0 or cases[0].elements else 1
+        threads = 0 if turn // 2 % _ITS_OWN == 0 or cases[0].within.elements else 1
         return _Round(number, spec, kind, cases, threads)
 
     def _work(

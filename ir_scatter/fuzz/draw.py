@@ -34,6 +34,7 @@ _ILLEGAL = 24
 _TRIES = 60
 _LARGE, _ELEMENTS, _TIMES = 12, 1 << 15, 16
 """One form in so many has data of so many elements at most; its cases come so often, which shows races."""
+_OF_BATCH = Limits(shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
 _OF_FORMS = Limits(constants=False, shapes=("dynamic", "bounded"))
 _OF_ILLEGAL = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
@@ -80,6 +81,8 @@ def form_features(form: Form) -> dict[str, Feature]:
     }
     if form.spec.axis is not None:
         found |= {"axis": form.axis, "axis is negative": form.is_negative}
+    if form.iterations:
+        found["inside a loop"] = True
     if form.depth:
         found["coordinates of a tuple"] = form.depth
     found |= {name: value for name, value in form.attributes if name != "reduction"}
@@ -121,7 +124,9 @@ class Drawer:
             if other is not None:
                 cases.append(other)
                 continue
-            head, form = self._form(spec, f"batch {number} {one}", Limits(values=self.values), _OF_BATCHES)
+            head, form = self._form(
+                spec, f"batch {number} {one}", replace(_OF_BATCH, values=self.values), _OF_BATCHES
+            )
             draws = Draws(self._seed(f"batch {number} {one} sizes"))
             draws.made.extend(head)
             cases.append(draw_case(draws, form))
@@ -150,7 +155,7 @@ class Drawer:
         self, spec: OpSpec, word: str, predicates: Sequence[Predicate] = (), *, is_dynamic: bool = False
     ) -> Case:
         """Draw a case whose types and reduction are what predicates allow, if anything is."""
-        limits = replace(_OF_FORMS if is_dynamic else Limits(), values=self.values)
+        limits = replace(_OF_FORMS if is_dynamic else _OF_BATCH, values=self.values)
         of_data, of_indices = (
             [row.name for row in types_of(spec, role)] for role in (Role.DATA, Role.INDICES)
         )
@@ -166,7 +171,7 @@ class Drawer:
             form = draw_form(draws, spec, limits)
         except IndexError:  # no type that is allowed has the reduction
             draws = Draws(self._seed(word))
-            form = draw_form(draws, spec, Limits(values=self.values))
+            form = draw_form(draws, spec, replace(_OF_BATCH, values=self.values))
         return draw_case(draws, form)
 
     def _form(
@@ -193,10 +198,10 @@ def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate
     return frozenset(value for value in values if all(one.holds({feature: value}) for one in about))
 
 
-def again(case: Case, decisions: Sequence[int], limits: Limits, seed: int | None = None) -> Case | None:
+def again(case: Case, decisions: Sequence[int], seed: int | None = None) -> Case | None:
     """Return the case that follows from other decisions, of the same operator and rule; None if none does."""
     draws = Draws(seed, decisions)
-    found: Case | None = draw_case(draws, draw_form(draws, case.spec, limits))
+    found: Case | None = draw_case(draws, draw_form(draws, case.spec, case.within))
     if case.broken is not None:
         assert found is not None
         found = break_case(draws, found, case.broken)
@@ -206,23 +211,14 @@ def again(case: Case, decisions: Sequence[int], limits: Limits, seed: int | None
     return found
 
 
-def limits_of(case: Case, values: str) -> Limits:
-    """Return the limits that a case was drawn with."""
-    if case.broken is not None:
-        return _OF_ILLEGAL
-    if case.shapes != "static":
-        return replace(_OF_FORMS, values=values, elements=case.elements)
-    return Limits(values=values)
-
-
-def variations(case: Case, values: str, count: int) -> Iterator[Case]:
+def variations(case: Case, count: int) -> Iterator[Case]:
     """Yield cases that have much in common with one: all decisions but one, or the first of them."""
-    random, limits, made = Draws(len(case.decisions)), limits_of(case, values), case.decisions
+    random, made = Draws(len(case.decisions)), case.decisions
     for number in range(count):
         place = random.below(len(made))
         if number % 2:
-            found = again(case, made[:place], limits, number)
+            found = again(case, made[:place], number)
         else:
-            found = again(case, (*made[:place], random.below(8), *made[place + 1 :]), limits)
+            found = again(case, (*made[:place], random.below(8), *made[place + 1 :]))
         if found is not None:
             yield found

@@ -260,6 +260,7 @@ def _traits(case: Case) -> _Traits:
     found = [
         case.element_type.name, case.reduction, case.shapes, case.broken or "", f"rank {data.ndim}",
         f"empty {data.size == 0} {updates.size == 0}", f"odd {data.size % 2}", f"axis {case.axis}",
+        f"loop {case.iterations > 0}",
         f"constant {' '.join(sorted(case.constants))}",
     ]  # fmt: skip
     if indices is not None:

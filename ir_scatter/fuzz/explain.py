@@ -152,6 +152,7 @@ class Finding:
                 "attributes": dict(self.case.attributes)
                 | ({} if self.case.axis is None else {"axis": self.case.axis}),
                 "constants": sorted(role.value for role in self.case.constants),
+                "iterations": self.case.iterations,
                 "elements": int(self.case.data.size),
             }
             known["message"] = self.judged.message
@@ -342,7 +343,7 @@ class Explainer:
                 continue
             case, judged, fresh = shown
             lot.failing.append((case, judged))
-            self._ask(lot, variations(case, self._drawer.values, _FEW if lot.is_costly else _VARIED))
+            self._ask(lot, variations(case, _FEW if lot.is_costly else _VARIED))
             condition, is_pure = self._condition(lot, case)
             with self._lock:
                 finding = self._made(lot, case, judged, fresh, condition, is_pure)
@@ -471,7 +472,7 @@ class Explainer:
     def _around(self, case: Case, lot: "Lot") -> Iterator[Case]:
         """Yield cases that have much in common with one that fails, and fresh ones."""
         few = lot.is_costly or self.is_illegal
-        yield from variations(case, self._drawer.values, _FEW if few else _VARIED)
+        yield from variations(case, _FEW if few else _VARIED)
         yield from self._fresh(case, f"around {lot.round}", _FEW if few else _FRESH)
 
     def _fresh(
@@ -576,9 +577,7 @@ class Explainer:
         first, judged = lot.failing[0]
         if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
             return None
-        found = shrink(
-            first, shows, self._drawer.values, lambda: spending.is_over, 1 if is_alone else NODES // 2
-        )
+        found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else NODES // 2)
         others: tuple[Case, Judged, Counter[str]] | None = None
         told = Counter[str]()
         for case in dict.fromkeys((found, first)):

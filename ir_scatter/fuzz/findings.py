@@ -14,7 +14,7 @@ from ir_scatter.compare.measure import default_tolerance
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype, from_dtype
 from ir_scatter.core.errors import CannotWrite
-from ir_scatter.core.shapes import show
+from ir_scatter.core.shapes import counted, show
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
@@ -168,6 +168,8 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         lines.append(f"- axis: {case.axis}")
     lines += [f"- {name}: {value}" for name, value in case.attributes.items()]
     constants = ", ".join(sorted(role.value for role in case.constants)) or "none"
+    if case.iterations:
+        lines.append(f"- in a Loop of {counted(case.iterations, 'iteration')}, each given the same")
     lines.append(f"- constant inputs: {constants}; shapes: {case.shapes}")
     expected = "the model is refused" if case.broken else _shown(reference(case).values)
     got = finding.judged.message if finding.judged.got is None else _shown(finding.judged.got)
@@ -223,7 +225,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
             "Operating System": [system],
             "Device used for inference": [device or runtime],
             "Framework": ["ONNX" if model.endswith(".onnx") else "OpenVINO IR"],
-            "Model used": [f"`{model}`, one node"],
+            "Model used": [f"`{model}`, one node" + (" in a loop" if case.iterations else "")],
             "Issue description": [*description, "", *both],
             "Step-by-step reproduction": steps,
             "Is it a regression": [regression],

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ir_scatter.core.arrays import Array, kind
-from ir_scatter.fuzz.draw import again, limits_of
+from ir_scatter.fuzz.draw import again
 from ir_scatter.inputs.cases import Case
 
 _AT_ONCE = 48
@@ -20,7 +20,6 @@ _NOTHING = 12
 def shrink(
     case: Case,
     shows: Callable[[Sequence[Case]], list[bool]],
-    values: str,
     is_over: Callable[[], bool],
     at_once: int = _AT_ONCE,
 ) -> Case:
@@ -29,7 +28,6 @@ def shrink(
     Args:
         case: the one to begin with.
         shows: tells for each of some cases whether it shows the symptom, under the same condition.
-        values: what the case was drawn with.
         is_over: tells when to stop; what was found by then counts.
         at_once: how many cases are tried together.
     """
@@ -43,12 +41,13 @@ def shrink(
                 return None
             for attempt, is_shown in zip(chunk, shows(chunk), strict=True):
                 if is_shown:
-                    return attempt
+                    return attempt  # those behind it are tried again, on what it leads to
+                seen.add(attempt.decisions)
         return None
 
     is_smaller = True
     while is_smaller and not is_over():
-        found = first(_simpler(case, values, seen))
+        found = first(_simpler(case, seen))
         is_smaller = found is not None
         case = found or case
     is_smaller = True
@@ -70,16 +69,14 @@ def size(case: Case) -> tuple[int, ...]:
     )
 
 
-def _simpler(case: Case, values: str, seen: set[tuple[int, ...]]) -> Iterator[Case]:
+def _simpler(case: Case, seen: set[tuple[int, ...]]) -> Iterator[Case]:
     """Yield cases of fewer or smaller decisions, the greatest leaps first."""
-    limits, made = limits_of(case, values), case.decisions
+    made, told = case.decisions, set[tuple[int, ...]]()
     for decisions in _reduced(made):
-        if decisions in seen:
+        found = again(case, decisions)
+        if found is None or found.decisions in seen or found.decisions in told:
             continue
-        seen.add(decisions)
-        found = again(case, decisions, limits)
-        if found is None:
-            continue
+        told.add(found.decisions)
         if (size(found), found.decisions) < (size(case), made):
             yield found
 

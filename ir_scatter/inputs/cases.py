@@ -51,6 +51,9 @@ _FAR = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
 _MANY_INDICES, _CROWD = 4096, 3
 """Where data is large, indices are so many at most, and name so few places on each axis that they meet."""
 
+_LOOPED, _FEW_ITERATIONS = 0.08, 3
+"""How often a node stands in a loop, where it may, and in how many iterations at most."""
+
 _SIMPLE_TYPES = ("f32", "i64", "i32")
 _USUAL_TYPES = frozenset({*_SIMPLE_TYPES, "f16", "bf16", "f64", "u8", "i8", "boolean"})
 _RARE = 0.12
@@ -106,6 +109,7 @@ class Limits:
         values: "plain", "edge" or "any".
         elements: about so many data has at most, and then many updates meet, which shows races; 0 where its
             dimensions are at most `LARGEST_DIM`.
+        loops: whether a node of an IR may stand in a loop, all of whose iterations are given the same.
     """
 
     reductions: frozenset[Reduction] | None = None
@@ -117,6 +121,7 @@ class Limits:
     shapes: tuple[str, ...] = ("static",)
     values: str = "any"
     elements: int = 0
+    loops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,8 @@ class Form:
         constants: the roles of the inputs that a model holds.
         shapes: how a model says shapes: "static", "bounded" or "dynamic".
         axis_shape: of an axis that is an input: [] or [1].
-        elements: see `Limits`.
+        iterations: of a loop around it, see `OneNode`.
+        within: what it was drawn with.
     """
 
     spec: OpSpec
@@ -151,7 +157,8 @@ class Form:
     shapes: str
     has_edges: bool
     axis_shape: _Shape
-    elements: int
+    iterations: int
+    within: Limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,8 +176,7 @@ class Case:
         index_type: that of indices.
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
-        constants, shapes, axis_shape, elements: see `Form`.
-        iterations: of a loop around it, see `OneNode`.
+        constants, shapes, axis_shape, iterations, within: see `Form`.
         twin: how it differs from the case that follows from the same decisions; see `twins`.
         decisions: what it follows from.
     """
@@ -189,8 +195,8 @@ class Case:
     shapes: str = "static"
     has_edges: bool = False
     axis_shape: _Shape = ()
-    elements: int = 0
     iterations: int = 0
+    within: Limits = Limits()
     twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
 
@@ -335,10 +341,12 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     }
     is_vector = Role.AXIS in {port.role for port in spec.ports} and draws.chance(_NEGATIVE)
     has_edges = limits.values == "edge" or (limits.values == "any" and draws.chance(_EDGES))
+    may_be_looped = limits.loops and shapes == "static" and spec.key.domain != ONNX
+    iterations = 1 + draws.below(_FEW_ITERATIONS) if may_be_looped and draws.chance(_LOOPED) else 0
     return Form(
         spec, reduction, tuple(attributes.items()), element_type, index_type, rank, axis, is_negative,
         index_rank, depth, scalar_rank, is_unique, frozenset(constants), shapes, has_edges,
-        (1,) if is_vector else (), limits.elements,
+        (1,) if is_vector else (), iterations, limits,
     )  # fmt: skip
 
 
@@ -360,7 +368,7 @@ def draw_sizes(draws: Draws, form: Form) -> Sizes:
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _MANY)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
-    usual = max(int(form.elements ** (1 / form.rank)), LARGEST_DIM)
+    usual = max(int(form.within.elements ** (1 / form.rank)), LARGEST_DIM)
     data = tuple([min(dim, largest) for dim in _dims(draws, form.rank, usual)])
     # A single index, or tuple, that cannot be left out needs something to name.
     if spec.layout is Layout.SEQUENCE or (spec.layout is Layout.SLICES and form.index_rank == 0):
@@ -385,7 +393,7 @@ def fill(draws: Draws, sizes: Sizes) -> Case:
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
         form.reduction, None, form.constants, form.shapes, form.has_edges,
-        form.axis_shape, form.elements, decisions=tuple(draws.made),
+        form.axis_shape, form.iterations, form.within, decisions=tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
         return case
@@ -456,7 +464,7 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, behind = data[:axis], data[axis], data[axis + 1 :]
     fronts = max((form.index_rank or 1) - (spec.layout is Layout.TUPLES), 1)
-    largest = int(_MANY_INDICES ** (1 / fronts)) if form.elements else LARGEST_DIM
+    largest = int(_MANY_INDICES ** (1 / fronts)) if form.within.elements else LARGEST_DIM
     if spec.layout is Layout.SLICES:
         front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)
@@ -496,7 +504,7 @@ def _legal_indices(
 ) -> Array:
     low, high = clip_to_type(case.index_type, *_WIDEST)
     limits = [max(case.data.shape[case.axis_from_front], 1) if s is None else s for s in case.limits]
-    sizes = [min(limit, high + 1, _CROWD if case.elements else high + 1) for limit in limits]
+    sizes = [min(limit, high + 1, _CROWD if case.within.elements else high + 1) for limit in limits]
     room, count = prod(sizes), blank.size // len(sizes)
     if not is_unique:
         flat = generator.integers(0, room, count)
@@ -535,6 +543,9 @@ def features(case: Case) -> dict[str, Feature]:
         "shapes": case.shapes,
         "broken": case.broken or "nothing",
     }
+    if spec.key.domain != ONNX:
+        found["inside a loop"] = case.iterations > 0
+        found["iterations"] = case.iterations
     for row in spec.attributes:
         if spec.axis is None or row.name != spec.axis.attribute:
             found[row.name] = case.attribute(row.name)

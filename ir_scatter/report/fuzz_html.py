@@ -94,6 +94,8 @@ def _card(number: int, one: Mapping[str, Any]) -> Iterator[str]:
     facts = [*shapes, ("element types", plain(types))]
     facts += [(plain(name), plain(str(value))) for name, value in minimal.get("attributes", {}).items()]
     facts.append(("constant", plain(", ".join(minimal.get("constants", [])) or "nothing")))
+    if minimal.get("iterations"):
+        facts.append(("iterations of a loop around it", plain(str(minimal["iterations"]))))
     yield '<dl class="facts">'
     yield from (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     yield "</dl>"

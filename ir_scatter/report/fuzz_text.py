@@ -34,11 +34,12 @@ def one_finding(one: Finding, *, color: bool = False, width: int | None = None) 
     minimal = told["minimal"]
     shapes = ", ".join(f"{name} {shape}" for name, shape in minimal.get("shapes", {}).items())
     attributes = ", ".join(f"{name}={value}" for name, value in minimal.get("attributes", {}).items())
-    types = minimal.get("element_types", {})
+    types, iterations = minimal.get("element_types", {}), minimal.get("iterations", 0)
+    loop = f"in a loop of {counted(iterations, 'iteration')}" if iterations else ""
     shapes = shapes.replace("indices ", f"{types.get('indices')} indices ")
     lines = [
         one.when,
-        f"for {types.get('data', '')} " + "; ".join(filter(None, (shapes, attributes))),
+        f"for {types.get('data', '')} " + "; ".join(filter(None, (shapes, attributes, loop))),
         told["message"],
         f"{one.outlier} stands alone: what others give is right" if one.outlier else "",
         one.path or one.signature,

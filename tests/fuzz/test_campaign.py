@@ -273,10 +273,10 @@ def test_a_case_that_fails_otherwise_does_not_show_the_symptom() -> None:
 def test_failures_that_no_time_was_left_to_look_at_are_told() -> None:
     class Late(Wrong):
         def stream(self, *arguments: Any, **options: Any) -> list[Streamed]:
-            sleep(1.1)  # the time is over
+            sleep(2.1)  # the time is over
             return super().stream(*arguments, **options)
 
-    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), 1.0, values="plain"), [Late(lambda data: True)])
+    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), 2.0, values="plain"), [Late(lambda data: True)])
     assert list(campaign.run()) == []
     assert campaign.unexplained > 0
     assert campaign.as_json()["unexplained"] == campaign.unexplained
