@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
-from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
+from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, free_name
 from ir_scatter.core.model import ONNX, OPENVINO, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
 from ir_scatter.ops.general import named
@@ -72,11 +72,11 @@ class Builder:
         key = (type.name, array.shape, array.tobytes())
         first, constant, value = self._constants.get(key, (label, None, None))
         if constant is None or value is None:
-            constant = NewConstant(self._new_label(label), type, array)
+            constant = NewConstant(free_name(label, self._labels), type, array)
             value = Value(constant.label, type, array.shape, constant=constant)
         elif first not in {label, ""}:
             self._labels.discard(constant.label)
-            constant.label, first = self._new_label(_name_of_content(array) or first), ""
+            constant.label, first = free_name(_name_of_content(array) or first, self._labels), ""
         self._constants[key] = first, constant, value
         return value
 
@@ -139,20 +139,16 @@ class Builder:
         found = _reshaped(own, numbers, target.shape, shape)
         if static(found) is not None and found == own:
             return value
-        if numbers is not None and numbers.tolist() == [-1] and own and len(own) == 1:
+        wanted = [] if numbers is None else numbers.tolist()
+        if wanted == [-1] and own and len(own) == 1:
             return value
-        if (
-            numbers is None
-            or 0 not in numbers
-            or named("Reshape").emit(self.domain, self.opset, {}).attributes
-        ):
-            return self.make("Reshape", [value, target], found, label)  # attributes say what a 0 means
-        zeros = [place for place, number in enumerate(numbers) if number == 0]
-        if own is not None and all(place < len(own) and own[place] == 0 for place in zeros):
+        zeros = [place for place, number in enumerate(wanted) if number == 0]
+        says_zero = bool(named("Reshape").emit(self.domain, self.opset, {}).attributes)
+        if says_zero or all(own is not None and own[place : place + 1] == (0,) for place in zeros):
             return self.make("Reshape", [value, target], found, label)
         # A 0 would copy a dimension that is not known to be 0: make it flat, then a column, repeated.
         flat = self.reshape(value, [-1], f"{label}_flat", (0,))
-        others = [axis for axis in range(len(numbers)) if axis != zeros[0]]
+        others = [axis for axis in range(len(wanted)) if axis != zeros[0]]
         column = self.unsqueeze(flat, others, f"{label}_column")
         return self.make("Broadcast", [column, target], found, label)
 
@@ -162,10 +158,8 @@ class Builder:
             return value
         shape = value.shape
         if shape is not None:
-            dims = list(shape)
-            for axis in sorted(axes):
-                dims.insert(axis, 1)
-            shape = tuple(dims)
+            rank, dims = len(shape) + len(axes), iter(shape)
+            shape = tuple([1 if place in axes else next(dims) for place in range(rank)])
         return self.make("Unsqueeze", [value], shape, label, axes=list(axes))
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
@@ -272,17 +266,10 @@ class Builder:
         key = (node_type, opset, tuple(map(id, values)), repr([*attributes.items()]))
         if key in self._made:
             return self._made[key]
-        label = self._new_label(label)
+        label = free_name(label, self._labels)
         output = self._made[key] = Value(label, type, shape)
         self._news.append(NewNode(label, self.domain, node_type, opset, tuple(values), attributes, output))
         return output
-
-    def _new_label(self, label: str) -> str:
-        found, number = label, 2
-        while found in self._labels:
-            found, number = f"{label}_{number}", number + 1
-        self._labels.add(found)
-        return found
 
 
 def _name_of_content(array: "Array") -> str:

@@ -32,9 +32,8 @@ from ir_scatter.rewrites.pieces import (
 
 def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
     indices, updates, axis = _flat_indices(view, build), _flat_updates(view, build), view.scatter.axis
-    if axis is None or axis == view.scatter.written_axis:
-        return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
-    return build.scatter(target, view.data, indices, updates, axis=axis)
+    known = view.given_axis if axis is None or axis == view.scatter.written_axis else axis
+    return build.scatter(target, view.data, indices, updates, axis=known)
 
 
 def _is_flat(view: View, _: OpSpec) -> bool:

@@ -21,7 +21,7 @@ from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
-from ir_scatter.ops.spec import OpSpec, Reduction
+from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
 from ir_scatter.rewrites.pieces import (
@@ -51,25 +51,16 @@ class _Linear:
     column: Value | None  # indices as [count, 1] where the node has them so
 
 
-def _to_elements(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     parts = _linear(view, build, target)
-    indices = fitting_indices(build, _repeated(build, parts), target)
-    if _is_difference(view, target):
-        found = _difference(view, build, target, parts, indices)
-        return found if isinstance(found, Refusal) else _restored(view, build, found)
-    updates = _reduced_updates(view, build, target, parts)
-    if isinstance(updates, Refusal):
-        return updates
-    reduction = view.reduction if has(target, view.reduction) else Reduction.NONE
-    return _restored(view, build, build.scatter(target, parts.data, indices, updates, reduction))
-
-
-def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
-    parts = _linear(view, build, target)
-    updates = _reduced_updates(view, build, target, parts)
-    if isinstance(updates, Refusal):
-        return updates
-    return _restored(view, build, build.scatter(target, parts.data, parts.indices, updates))
+    indices = parts.indices
+    if target.layout is Layout.ELEMENTS:
+        indices = fitting_indices(build, _repeated(build, parts), target)
+    make = _difference if _is_difference(view, target) else _reduced
+    found = make(view, build, target, parts, indices)
+    if isinstance(found, Refusal) or view.depth == 1:
+        return found
+    return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
@@ -82,13 +73,6 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if must_be_non_negative(view, target) and view.scatter.depth != 0:
         indices = from_front(build, indices, tuple_dims(view, build))
     return build.scatter(target, view.data, indices, updates, reduction)
-
-
-def _restored(view: View, build: Builder, found: Value) -> Value:
-    """Give a result the shape of the node's data."""
-    if view.depth == 1:
-        return found
-    return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
 def _repeated(build: Builder, parts: _Linear) -> Value:
@@ -140,15 +124,17 @@ def _difference(
     return build.convert(parity, type, f"difference_{type.name}")
 
 
-def _reduced_updates(view: View, build: Builder, target: OpSpec, parts: _Linear) -> Value | Refusal:
-    """Return updates of the parts, joined with the old values where a row lacks the reduction."""
+def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value) -> Value | Refusal:
+    """Write updates of the parts, joined with the old values where a row lacks the reduction."""
     if has(target, view.reduction):
-        return parts.updates
-    found = _joined(view, build)
-    if isinstance(found, Refusal) or parts.updates is view.updates:
-        return found
-    dims = build.shape_of(parts.updates, "updates_shape")
-    return build.reshape(found, dims, "joined_reshaped", parts.updates.shape)
+        return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
+    updates = _joined(view, build)
+    if isinstance(updates, Refusal):
+        return updates
+    if parts.updates is not view.updates:
+        dims = build.shape_of(parts.updates, "updates_shape")
+        updates = build.reshape(updates, dims, "joined_reshaped", parts.updates.shape)
+    return build.scatter(target, parts.data, indices, updates)
 
 
 def _joined(view: View, build: Builder) -> Value | Refusal:
@@ -163,18 +149,23 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.reshape(old, dims, "old_values", shape), view.updates)
     if not isinstance((indices.shape or (None,))[-1], int):
-        dims, depth = build.shape_of(indices, "indices_shape"), build.constant([view.depth], "depth")
-        begin, end = build.constant([0], "begin"), build.constant([-1], "last")
-        rank = UNKNOWN_DIM if indices.shape is None else len(indices.shape) - 1
-        leading = build.slice(dims, begin, end, [0], "leading_dims", (rank,))
+        leading, depth = _leading_dims(view, build), build.constant([view.depth], "depth")
         known = None if indices.shape is None else (*indices.shape[:-1], view.depth)
-        full = None if indices.shape is None else (len(indices.shape),)
+        full = None if known is None else (len(known),)
         dims = build.concat([leading, depth], 0, "tuples_shape", full)
         indices = build.reshape(indices, dims, "tuples", known)
     if counts_from_end(view, build):
         indices = from_front(build, indices, tuple_dims(view, build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
     return joined(view, build, old, view.updates)
+
+
+def _leading_dims(view: View, build: Builder) -> Value:
+    """Return the dimensions of indices but for the last one, in which coordinates stand."""
+    dims, shape = build.shape_of(view.indices, "indices_shape"), view.indices.shape
+    begin, end = build.constant([0], "begin"), build.constant([-1], "last")
+    rank = UNKNOWN_DIM if shape is None else len(shape) - 1
+    return build.slice(dims, begin, end, [0], "leading_dims", (rank,))
 
 
 def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
@@ -252,11 +243,7 @@ def _numbers(view: View, build: Builder) -> Value:
         if leading is not None:
             count = build.constant([prod(leading)], "count")
         else:
-            dims = build.shape_of(view.indices, "indices_shape")
-            begin, end = build.constant([0], "begin"), build.constant([-1], "last")
-            size = UNKNOWN_DIM if shape is None else len(shape) - 1
-            dims = build.slice(dims, begin, end, [0], "leading_dims", (size,))
-            count = build.reduce("ReduceProd", dims, 0, "count", keeps=True)
+            count = build.reduce("ReduceProd", _leading_dims(view, build), 0, "count", keeps=True)
         return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
     counted = tuple_dims(view, build)
     if view.may_be_negative:
@@ -286,7 +273,7 @@ REWRITES = (
             (openvino_ops.SCATTER_ND_UPDATE, openvino_ops.SCATTER_ELEMENTS_UPDATE),
             (onnx_ops.SCATTER_ND, onnx_ops.SCATTER_ELEMENTS),
         ],
-        _to_elements,
+        _to_one_index,
         carries=CARRIED,
         requires=_requires_unique,
         conditions="any number of coordinates; sub becomes the sum of negated updates; "
@@ -295,7 +282,7 @@ REWRITES = (
     *between(
         "tuples-to-slices",
         [(openvino_ops.SCATTER_ND_UPDATE, openvino_ops.SCATTER_UPDATE)],
-        _to_slices,
+        _to_one_index,
         carries=CARRIED,
         requires=needs_unique,
         conditions="any number of coordinates; a reduction: unique indices",

@@ -45,21 +45,17 @@ NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped"}
 @cache
 def rewrite_of(guard: Guard, key: OpKey) -> Rewrite:
     """Return the rewrite of a node into itself with its indices guarded."""
-    name, make = NAMES[guard], _clamped if guard is Guard.CLAMP else _wrapped
-
-    spec = SPECS[key]
+    spec, make = SPECS[key], _clamped if guard is Guard.CLAMP else _wrapped
 
     def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-        scatter = view.scatter
-        if 0 in _counted_on(scatter):
-            return Refusal(
-                Reason.NOTHING_IN_RANGE, "indices count on a dimension of size 0, where nothing is in range"
-            )
+        if 0 in _counted_on(view.scatter):
+            message = "indices count on a dimension of size 0, where nothing is in range"
+            return Refusal(Reason.NOTHING_IN_RANGE, message)
         number = spec.port_index(Role.INDICES)
         assert number is not None
-        return build.again(scatter.node, {number: make(view, build)}, view.data)
+        return build.again(view.scatter.node, {number: make(view, build)}, view.data)
 
-    return Rewrite(name, spec, spec, build, carries=None)
+    return Rewrite(NAMES[guard], spec, spec, build, carries=None)
 
 
 def guard_of(rewrite: Rewrite) -> Guard | None:
@@ -97,10 +93,8 @@ def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
         return (UNKNOWN_DIM,)
     if scatter.spec.layout is not Layout.SEQUENCE:
         return (shape[axis],)
-    length, new = (
-        shape[axis],
-        scatter.updates.shape[axis] if scatter.updates and scatter.updates.shape else None,
-    )
+    updates = scatter.updates.shape if scatter.updates else None
+    length, new = shape[axis], updates[axis] if updates else None
     return (length - new + 1,) if isinstance(length, int) and isinstance(new, int) else (UNKNOWN_DIM,)
 
 
@@ -147,10 +141,8 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
     """Tell whether the very nodes that a guard adds stand in front of indices, moved or not."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
-    number, made = (
-        scatter.indices.index,
-        [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)],
-    )
+    number = scatter.indices.index
+    made = [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)]
     patterns = [one for one in made if one is not None]
     for _ in range(_MOST_MOVES):
         if value is None:
@@ -179,9 +171,8 @@ def _pattern(scatter: ScatterNode, guard: Guard, *, knows_sizes: bool) -> Fragme
         is_open, shape = scatter.spec.ports[number].role is Role.INDICES, scatter.facts.shape(value)
         if not knows_sizes and value.constant is None and shape is not None:
             shape = (UNKNOWN_DIM,) * len(shape)
-        producer, constant = (
-            (None, None) if is_open else (partial(getattr, value, "producer"), value.constant)
-        )
+        producer = None if is_open else partial(getattr, value, "producer")
+        constant = None if is_open else value.constant
         type = scatter.facts.element_type(value)
         made = Value("input", type, shape, producer, value.output, constant)
         scatter.facts.trust(made)
