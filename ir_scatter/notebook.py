@@ -24,9 +24,10 @@ from ir_scatter.core.model import Model as BareModel
 from ir_scatter.core.shapes import Shape, counted, parse_dim, parse_shape, with_article
 from ir_scatter.evaluate import evaluate_model as evaluate_file
 from ir_scatter.explain import explain as explain_topic
-from ir_scatter.inspect import NodeSummary
+from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.inspect import inspect as inspect_model
 from ir_scatter.ops.lookup import opset_number, scatter_types
+from ir_scatter.report.registry import render
 from ir_scatter.validate import code_prefixes
 from ir_scatter.validate import validate as validate_model
 
@@ -68,7 +69,17 @@ InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
 _EXPECTED = "a path, bytes, an onnx.ModelProto, an openvino.Model or a file that is open in binary mode"
 
 
-class Model(BareModel):
+class _Shown:
+    """Shows itself in a line, as the text of the command line, and as a table in a notebook."""
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._summary())
+
+
+class Model(_Shown, BareModel):
     """A model that was read: a line about it, a table of its scatter nodes in a notebook."""
 
     @cached_property
@@ -85,45 +96,22 @@ class Model(BareModel):
             number = max((opset_number(node) or 0 for node in own), default=0)
         return f"opset{number}" if number else ""
 
-    @cached_property
-    def _line(self) -> str:
+    def _summary(self) -> str:
         nodes = sum(1 for _ in self.definitions())
         scatters = sum(1 for _ in self.definitions(scatter_types(self.domain)))
         counts = (f"{nodes:,} node{'s' * (nodes != 1)}", f"{scatters:,} scatter node{'s' * (scatters != 1)}")
         return f"{_base(self.path)}: {', '.join(filter(None, (self.format, self.opset, *counts)))}"
 
-    def __repr__(self) -> str:
-        return short_repr(self, self._line)
-
     def _repr_html_(self) -> str:
-        return f"{html_table((), (), self._line)}{self.scatter_nodes._repr_html_()}"
+        return f"{html_table((), (), self._summary())}{self.scatter_nodes._repr_html_()}"
 
 
-_T = TypeVar("_T")
-
-
-class _Rows(list[_T]):
-    """A list that shows itself as a table."""
-
-    _left_out: frozenset[str] = frozenset()
-    """Columns that only a program wants."""
+class _Table(_Shown):
+    """Can become a table of pandas."""
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield a row for each item: columns by name."""
+        """Yield rows: columns by name."""
         raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        rows = list(self._records())
-        names = [name for name in (rows[0] if rows else ()) if name not in self._left_out]
-        shown = [name for name in names if any(row[name] not in (None, "") for row in rows)]
-        cells = [["" if row[name] is None else row[name] for name in shown] for row in rows]
-        return html_table(shown, cells, self._summary())
-
-    def _summary(self) -> str:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return short_repr(self, self._summary())
 
     def to_pandas(self) -> Any:
         """Return the table as a `pandas.DataFrame`.
@@ -131,16 +119,29 @@ class _Rows(list[_T]):
         Raises:
             UsageError: pandas is not installed.
         """
-        return _frame(self._records())
+        try:
+            import pandas
+        except ImportError as error:
+            why = "is not installed: pip install pandas" if error.name == "pandas" else f"is broken: {error}"
+            raise UsageError(f"a DataFrame needs pandas, which {why}") from None
+        return pandas.DataFrame(list(self._records()))
 
 
-def _frame(rows: Iterable[dict[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        why = "is not installed: pip install pandas" if error.name == "pandas" else f"is broken: {error}"
-        raise UsageError(f"a DataFrame needs pandas, which {why}") from None
-    return pandas.DataFrame(list(rows))
+_T = TypeVar("_T")
+
+
+class _Rows(_Table, list[_T]):
+    """A list that shows itself as a table."""
+
+    _left_out: frozenset[str] = frozenset()
+    """Columns that only a program wants."""
+
+    def _repr_html_(self) -> str:
+        rows = list(self._records())
+        names = [name for name in (rows[0] if rows else ()) if name not in self._left_out]
+        shown = [name for name in names if any(row[name] not in (None, "") for row in rows)]
+        cells = [["" if row[name] is None else row[name] for name in shown] for row in rows]
+        return html_table(shown, cells, self._summary())
 
 
 class ScatterNodes(_Rows[NodeSummary]):
@@ -151,14 +152,9 @@ class ScatterNodes(_Rows[NodeSummary]):
         self.path = path
 
     def __str__(self) -> str:
-        from ir_scatter.inspect import Inspection
-        from ir_scatter.report.inspection_text import render
-
-        return render([Inspection(self.path, None, tuple(self))])
+        return render("inspection", "text", [Inspection(self.path, None, tuple(self))])
 
     def _summary(self) -> str:
-        from ir_scatter.inspect import totals
-
         kinds = ", ".join(f"{count} {operator}" for operator, count in totals(self).items())
         return f"{counted(len(self), 'scatter node')}" + (f": {kinds}" if kinds else "")
 
@@ -201,9 +197,7 @@ class Findings(_Rows[Diagnostic]):
         return Report(() if self._file is None else (replace(self._file, diagnostics=tuple(self)),))
 
     def __str__(self) -> str:
-        from ir_scatter.report.findings_text import render
-
-        return render(self._report())
+        return render("findings", "text", self._report())
 
     def _summary(self) -> str:
         from ir_scatter.report.phrases import summary
@@ -212,7 +206,7 @@ class Findings(_Rows[Diagnostic]):
         return name + summary(self._report())
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        from ir_scatter.report.phrases import help_of
+        from ir_scatter.report.phrases import whole_help
 
         for found in self:
             yield {
@@ -223,7 +217,7 @@ class Findings(_Rows[Diagnostic]):
                 "line": found.location.line,
                 "column": found.location.column,
                 "scope": found.location.scope,
-                "help": ": ".join(filter(None, help_of(found))),
+                "help": whole_help(found),
                 "operator": found.node.type if found.node else "",
                 "port": found.port or "",
                 "path": found.location.path,
@@ -237,9 +231,8 @@ class Conversion(BareConversion):
 
     def __str__(self) -> str:
         from ir_scatter.convert.conversion import Done
-        from ir_scatter.report.conversion_text import render
 
-        return render(Done(self))
+        return render("conversion", "text", Done(self))
 
     def _summary(self) -> str:
         return str(self).splitlines()[-1].removesuffix("; nothing written")
@@ -248,15 +241,15 @@ class Conversion(BareConversion):
         return short_repr(self, f"{_base(self.model.path)}: {self._summary()}")
 
     def _repr_html_(self) -> str:
-        return html_table(("scope", "from", "to", "state", "why"), self._rows(), self._summary())
-
-    def _rows(self) -> Iterator[tuple[str, ...]]:
+        rows = []
         for one in self.converted:
             state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
-            yield one.location.scope, str(one.source or ""), str(one.target), state, ", ".join(one.rewrites)
+            source, rewrites = str(one.source or ""), ", ".join(one.rewrites)
+            rows.append((one.location.scope, source, str(one.target), state, rewrites))
         for each in self.refused:
             source, target = str(each.source or each.type), str(each.target or "")
-            yield each.location.scope, source, target, f"refused: {each.code}", each.message
+            rows.append((each.location.scope, source, target, f"refused: {each.code}", each.message))
+        return html_table(("scope", "from", "to", "state", "why"), rows, self._summary())
 
 
 class Explanation(str):
@@ -266,15 +259,14 @@ class Explanation(str):
 
     def __repr__(self) -> str:
         lines = self.splitlines()
-        return short_repr(
-            self, f"{lines[0] if lines else ''}: {counted(len(lines), 'line')}, print() shows them"
-        )
+        first, count = lines[0] if lines else "", counted(len(lines), "line")
+        return short_repr(self, f"{first}: {count}, print() shows them")
 
     def _repr_html_(self) -> str:
         return html_text(str(self))
 
 
-class Outputs(dict[str, "Array"]):
+class Outputs(_Shown, dict[str, "Array"]):
     """The outputs of a model by name."""
 
     def _rows(self) -> list[tuple[str, str, str, str, str]]:
@@ -282,8 +274,8 @@ class Outputs(dict[str, "Array"]):
 
         return summarize(self)
 
-    def __repr__(self) -> str:
-        return short_repr(self, ", ".join(f"{name} {type}{shape}" for name, type, shape, *_ in self._rows()))
+    def _summary(self) -> str:
+        return ", ".join(f"{name} {type}{shape}" for name, type, shape, *_ in self._rows())
 
     def _repr_html_(self) -> str:
         return html_table(("output", "type", "shape", "min", "max"), self._rows())
@@ -293,9 +285,7 @@ class Devices(_Rows["Availability"]):
     """The runners that are known, and whether they can run here."""
 
     def __str__(self) -> str:
-        from ir_scatter.report.devices_text import render
-
-        return render(self)
+        return render("devices", "text", self)
 
     def _summary(self) -> str:
         here = ", ".join(one.runner for one in self if one.is_available)
@@ -314,8 +304,10 @@ class Devices(_Rows["Availability"]):
             }
 
 
-class ComparisonResult:
+class ComparisonResult(_Table):
     """What came of a comparison; `str` gives the text of the command line.
+
+    As a DataFrame it has a row for each tensor of each runner and case.
 
     Attributes:
         done: all of it: of each comparison outcomes, differences, outliers, indices that are not legal.
@@ -341,12 +333,10 @@ class ComparisonResult:
         return headline_of_many(self.done).sentence
 
     def __str__(self) -> str:
-        from ir_scatter.report.comparison_text import render
+        return render("comparison", "text", self.done)
 
-        return render(self.done)
-
-    def __repr__(self) -> str:
-        return short_repr(self, self.verdict)
+    def _summary(self) -> str:
+        return self.verdict
 
     def _repr_html_(self) -> str:
         parts = [html_table((), (), self.verdict)]
@@ -360,32 +350,23 @@ class ComparisonResult:
         return "".join(parts)
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in self.found:
-            for each in one.comparisons:
-                found = each.measure
-                yield {
-                    "level": each.level.value,
-                    "node": each.node or "",
-                    "tensor": each.tensor,
-                    "case": each.case,
-                    "runner": each.subject,
-                    "against": each.reference,
-                    "verdict": found.verdict.value,
-                    "elements": found.elements,
-                    "differ": found.mismatched,
-                    "max_abs": found.max_abs,
-                    "max_rel": found.max_rel,
-                    "max_ulp": found.max_ulp,
-                    "remark": found.remark,
-                }
-
-    def to_pandas(self) -> Any:
-        """Return a row for each tensor of each runner and case as a `pandas.DataFrame`.
-
-        Raises:
-            UsageError: pandas is not installed.
-        """
-        return _frame(self._records())
+        for one in (one for each in self.found for one in each.comparisons):
+            found = one.measure
+            yield {
+                "level": one.level.value,
+                "node": one.node or "",
+                "tensor": one.tensor,
+                "case": one.case,
+                "runner": one.subject,
+                "against": one.reference,
+                "verdict": found.verdict.value,
+                "elements": found.elements,
+                "differ": found.mismatched,
+                "max_abs": found.max_abs,
+                "max_rel": found.max_rel,
+                "max_ulp": found.max_ulp,
+                "remark": found.remark,
+            }
 
     def write_report(self, path: "str | PathLike[str]") -> None:
         """Write the page with pictures that `ir-scatter compare --report` writes.
@@ -394,9 +375,7 @@ class ComparisonResult:
             UsageError: jinja2 is not installed.
             OSError: the file cannot be written.
         """
-        from ir_scatter.report.comparison_html import render
-
-        Path(path).write_text(render(self.done), encoding="utf-8")
+        Path(path).write_text(render("comparison", "html", self.done), encoding="utf-8")
 
 
 def read(
@@ -432,36 +411,42 @@ def read(
         <Model <bytes>: onnx, opset18, 18 nodes, 2 scatter nodes>
     """
     shapes = {name: _shape(name, shape) for name, shape in (input_shapes or {}).items()}
+    source: tuple[str, bytes | None]
     if data is not None:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"data goes with the path of a file, not with {_a(path)}")
-        return _shown(reading.read(fspath(path), _bytes(data), format=format, input_shapes=shapes))
-    if isinstance(path, BareModel):
+        source = fspath(path), _bytes(data, "data is")
+    elif isinstance(path, BareModel):
         return path if isinstance(path, Model) else _shown(path)
-    if isinstance(path, str | PathLike) and isinstance(fspath(path), str):
-        return _shown(reading.read(fspath(path), format=format, input_shapes=shapes))
-    if isinstance(path, bytes | bytearray | memoryview):
-        return _shown(reading.read("<bytes>", bytes(path), format=format, input_shapes=shapes))
-    if getattr(getattr(path, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
-        name, content = _serialized(path)
-        return _shown(reading.read(name, content, format=format, input_shapes=shapes))
-    if callable(getattr(path, "read", None)) and not isinstance(path, type | ModuleType):
-        return _read_file(path, format, shapes)
+    elif isinstance(path, str | PathLike) and isinstance(fspath(path), str):
+        source = fspath(path), None
+    elif isinstance(path, bytes | bytearray | memoryview):
+        source = "<bytes>", bytes(path)
+    elif getattr(getattr(path, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
+        source = _serialized(path)
+    elif callable(getattr(path, "read", None)) and not isinstance(path, type | ModuleType):
+        source = _opened(path)
+    else:
+        return _from_openvino(path, shapes)
+    return _shown(reading.read(*source, format=format, input_shapes=shapes))
+
+
+def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
+    """Read what openvino holds, from a folder that stays as long as nodes and constants may be asked for."""
     import shutil
     import tempfile
     import weakref
 
     from ir_scatter.runners.openvino.memory import is_model, write_model
 
-    if not is_model(path):
-        raise TypeError(f"the model is {_a(path)}, expected {_EXPECTED}")
+    if not is_model(model):
+        raise TypeError(f"the model is {_a(model)}, expected {_EXPECTED}")
     folder = tempfile.mkdtemp(prefix="ir-scatter-")
     try:
-        found = reading.read(write_model(path, Path(folder)), input_shapes=shapes)
+        found = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    # Nodes and their constants are read when somebody asks for them.
     weakref.finalize(found.graph, shutil.rmtree, folder, ignore_errors=True)
     return _shown(found)
 
@@ -486,9 +471,9 @@ def _kind(one: object) -> str:
     return f"{module}{kind.__qualname__}"
 
 
-def _bytes(data: object) -> bytes:
+def _bytes(data: object, what: str, hint: str = "") -> bytes:
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"data is {_a(data)}, expected bytes")
+        raise TypeError(f"{what} {_a(data)}, expected bytes{hint}")
     return bytes(data)
 
 
@@ -515,20 +500,18 @@ def _serialized(proto: Any) -> tuple[str, bytes]:
         raise UnreadableModel("unreadable-file", message, Location(name)) from error
 
 
-def _read_file(file: Any, format: str | None, shapes: Mapping[str, Shape]) -> Model:
-    """Read what is open; a plain file from its start by its path, so that the weights beside it are found."""
+def _opened(file: Any) -> tuple[str, bytes | None]:
+    """Return name and content of what is open; of a plain file the path alone, which leads to its weights."""
     name = getattr(file, "name", None)
     name = name if isinstance(name, str) and name else "file"
     if _is_plain(file, name):
-        return _shown(reading.read(name, format=format, input_shapes=shapes))
+        return name, None
     shown = name if name.startswith("<") else f"<{name}>"
     try:
         content = file.read()
     except (OSError, ValueError) as error:
         raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(shown)) from None
-    if not isinstance(content, bytes | bytearray | memoryview):
-        raise TypeError(f"the file gives {_a(content)}, expected bytes: open it in binary mode")
-    return _shown(reading.read(shown, bytes(content), format=format, input_shapes=shapes))
+    return shown, _bytes(content, "the file gives", ": open it in binary mode")
 
 
 def _is_plain(file: Any, name: str) -> bool:
@@ -619,7 +602,7 @@ def validate(
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
     found = validate_model(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
-    if devices := tuple(_several(targets, "targets")):
+    if devices := _several(targets, "targets"):
         found = with_defects(known, found, devices, **codes, max_index_elements=max_index_elements)
     return Findings(file_result(known, found))
 
@@ -722,7 +705,7 @@ def convert(
         keep_negative_indices=keep_negative_indices,
         verify=verify,
         seed=seed,
-        targets=tuple(_several(targets, "targets")),
+        targets=_several(targets, "targets"),
         guard=guard,
     )
     return Conversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
