@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from ir_scatter import reading
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
-from ir_scatter.convert import DEFAULT_CASES
-from ir_scatter.convert import convert as convert_model
+from ir_scatter.convert.conversion import DEFAULT_CASES
 from ir_scatter.convert.conversion import Conversion as BareConversion
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.display import html_table, html_text, short_repr
@@ -695,7 +694,9 @@ def convert(
         >>> irs.convert("samples/operators/scatter_update_3_axis_0.xml", to="ScatterNDUpdate")
         <Conversion scatter_update_3_axis_0.xml: 1 node converted, verified on 8 cases each>
     """
-    bare = convert_model(
+    from ir_scatter.convert import pipeline
+
+    bare = pipeline.convert(
         read(model),
         to,
         sources=_several(sources, "sources"),

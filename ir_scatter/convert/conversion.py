@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ir_scatter.core.diagnostics import Diagnostic, Location
-from ir_scatter.core.display import record, record_html, record_repr
+from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.model import Model, Node, OpKey, collector_paused
@@ -17,8 +17,24 @@ if TYPE_CHECKING:
     from ir_scatter.convert.opset.move import Move
     from ir_scatter.convert.output import Files
 
+DEFAULT_CASES = 8
 
-class Converted(NamedTuple):
+
+class _OfNode:
+    __slots__ = ()
+    node: Node
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def location(self) -> Location:
+        return self.node.location
+
+
+@record()
+class Converted(_OfNode):
     """One node that is rewritten.
 
     Attributes:
@@ -33,20 +49,6 @@ class Converted(NamedTuple):
     rewrites: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     fragment: Fragment | None = None
-
-    def __repr__(self) -> str:
-        return record_repr(self)
-
-    def _repr_html_(self) -> str:
-        return record_html(self)
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def location(self) -> Location:
-        return self.node.location
 
     @property
     def is_safe(self) -> bool:
@@ -71,25 +73,12 @@ class Refused:
     type: str = ""
 
 
-class Verified(NamedTuple):
+@record()
+class Verified(_OfNode):
     """One node whose new form gave what its old form gives, on so many generated inputs."""
 
     node: Node
     cases: int
-
-    def __repr__(self) -> str:
-        return record_repr(self)
-
-    def _repr_html_(self) -> str:
-        return record_html(self)
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def location(self) -> Location:
-        return self.node.location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter import runners
-from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError

@@ -1,6 +1,6 @@
 """Which nodes are to become what, and in which opset; each of them through rewriting and proof."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ir_scatter.analysis.conditions import Condition, judge
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import signature
-from ir_scatter.convert.conversion import Conversion, Converted, Refused, Verified
+from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, Location
@@ -58,27 +58,28 @@ _Task: TypeAlias = tuple[_Candidate, OpSpec | None, int | None]
 None in an IR."""
 
 
-def run(
+def convert(
     model: Model | str | Path,
-    to: str | None,
+    to: str | None = None,
     *,
-    sources: Collection[str],
-    nodes: Sequence[str],
-    opset: int | None,
-    assume: Iterable[str],
-    keeps_negative: bool,
-    cases: int,
-    seed: int,
+    sources: Collection[str] = (),
+    nodes: Sequence[str] = (),
+    opset: int | None = None,
+    assume: Collection[str] = (),
+    keep_negative_indices: bool = False,
+    verify: int = DEFAULT_CASES,
+    seed: int = 0,
     targets: Sequence[str] = (),
     guard: str | None = None,
 ) -> Conversion:
-    for text in (assume := tuple(assume)):
+    """Rewrite scatter nodes into equal forms, as `ir_scatter.convert` says of each argument."""
+    for text in assume:
         if text not in list(Condition):
             guess = did_you_mean(text, Condition)
             raise UsageError(f"{text!r} cannot be assumed{guess}, expected one of {', '.join(Condition)}")
     if guard is not None and guard not in list(Guard):
         raise UsageError(f"{guard!r} is no guard{did_you_mean(guard, Guard)}, expected {' or '.join(Guard)}")
-    promises = Promises(frozenset(map(Condition, assume)), keeps_negative)
+    promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
     proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
     with collector_paused():
@@ -121,11 +122,11 @@ def run(
             else:
                 outcome = rewriter.rewrite(scatters, target, own, own_guard)
                 target = target or candidate.spec
-            if isinstance(outcome, Rewritten) and cases > 0:
+            if isinstance(outcome, Rewritten) and verify > 0:
                 from ir_scatter.convert.proof import prove
 
                 if outcome not in proofs:
-                    proofs[outcome] = prove(rewriter, outcome.seen or scatters[0], outcome, own, cases, seed)
+                    proofs[outcome] = prove(rewriter, outcome.seen or scatters[0], outcome, own, verify, seed)
                 proof = proofs[outcome]
                 if isinstance(proof, Refusal):
                     outcome = proof
@@ -164,7 +165,7 @@ def run(
                 portability, [one.scatters[0] for one in exposed if one.spec is not None], settled
             )
     return Conversion(
-        known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=cases, warnings=warnings
+        known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
     )
 
 
@@ -312,32 +313,27 @@ def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
     if fitting:
         fitting.sort(key=lambda row: row.key.version)
         return tuple(fitting if model.domain == ONNX else fitting[-1:])
-    names = [str(key) for key in sorted(spec.key for spec in _targets()) if key.domain == model.domain]
     what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
-    is_one = any(_is_named(key, text) for key in SPECS)
-    guess = "" if is_one else did_you_mean(text, _with_types(names))
-    raise UsageError(
-        f"{text!r} {what}{guess}, expected one of {', '.join(names)}, or one without its version"
-    )
+    keys = [spec.key for spec in _targets() if spec.key.domain == model.domain]
+    raise _no_operator(text, what, keys, is_one=any(_is_named(key, text) for key in SPECS))
 
 
 def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
-    keys = sorted(key for key in SPECS if key.domain == model.domain)
+    keys = [key for key in SPECS if key.domain == model.domain]
     found: set[OpKey] = set()
     for text in texts:
         named = {key for key in keys if _is_named(key, text)}
         if not named:
-            names = [str(key) for key in keys]
-            what = f"{text!r} is no scatter operator of {_DIALECTS[model.domain]}"
-            guess = did_you_mean(text, _with_types(names))
-            raise UsageError(f"{what}{guess}, expected one of {', '.join(names)}, or one without its version")
+            raise _no_operator(text, f"is no scatter operator of {_DIALECTS[model.domain]}", keys)
         found |= named
     return frozenset(found)
 
 
-def _with_types(names: Iterable[str]) -> list[str]:
-    """Return names of operators, without their versions first."""
-    return list(dict.fromkeys(word for name in names for word in (name.rpartition("-")[0], name)))
+def _no_operator(text: str, what: str, keys: Collection[OpKey], *, is_one: bool = False) -> UsageError:
+    names = ", ".join(map(str, sorted(keys)))
+    words = dict.fromkeys(word for key in sorted(keys) for word in (key.type, str(key)))
+    guess = "" if is_one else did_you_mean(text, words)
+    return UsageError(f"{text!r} {what}{guess}, expected one of {names}, or one without its version")
 
 
 def _is_named(key: OpKey, text: str) -> bool:

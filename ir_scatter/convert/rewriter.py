@@ -101,39 +101,29 @@ class Rewriter:
         taken as unknown. Its indices are guarded before, if that is wanted; without a target that is all.
         It may be wanted anew, in the form that rewrites give it, though it is what it should be.
         """
-        outcome = self._by_group(scatters, target, opset, guard, is_anew)
-        return self._with_sizes(scatters[0], outcome, opset) if isinstance(outcome, Rewritten) else outcome
-
-    def _by_group(
-        self,
-        scatters: Sequence[ScatterNode],
-        target: OpSpec | None,
-        opset: int | None,
-        guard: Guard | None,
-        is_anew: bool,
-    ) -> "Rewritten | Refusal | None":
         self._judged.clear()
         self._numbers_of.clear()
         scatter, way = scatters[0], _way(scatters[0], target, opset) or ()
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
-        if group is None:
-            return self._closely(scatters, target, opset, guard, is_anew)
-        faults = scatter.index_array if scatter.has_faults(group.limits) else None
-        numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-        known = self._known[group, target and target.key, opset, numbers, guard, is_anew]
-        proof = None
+        known: _Known = {}
+        if group is not None:
+            faults = scatter.index_array if scatter.has_faults(group.limits) else None
+            numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
+            known = self._known[group, target and target.key, opset, numbers, guard, is_anew]
+        proof: Proof | None = None
         if known and None not in known:
             first = self.scatter(as_fragment(scatter).nodes[0])
             assert first is not None
             proof = self._view(first).proof(Condition.EQUAL)
         if proof in known:
-            return known[proof]
-        outcome = self._closely(scatters, target, opset, guard, is_anew)
-        proof = self._judged.get(Condition.EQUAL)
-        if not self._numbers_of and (proof is None or len(way) == 1):
-            known[proof] = outcome
-        return outcome
+            outcome = known[proof]
+        else:
+            outcome = self._closely(scatters, target, opset, guard, is_anew)
+            proof = self._judged.get(Condition.EQUAL)
+            if not self._numbers_of and (proof is None or len(way) == 1):
+                known[proof] = outcome
+        return self._with_sizes(scatter, outcome, opset) if isinstance(outcome, Rewritten) else outcome
 
     def _closely(
         self,

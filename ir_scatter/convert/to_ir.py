@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.compare.guard import Reference
-from ir_scatter.convert import convert
 from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
@@ -167,5 +167,5 @@ def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]
             continue
         known = rewritten.get(node.scope) or Converted(node, None, lookup.spec.key)
         origin = find(source.domain, source.type, source.opset) if source else None
-        listed.append(known._replace(node=node, source=origin.spec.key if origin and origin.spec else None))
+        listed.append(replace(known, node=node, source=origin.spec.key if origin and origin.spec else None))
     return tuple(listed)

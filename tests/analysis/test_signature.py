@@ -16,7 +16,7 @@ from onnx import helper
 
 import ir_scatter.rules
 from ir_scatter.analysis.signature import EVERYTHING, Fact
-from ir_scatter.convert import convert
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Graph, Value

@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from ir_scatter.convert import Conversion, convert
+from ir_scatter.convert.conversion import Conversion
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.errors import NotEditable, UnreadableModel, UsageError
 from ir_scatter.core.model import Model
 from tests.rules.ir_text import IrText, Output

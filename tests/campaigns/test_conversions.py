@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners
-from ir_scatter.convert import Conversion
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import Bounds, parse_shape
 from ir_scatter.evaluate.model import prepare

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.convert import convert
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import ONNX, Model

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import ir_scatter
-from ir_scatter.convert import Conversion, convert
+from ir_scatter.convert.conversion import Conversion
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.reading import read
 from ir_scatter.validate import validate

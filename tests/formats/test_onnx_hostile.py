@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, parser
 
-from ir_scatter.convert import convert
+from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.reading import read
 from ir_scatter.validate import validate

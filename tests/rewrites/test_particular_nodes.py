@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ir_scatter import convert, evaluate_model, read, validate
-from ir_scatter.convert import Conversion
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.model import Value
 from ir_scatter.ops.scatter_openvino import SCATTER_ND_UPDATE_15, SCATTER_UPDATE_3
 from ir_scatter.ops.spec import OpSpec

@@ -15,7 +15,7 @@ import pytest
 from onnx import ModelProto, checker, parser
 
 from ir_scatter import convert, read, validate
-from ir_scatter.convert import Conversion
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.rewrites import all_rewrites
 from tests.rules.expectations import write_weights
 
