@@ -6,7 +6,8 @@ stacked it, each on one leading dimension; or the name of a feed and None.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
@@ -122,6 +123,17 @@ class Answer(NamedTuple):
             else:
                 runs = (run.executions(self.arrays, feeds) for run in found)
                 yield Tapped(tap, tuple(execution for run in runs for execution in run))
+
+
+@contextmanager
+def told_by(failure: Callable[[Exception], Failure]) -> Iterator[None]:
+    """Make whatever a runtime says here the answer to what it was asked."""
+    try:
+        yield
+    except Failure:
+        raise
+    except Exception as error:
+        raise failure(error) from None
 
 
 class Engine(ABC):

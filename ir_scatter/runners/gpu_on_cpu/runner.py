@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.shapes import listed
 from ir_scatter.runners.base import Availability, Family
 from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
@@ -143,8 +144,9 @@ def _find_libraries() -> dict[str, Path]:
     installed = _installed(_PACKAGES)
     missing = [name for name in _PACKAGES if name not in installed]
     if missing:
-        listed = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
-        raise UsageError(f"{listed} {'is' if len(missing) == 1 else 'are'} not installed: {_INSTALL}")
+        raise UsageError(
+            f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not installed: {_INSTALL}"
+        )
     found = {}
     for name, package in installed.items():
         for library in _PACKAGES[name]:

@@ -7,7 +7,7 @@ from typing import Any
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, shortened
 from ir_scatter.runners.base import RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Input, Loaded, names_of_feeds
+from ir_scatter.runners.engine import Engine, Input, Loaded, names_of_feeds, told_by
 from ir_scatter.runners.onnx.taps import add_taps, shape_model
 
 
@@ -67,7 +67,5 @@ def message_of(path: str) -> Any:
     """Return the model of a file without the tensors beside it."""
     import onnx
 
-    try:
+    with told_by(lambda error: Failure("refused", shortened(str(error)))):
         return onnx.load(path, load_external_data=False)
-    except Exception as error:  # whatever the parser says is the answer
-        raise Failure("refused", shortened(str(error))) from None

@@ -16,7 +16,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.runners.engine import Input, run, stream
+from ir_scatter.runners.engine import Input, run, stream, told_by
 from ir_scatter.runners.onnx.child import OnnxEngine
 from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
@@ -60,10 +60,8 @@ class _OnnxRuntime(OnnxEngine):
         if model is not None:
             source = model.SerializeToString()
             options.add_session_config_entry(_FOLDER_OF_DATA, str(Path(self.path).parent))
-        try:
+        with told_by(_failure):
             return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
-        except Exception as error:
-            raise _failure(error) from None
 
     def ends(self, session: Any) -> tuple[list[Input], list[str]]:
         required = [(one, False) for one in session.get_inputs()]
@@ -72,14 +70,12 @@ class _OnnxRuntime(OnnxEngine):
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        try:
+        with told_by(_failure):
             if any(array.dtype == object for array in self.feeds.values()):
                 # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
                 return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
             values = {name: _value(array) for name, array in self.feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
-        except Exception as error:  # whatever the runtime says is the answer
-            raise (error if isinstance(error, Failure) else _failure(error)) from None
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 

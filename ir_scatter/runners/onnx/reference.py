@@ -11,7 +11,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.formats.onnx.inference import declared
-from ir_scatter.runners.engine import Input, run, stream
+from ir_scatter.runners.engine import Input, run, stream, told_by
 from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
@@ -41,11 +41,9 @@ class _Reference(OnnxEngine):
         from onnx.reference import ReferenceEvaluator
 
         model = message_of(self.path) if model is None else model
-        try:
+        with told_by(_failure):
             load_external_data_for_model(model, str(Path(self.path).parent))
             return model, ReferenceEvaluator(model)
-        except Exception as error:  # whatever the runtime says is the answer
-            raise _failure(error) from None
 
     def ends(self, session: Any) -> tuple[list[Input], list[str]]:
         graph = session[0].graph
@@ -58,11 +56,8 @@ class _Reference(OnnxEngine):
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
-        try:
-            with np.errstate(all="ignore"):
-                outputs = session[1].run(list(names), feeds)
-        except Exception as error:
-            raise _failure(error) from None
+        with told_by(_failure), np.errstate(all="ignore"):
+            outputs = session[1].run(list(names), feeds)
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 

@@ -1,5 +1,6 @@
 """Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -9,7 +10,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.process import Failure
-from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, FunctionKey, function_key, graphs_of, text
+from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, function_key, graphs_of, text
 from ir_scatter.runners.base import Tap
 from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
 
@@ -40,6 +41,8 @@ class Level:
     defined: set[str] = field(default_factory=set)
     calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
     """For a function: the graphs and the nodes that call it, and the paths to these."""
+    marker: str = ""
+    """Of a branch: the name of a value in it that is 1."""
 
     def around(self) -> "list[Level]":
         """Return this graph and those around it, up to the main graph or a function, from outside in."""
@@ -77,25 +80,12 @@ class Found(NamedTuple):
     level: Level
 
 
-class Places:
-    """The nodes of a model by scope and name of the first output."""
+def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
+    """Return the nodes by scope and name of the first output: one for each, unless names repeat."""
+    found = defaultdict[tuple[str, str], list[Found]](list)
+    functions = {function_key(function): Level(function, FUNCTION) for function in reversed(model.functions)}
 
-    def __init__(self, model: ModelProto) -> None:
-        self._nodes: dict[tuple[str, str], list[Found]] = {}
-        self._functions: dict[FunctionKey, Level] = {
-            function_key(function): Level(function, FUNCTION) for function in reversed(model.functions)
-        }
-        self._walk(Level(model.graph, MAIN), "")
-        for key, level in self._functions.items():
-            domain, name, overload = map(text, key)
-            shown = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
-            self._walk(level, f"{shown}/")
-
-    def find(self, scope: str, output: str) -> list[Found]:
-        """Return the nodes of a scope and a name of the first output: one, unless names repeat."""
-        return self._nodes.get((scope, output), [])
-
-    def _walk(self, level: Level, scope: str) -> None:
+    def walk(level: Level, scope: str) -> None:
         proto = level.proto
         if isinstance(proto, FunctionProto):
             level.defined.update(proto.input)
@@ -108,16 +98,21 @@ class Places:
         for position, node in enumerate(proto.node):
             first = next((name for name in node.output if name), f"{text(node.op_type)}_{position}")
             name = scope + text(node.name or first)
-            self._nodes.setdefault((name, text(node.output[0]) if node.output else ""), []).append(
-                Found(node, level)
-            )
-            called = self._functions.get(function_key(node))
+            found[name, text(node.output[0]) if node.output else ""].append(Found(node, level))
+            called = functions.get(function_key(node))
             if called is not None:
                 called.calls.append((level, node, name))
             for attribute in node.attribute:
                 for body, graph in graphs_of(attribute):
                     kind = OTHER if node.domain else _KINDS.get(node.op_type, OTHER)
-                    self._walk(Level(graph, kind, level, node, body), f"{name}:{body}/")
+                    walk(Level(graph, kind, level, node, body), f"{name}:{body}/")
+
+    walk(Level(model.graph, MAIN), "")
+    for key, level in functions.items():
+        domain, name, overload = map(text, key)
+        shown = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
+        walk(level, f"{shown}/")
+    return found
 
 
 _Lifted: TypeAlias = dict[Call, tuple[str, int]]
@@ -191,12 +186,6 @@ class _Additions:
         tensor = TensorProto(dims=[len(axes)], data_type=TensorProto.INT64, int64_data=axes)
         return self.add(level.proto, type, [name, self.add(level.proto, "Constant", [], value=tensor)])
 
-    def import_default_domain(self, function: Any) -> None:
-        """Let a function use Identity: one that only calls others may import no operators."""
-        if not any(one.domain in DEFAULT_DOMAINS for one in function.opset_import):
-            found = next(one for one in self._model.opset_import if one.domain in DEFAULT_DOMAINS)
-            function.opset_import.append(found)
-
 
 _MARKER = Size("i64", (1,))
 
@@ -207,15 +196,14 @@ class _Tapper:
         self._model = model
         self._loops_join = loops_join
         self._feeds = feeds
-        self._places = Places(model)
+        self._nodes = find_nodes(model)
         self._additions = _Additions(model)
         self._lifted: dict[tuple[int, str], _Lifted] = {}
-        self._markers: dict[int, str] = {}
         self._outputs = {output.name for output in model.graph.output}
 
     def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
         """Add outputs for one node and return where they are, or what the problem is."""
-        found = self._places.find(asked.scope, asked.output)
+        found = self._nodes.get((asked.scope, asked.output), ())
         if len(found) != 1:
             count = "no node" if not found else f"{len(found)} nodes"
             return f"the model has {count} of this name and output"
@@ -315,7 +303,9 @@ class _Tapper:
 
     def _out_of_function(self, level: Level, name: str, hint: Size) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
-        self._additions.import_default_domain(level.proto)
+        imports = level.proto.opset_import
+        if not any(one.domain in DEFAULT_DOMAINS for one in imports):  # it only calls other functions
+            imports.append(next(one for one in self._model.opset_import if one.domain in DEFAULT_DOMAINS))
         level.proto.output.append(self._additions.add(level.proto, "Identity", [name]))
         found = {}
         for number, (caller, node, _) in enumerate(level.calls):
@@ -348,12 +338,11 @@ class _Tapper:
 
     def _marker(self, level: Level) -> str:
         """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
-        if id(level) not in self._markers:
+        if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
-            name = self._additions.add(level.proto, "Constant", [], value=one)
-            level.defined.add(name)
-            self._markers[id(level)] = name
-        return self._markers[id(level)]
+            level.marker = self._additions.add(level.proto, "Constant", [], value=one)
+            level.defined.add(level.marker)
+        return level.marker
 
 
 def _zeros(row: ElementType, shape: tuple[int, ...]) -> TensorProto:

@@ -15,7 +15,7 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Loaded, run, stream
+from ir_scatter.runners.engine import Engine, Loaded, run, stream, told_by
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
 from ir_scatter.runners.openvino.runner import FOLD, NOT_FOLDED, VIRTUAL_DEVICES
 from ir_scatter.runners.openvino.taps import add_taps, shape_model, walk
@@ -89,7 +89,7 @@ class OpenVinoEngine(Engine):
         f32, and conversions take over the names of nodes. It is read as one of version 11, which differs
         in nothing else.
         """
-        try:
+        with told_by(failure):
             with suppress(OSError), open(path, "rb") as file:
                 if _VERSION_10.search(file.read(_HEAD)):
                     weights = Path(path).with_suffix(".bin")
@@ -98,8 +98,6 @@ class OpenVinoEngine(Engine):
                         copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
                         return core().read_model(copy, weights if weights.exists() else "")
             return core().read_model(path)
-        except Exception as error:  # whatever the runtime says is the answer
-            raise failure(error) from None
 
     @classmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
@@ -138,18 +136,20 @@ class DeviceEngine(OpenVinoEngine):
         return self._infer(request, range(len(model.outputs)))
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        self.ran = _session(loaded, self.request)
+        wanted = self.request
+        options = (wanted.device, wanted.precision, wanted.profile, wanted.threads)
+        if options not in loaded.sessions:
+            loaded.sessions[options] = _compiled(loaded.model, wanted)
+        self.ran = loaded.sessions[options]
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
         """Run once; a model with a memory begins anew."""
-        try:
+        with told_by(failure):
             request.reset_state()
             for number, tensor in enumerate(self.tensors):
                 request.set_input_tensor(number, tensor)
             request.infer()
-        except Exception as error:  # whatever the runtime says is the answer
-            raise failure(error) from None
         return [to_array(request.get_output_tensor(number)) for number in outputs]
 
     def facts(self) -> tuple[NodeFacts, ...]:
@@ -186,7 +186,7 @@ class FoldEngine(OpenVinoEngine):
         from openvino.op import Constant
         from openvino.passes import ConstantFolding, Manager
 
-        try:
+        with told_by(failure):
             for parameter, tensor in zip(model.get_parameters(), self.tensors, strict=True):
                 _replace(parameter.output(0), Constant(tensor).output(0))
             manager = Manager()
@@ -196,8 +196,6 @@ class FoldEngine(OpenVinoEngine):
                 model.validate_nodes_and_infer_types()
                 manager.run_passes(model)
                 is_changed = _inline_branches(model)
-        except Exception as error:  # whatever the runtime says is the answer
-            raise failure(error) from None
         return [result.input_value(0).get_node() for result in model.get_results()]
 
 
@@ -325,14 +323,6 @@ def core() -> Any:
     return openvino.Core()
 
 
-def _session(loaded: Loaded, request: RunRequest) -> Any:
-    """Return a compiled model and a request that runs it, made once."""
-    options = (request.device, request.precision, request.profile, request.threads)
-    if options not in loaded.sessions:
-        loaded.sessions[options] = _compiled(loaded.model, request)
-    return loaded.sessions[options]
-
-
 def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
     """Return a compiled model, and a request that runs it.
 
@@ -365,25 +355,21 @@ def _is_there(device: str) -> bool:
 def _export(source: str, target: str) -> None:
     import openvino
 
-    try:
+    with told_by(lambda error: Failure("refused", sentence(error))):
         model = core().read_model(source)
         openvino.save_model(model, target, compress_to_fp16=False)
-    except Exception as error:  # whatever the runtime says is the answer
-        raise Failure("refused", sentence(error)) from None
 
 
 def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
     """Ask every node on its own, so that one that refuses does not hide the shapes of the others."""
     import openvino
 
-    try:
+    with told_by(lambda error: Failure("refused", _last_lines(error))):
         model = core().read_model(path)
         for parameter in model.get_parameters():
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
             for name in names & shapes.keys():
                 parameter.set_partial_shape(openvino.PartialShape(shapes[name]))
-    except Exception as error:  # whatever the runtime says is the answer
-        raise Failure("refused", _last_lines(error)) from None
     known, refusal = scatter_types(OPENVINO), ""
     for node in model.get_ordered_ops():
         try:

@@ -81,10 +81,8 @@ def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterato
 def bodies_of(node: Any) -> "list[tuple[str, Any]]":
     """Return the names and the models of the bodies of a node."""
     methods = _BODIES_OF.get(node.get_type_name(), {})
-    known = (
-        (kind, method) for kind, method in methods.items() if hasattr(node, method)
-    )  # once not those of If
-    return [(kind, getattr(node, method)()) for kind, method in known]
+    # Earlier releases do not tell those of an If.
+    return [(kind, getattr(node, method)()) for kind, method in methods.items() if hasattr(node, method)]
 
 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:
