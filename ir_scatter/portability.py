@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
-from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.defects import all_defects, by_code

@@ -72,7 +72,7 @@ def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
         return
     address = address_of(given["scheduler"], given)
     from ir_scatter import runners
-    from ir_scatter.core.cache import cache_folder
+    from ir_scatter.core.files import cache_folder
     from ir_scatter.jobs.fleet import Fleet
     from ir_scatter.jobs.runner import FleetRunners
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.files import cache_folder
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import address_of, require_dask, tls_options
 from ir_scatter_cli.options import example, option, section, sub_command

@@ -105,11 +105,8 @@ def html_text(text: str) -> str:
     """Return lines of text as HTML, as a terminal shows them."""
     from html import escape
 
-    return f"<pre>{escape(visible_lines(text))}</pre>\n"
-
-
-def visible_lines(text: str) -> str:
-    return "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(visible, text.split("\n")))
+    return f"<pre>{escape(lines)}</pre>\n"
 
 
 def _fields(one: Any) -> list[tuple[str, Any]]:

@@ -1,7 +1,8 @@
-"""From the paths that a user names to the files that are read."""
+"""From the paths that a user names to the files that are read; and the folder of what can be made again."""
 
 import glob
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -78,3 +79,16 @@ def sha256_of(path: str) -> str:
 
     with open(path, "rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder() -> Path | None:
+    """Return this library's folder in the user's cache, which may not be there yet; None without a home."""
+    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not told.is_absolute():
+        try:
+            home = Path.home()
+        except RuntimeError:
+            return None
+        usual = {"win32": home / "AppData" / "Local", "darwin": home / "Library" / "Caches"}
+        told = usual.get(sys.platform, home / ".cache")
+    return told / "ir-scatter"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ir_scatter.core.errors import Error
 
-_TABLE = {
+TABLE = {
     "validate": "ir_scatter.lint:check_file",
     "compare": "ir_scatter.compare.request:compare_file",
     "doctor": "ir_scatter.doctor:probe_device",
@@ -75,13 +75,9 @@ class Engine(Protocol):
         """End whatever is still at work; nobody asks for results any more."""
 
 
-def names() -> tuple[str, ...]:
-    return tuple(_TABLE)
-
-
 def function(name: str) -> Callable[..., Any]:
     """Return the function that a row of the table names."""
-    module, _, attribute = _TABLE[name].partition(":")
+    module, _, attribute = TABLE[name].partition(":")
     found: Callable[..., Any] = getattr(import_module(module), attribute)
     return found
 

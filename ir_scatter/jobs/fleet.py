@@ -47,23 +47,19 @@ _SLOW, _BAR = 0.5, 30
 
 
 @dataclass(eq=False)
-class _Task:
+class _Task(Promise[Any]):
     """A job on its way. `number` is its place in the order of jobs."""
 
     number: int
     job: Job
     needs: tuple[str, ...]
-    promise: Promise[Any] = field(default_factory=Promise)
     machine: str = ""
     deaths: int = 0
     without: dict[str, str] = field(default_factory=dict)
     """Machines that have no room for it, and what they said."""
 
-    def done(self) -> bool:
-        return self.promise.done()
-
-    def result(self) -> Any:
-        return self.promise.result()
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def fits(self, machine: Machine) -> bool:
         is_there = self.job.machine in {"", machine.name} and machine.name not in self.without
@@ -71,11 +67,11 @@ class _Task:
 
     def finish(self, found: Any) -> None:
         with suppress(InvalidStateError):  # a machine that was taken to be lost was quicker
-            self.promise.set_result(found)
+            self.set_result(found)
 
     def fail(self, error: BaseException) -> None:
         with suppress(InvalidStateError):
-            self.promise.set_exception(error)
+            self.set_exception(error)
 
 
 @dataclass(eq=False)
@@ -194,7 +190,7 @@ class Fleet:
         for one in needs:
             self.demand(f"{job.machine}/{one}" if job.machine else one)
         task = _Task(self._count, job, tuple(needs))
-        task.promise.add_done_callback(self._count_done)
+        task.add_done_callback(self._count_done)
         self._count += 1
         if not any(map(task.fits, self.machines)):
             self._here.submit(_do_here, task)

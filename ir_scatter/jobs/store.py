@@ -108,17 +108,17 @@ class Store:
         root = self._mirrors / f"{os.getpid()}-{next(_NUMBERS)}"
         try:
             (root / ".arrays").mkdir(parents=True)
-            _below(root, head.folder).mkdir(parents=True, exist_ok=True)
+            (root / head.folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
             for file in head.files:
                 if shared := self._shared_folder(file.path, file.hash):
-                    place = _below(root, shared)
+                    place = root / shared.lstrip("/")
                     if not place.is_symlink():
                         place.parent.mkdir(parents=True, exist_ok=True)
                         with suppress(OSError):  # of a folder that jobs begin in
                             place.rmdir()
                         place.symlink_to(shared)
                 else:
-                    self._link(file.hash, _below(root, file.path))
+                    self._link(file.hash, root / file.path.lstrip("/"))
             for hash, _ in head.arrays:
                 self._link(hash, root / ".arrays" / hash)
             yield root
@@ -201,10 +201,6 @@ class Finished:
         """Remove what was got and put."""
         for path in self._used:
             path.unlink(missing_ok=True)
-
-
-def _below(root: Path, path: str) -> Path:
-    return root / path.lstrip("/")
 
 
 def known_hash(path: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.errors import Error
-from ir_scatter.jobs import names
+from ir_scatter.jobs import TABLE
 from ir_scatter.version import __version__
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def read_head(text: object, payload: object) -> Head:
         head = Head(_checked(told["name"], str), _checked(told["folder"], str), files, arrays)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise Refused("this is no job: its head is malformed") from None
-    if head.name not in names():
-        raise Refused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(names())}")
+    if head.name not in TABLE:
+        raise Refused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(TABLE)}")
     for path in (head.folder, *(file.path for file in files)):
         if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
             raise Refused(f"{path[:80]!r} is no absolute path without detours")

@@ -29,15 +29,9 @@ _PAUSE = 2.0
 Tell = Callable[[str], object]
 
 
-class _WithoutPages:
-    """Serves no pages: whoever reaches them would see everything."""
-
-    def start_http_server(self, *_: Any, **__: Any) -> None:
-        """Serve nothing."""
-
-
-class _Scheduler(_WithoutPages, Scheduler):  # type: ignore[misc]
-    pass
+def _without_pages(kind: type[Any]) -> type[Any]:
+    """Return a class that serves no pages: whoever reaches them would see everything."""
+    return type(kind.__name__, (kind,), {"start_http_server": lambda *_, **__: None})
 
 
 class _Arrivals(SchedulerPlugin):  # type: ignore[misc]
@@ -59,9 +53,8 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
     """
     _configure()
     protocol, host, port = address.parts
-    kind, pages = (
-        (Scheduler, {"dashboard": True, "dashboard_address": dashboard}) if dashboard else (_Scheduler, {})
-    )
+    pages = {"dashboard": True, "dashboard_address": dashboard} if dashboard else {}
+    kind = Scheduler if dashboard else _without_pages(Scheduler)
     try:
         scheduler = await kind(host=host, port=port, protocol=protocol, security=address.security(), **pages)
     except (OSError, RuntimeError) as error:
@@ -74,10 +67,6 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
     tell(f"the scheduler listens at {scheduler.address}")
     async with scheduler:
         await scheduler.finished()
-
-
-class _Worker(_WithoutPages, Worker):  # type: ignore[misc]
-    pass
 
 
 class Answers:
@@ -117,8 +106,9 @@ class Answers:
         """End what is done for a client that does not wait any longer."""
         with self._lock:
             self._left.add(client)
-            for child in [child for child, who in self._at_work.items() if who == client]:
-                child.interrupt()
+            for child, who in self._at_work.items():
+                if who == client:
+                    child.interrupt()
         return {"status": "ok"}
 
     async def _job(self, client: str, head: Any, payload: Any, parts: Mapping[str, bytes]) -> dict[str, Any]:
@@ -161,7 +151,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
     answers = Answers(store, machine.slots)
     while True:
         await _demand_free_name(address, machine.name)
-        worker = _Worker(
+        worker = _without_pages(Worker)(
             address.text,
             name=machine.name,
             nthreads=machine.slots,

@@ -149,7 +149,7 @@ def test_a_large_file_that_vanishes_while_it_travels(
 
     monkeypatch.setattr(fleets, "_pack", packed)
     with closing(own.fleet()) as fleet:
-        found = fleet.submit(validate(models[0])).promise.result(20)
+        found = fleet.submit(validate(models[0])).result(20)
         assert [one.code for one in found.diagnostics] == [
             one.code for one in check_file(Source(models[0]), Options()).diagnostics
         ]

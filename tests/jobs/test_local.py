@@ -29,7 +29,7 @@ def work(word: str) -> str:
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(jobs._TABLE, "work", f"{__name__}:work")
+    monkeypatch.setitem(jobs.TABLE, "work", f"{__name__}:work")
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], "work", work, raising=False)
     monkeypatch.setattr("threading.active_count", lambda: 1)  # a fork has the row of the table, too
@@ -68,7 +68,7 @@ def test_all_jobs_end_their_processes() -> None:
 
 
 def test_every_row_of_the_table_is_a_function() -> None:
-    for name in list(jobs._TABLE):
+    for name in list(jobs.TABLE):
         assert callable(jobs.function(name))
 
 

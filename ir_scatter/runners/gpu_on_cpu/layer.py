@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import cache_folder
 
 _SOURCE = Path(__file__).with_name("layer.c")
 _COMPILERS = ("cc", "gcc", "clang")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ir_scatter.core.atomic_write import locked
-from ir_scatter.core.cache import cache_folder
 from ir_scatter.core.errors import CannotWrite, Error, UsageError
+from ir_scatter.core.files import cache_folder
 
 _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
 """By package the first release that runs with NumPy 2 or says that it does not; those before say nothing."""
