@@ -21,11 +21,7 @@ from ir_scatter_cli.output import is_device
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Find the models that paths name, and say which folders have none.
-
-    Raises:
-        UsageError: standard input is mixed with others.
-    """
+    """Find the models that paths name, and say which folders have none."""
     if STANDARD_INPUT in paths and len(paths) > 1:
         raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
     found = find_files(tuple(paths), tuple(exclude))
@@ -41,30 +37,14 @@ def read_model(path: str, stdin_format: str | None) -> Model:
     return read(STDIN_NAME, sys.stdin.buffer.read(), format=stdin_format)
 
 
-def _demand_place(option: str, path: str) -> None:
-    """Demand that there can be a file of this name, before any work is done for it."""
-    if not path or path.endswith(os.sep) or os.path.isdir(path):
-        raise UsageError(f"{option}: {path!r} is a folder, expected the name of a file")
-    if not Path(path).parent.is_dir():
-        raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
-
-
 def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
-    """Demand that nothing is replaced unasked; a device is there to be written.
-
-    Raises:
-        UsageError: the file exists.
-    """
+    """Demand that nothing is replaced unasked; a device is there to be written."""
     if path is not None and os.path.lexists(path) and not is_device(path) and not overwrite:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 
 def demand_free_folder(option: str, folder: str | None, *, each: bool, overwrite: bool) -> None:
-    """Demand that a folder has no results of `compare`, nor with `each` a folder in it.
-
-    Raises:
-        UsageError: it has.
-    """
+    """Demand that a folder has no results of `compare`, nor with `each` a folder in it."""
     if folder is None:
         return
     from ir_scatter.compare.snapshot import MANIFEST
@@ -77,16 +57,14 @@ def demand_free_folder(option: str, folder: str | None, *, each: bool, overwrite
 def demand_apart(
     outputs: Mapping[str, str | None], models: Iterable[str], others: Iterable[str | None] = ()
 ) -> None:
-    """Demand that no file that is to be written, by option, is one that is read, however it is spelled.
-
-    Raises:
-        UsageError: one is, or two options name one file, or one a folder.
-        CannotWrite: there is no folder to write one into.
-    """
-    for option, path in outputs.items():
-        if path is not None:
-            _demand_place(option, path)
-    wanted = {option: (path, _identities(path)) for option, path in outputs.items() if path is not None}
+    """Demand that files can be written, by option, and that none is another one's or one that is read."""
+    given = {option: path for option, path in outputs.items() if path is not None}
+    for option, path in given.items():
+        if not path or path.endswith(os.sep) or os.path.isdir(path):
+            raise UsageError(f"{option}: {path!r} is a folder, expected the name of a file")
+        if not Path(path).parent.is_dir():
+            raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
+    wanted = {option: (path, _identities(path)) for option, path in given.items()}
     for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
         if one & two:
             raise UsageError(f"{other}: {path} is what {option} names, expected another file")

@@ -44,11 +44,7 @@ def use_color(*, is_file: bool = False) -> bool:
 
 
 def write(content: str | bytes, output: str | None = None) -> None:
-    """Write to standard output, or to a file that appears whole or not at all.
-
-    Raises:
-        CannotWrite: with the file and the reason.
-    """
+    """Write to standard output, or to a file that appears whole or not at all."""
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     if output is None:
         try:

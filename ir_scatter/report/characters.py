@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple
 
 from ir_scatter.core.display import visible as visible
 
@@ -23,8 +24,6 @@ def cells(text: str) -> int:
 
 def head(text: str, room: int) -> str:
     """Return the beginning of a text that fits into so many cells."""
-    if text.isascii():
-        return text[: max(room, 0)]
     end = min(len(text), max(room, 0))
     while cells(text[:end]) > room and end:
         end -= 1
@@ -146,18 +145,17 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in table.rows]
-    header = [cell if isinstance(cell, Cell) else Cell(cell) for cell in table.header]
-    shown = [at for at in range(len(header)) if table.keeps_empty or any(line[at].text for line in lines)]
-    lines = [[line[at] for at in shown] for line in (header, *lines)]
-    buffer = io.StringIO()
-    system: Literal["standard"] | None = "standard" if color else None  # whatever TERM says
+    rows = (table.header, *table.rows)
+    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
+    full = [table.keeps_empty or any(cell.text for cell in column[1:]) for column in zip(*lines, strict=True)]
+    lines = [list(compress(line, full)) for line in lines]
+    buffer, limit = io.StringIO(), width or 10_000
     console = Console(
         file=buffer,
-        width=width or 10_000,
+        width=limit,
         height=25,
         force_terminal=color,
-        color_system=system,
+        color_system="standard" if color else None,  # whatever TERM says
         no_color=not color,
     )
 
@@ -176,16 +174,14 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
 
     def excess(made: RichTable) -> int:
         unlimited = console.options.update(max_width=10_000)
-        return console.measure(made, options=unlimited).maximum - (width or 10_000)
+        return console.measure(made, options=unlimited).maximum - limit
 
     texts = [[visible(cell.text) for cell in line] for line in lines]
     found = drawn(texts)
-    if shown and excess(found) > 0:
-        texts = [
-            [visible(cell.text if cell.narrow is None else cell.narrow) for cell in line] for line in lines
-        ]
-        found = drawn(texts)
-        names = [row[0] for row in texts]
+    if any(full) and excess(found) > 0:
+        narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]
+        texts = [[*map(visible, line)] for line in narrow]
+        found, names = drawn(texts), [row[0] for row in texts]
         least = max(max(map(len, names)) - max(excess(found), 0), _LEAST_NAME)
         for share in (0.4, 0.6):
             fitting = [without_middle(name, least, share) for name in names]

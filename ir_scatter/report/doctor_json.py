@@ -5,7 +5,6 @@ from typing import Any
 
 from ir_scatter.doctor import Checked, Diagnosis
 from ir_scatter.report.characters import as_document, dumps, fields_of
-from ir_scatter.version import versions
 
 _DEVICE = "runner is_available reason full_name driver capabilities versions"
 
@@ -20,7 +19,7 @@ def render(found: Sequence[Diagnosis]) -> str:
         }
         for one in found
     ]
-    return dumps(as_document(versions=versions(), devices=devices))
+    return dumps(as_document(devices=devices))
 
 
 def _defect(one: Checked, diagnosis: Diagnosis) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.lint import FileResult, Report, place_of
 from ir_scatter.report import phrases
 from ir_scatter.report.findings_text import Snippet, pieces, snippets
-from ir_scatter.report.graph_picture import STYLE as GRAPH_STYLE
 from ir_scatter.report.graph_picture import picture
 from ir_scatter.report.page import document, named, plain
 from ir_scatter.rules import by_code
@@ -22,30 +21,6 @@ _BADGES = {
 }
 """Class in the style sheet, and sign."""
 _LONGEST_LINE = 240
-_STYLE = """\
-.finding p { overflow-wrap: anywhere; }
-.finding h3 { margin-bottom: 0.125rem; }
-.finding .figures { margin-top: 0.375rem; }
-.finding .says { font-weight: 600; }
-.excerpt { margin-top: 0.75rem; }
-.excerpt + .excerpt { margin-top: 0.5rem; }
-.excerpt code { display: grid; grid-template-columns: auto minmax(0, 1fr); column-gap: 0.75rem; }
-.excerpt .number { color: var(--soft); text-align: right; }
-.excerpt mark { background: none; color: inherit; border-bottom: 2px solid var(--link); }
-.excerpt mark.fault { border-bottom: 3px solid var(--mismatch); font-weight: 700; }
-.excerpt .label { grid-column: 2; color: var(--soft); }
-.notes { padding-left: 1.125rem; margin-top: 0.75rem; overflow-wrap: anywhere; }
-.mend { margin-top: 0.75rem; padding-left: 0.75rem; border-left: 3px solid var(--equal-ink); }
-.mend { overflow-wrap: anywhere; }
-.rules { columns: 22rem; column-gap: 2rem; }
-.rule { padding-bottom: 1rem; }
-.rule h3 { margin: 0; font-size: 0.9375rem; }
-.rule p { font-size: 0.8125rem; }
-.rule h3, .rule p { break-after: avoid; }
-.rule ul { padding-left: 1.125rem; }
-.rule li { overflow-wrap: anywhere; }
-@media print { .excerpt, .mend, .graph, .rule li { break-inside: avoid; } .graph { max-width: 9cm; } }
-"""
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
@@ -59,7 +34,7 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
         f"<p>{plain(', '.join(f'{name} {version}' for name, version in versions().items()))}</p>",
         "</footer>",
     ]
-    return document(f"{phrases.summary(report)} | {what}", body, _STYLE + GRAPH_STYLE)
+    return document(f"{phrases.summary(report)} | {what}", body, "findings.css")
 
 
 def _head(report: Report, what: str) -> Iterator[str]:

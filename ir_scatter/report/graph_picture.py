@@ -13,22 +13,6 @@ _FIRST_LANE, _LANE = 12, 12
 _COLUMNS = 44
 """Characters of the font that fit one line of a narrow box."""
 
-STYLE = """\
-.graph { display: block; width: 100%; max-width: 30rem; height: auto; }
-.graph rect { fill: var(--card); stroke: var(--bar); stroke-width: 1; }
-.graph .centre rect { fill: var(--code); stroke: var(--strong); stroke-width: 2; }
-.graph .outside rect { stroke-dasharray: 4 3; }
-.graph .fault rect { stroke: var(--mismatch); stroke-width: 2.5; }
-.graph path { fill: none; stroke: var(--bar); stroke-width: 1.2; }
-.graph path.fault { stroke: var(--mismatch); stroke-width: 2; }
-.graph path.head { fill: var(--bar); stroke: none; }
-.graph path.head.fault { fill: var(--mismatch); }
-.graph text { font: 11px var(--mono); fill: var(--soft); white-space: pre; }
-.graph .operator { font-weight: 700; fill: var(--strong); font-size: 11px; }
-.graph .shape { fill: var(--strong); text-anchor: end; }
-.graph .role { text-anchor: end; }
-"""
-
 
 def picture(around: Neighbourhood, fault: int | None = None) -> str:
     """Return the boxes of producers above the node and of consumers below it, in any width.

@@ -7,9 +7,11 @@ from importlib.resources import files
 from ir_scatter.report.characters import visible
 
 
-def document(title: str, body: Iterable[str], style: str = "") -> str:
-    """A page that needs nothing from elsewhere, in the style of all pages and what a page adds to that."""
-    common = files("ir_scatter.report.comparison_html").joinpath("style.css").read_text(encoding="utf-8")
+def document(title: str, body: Iterable[str], *styles: str) -> str:
+    """A page that needs nothing from elsewhere, in the style of all pages and what other files add."""
+    folder = files("ir_scatter.report")
+    names = ("comparison_html/style.css", *styles)
+    style = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return "\n".join(
         [
@@ -18,7 +20,7 @@ def document(title: str, body: Iterable[str], style: str = "") -> str:
             '<meta name="color-scheme" content="light dark">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             f"<title>{plain(title)}</title>",
-            f'<style>\n{common}{style}</style>\n</head>\n<body id="top">',
+            f'<style>\n{style}</style>\n</head>\n<body id="top">',
             '<a class="skip" href="#found">Skip to what was found</a>',
             *body,
             "</body>\n</html>\n",

@@ -51,24 +51,19 @@ def one_line(found: Diagnostic) -> str:
 
 def help_of(found: Diagnostic) -> tuple[str, str]:
     """Return how to mend a finding, in a sentence and as a command; "" for what there is not."""
-    return visible(found.help), mending(found)
+    path, sentence = found.location.path, visible(found.help)
+    is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
+    if found.mended_by is None or not is_file:
+        return sentence, ""
+    from shlex import quote
+
+    command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
+    return sentence, f"{command} {found.mended_by}".rstrip()
 
 
 def whole_help(found: Diagnostic) -> str:
     """Return the same in one sentence."""
     return ": ".join(filter(None, help_of(found)))
-
-
-def mending(found: Diagnostic) -> str:
-    """Return the command that mends a finding, "" if there is none."""
-    path = found.location.path
-    is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
-    if found.mended_by is None or not is_file:
-        return ""
-    from shlex import quote
-
-    command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
-    return f"{command} {found.mended_by}".rstrip()
 
 
 def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
