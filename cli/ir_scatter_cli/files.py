@@ -9,15 +9,13 @@ from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
-import click
-
 from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, find_files
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.reading import files_beside, read
 from ir_scatter.settings import find_settings
-from ir_scatter_cli.output import is_device
+from ir_scatter_cli.output import is_device, say
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
@@ -26,7 +24,7 @@ def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Sou
         raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
     found = find_files(tuple(paths), tuple(exclude))
     for folder in found.empty_folders:
-        click.echo(f"ir-scatter: {folder}: no .xml or .onnx file in this folder", err=True)
+        say(f"{folder}: no .xml or .onnx file in this folder")
     return found.sources
 
 

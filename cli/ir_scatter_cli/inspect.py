@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import click
-
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources, read_model
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report
+from ir_scatter_cli.output import report, say
 
 
 @sub_command()
@@ -37,7 +35,7 @@ def command(**given: Any) -> int:
     report("inspection", given["format"], inspections, given["output"])
     for one in inspections:
         if one.error:
-            click.echo(f"ir-scatter: {one.path}: {one.error}", err=True)
+            say(f"{one.path}: {one.error}")
     return exits.UNREADABLE if any(one.error for one in inspections) else exits.OK
 
 
@@ -49,6 +47,6 @@ def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspect
         if source.is_named or error.is_model:
             return Inspection(path, None, (), error.message)
         if verbose:
-            click.echo(f"ir-scatter: {path}: passed over: {error.message}", err=True)
+            say(f"{path}: passed over: {error.message}")
         return None
     return Inspection(path, model.format, tuple(inspect(model)))

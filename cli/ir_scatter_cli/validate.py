@@ -21,7 +21,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, find_sources
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, spinner, write
+from ir_scatter_cli.output import report, say, spinner, write
 
 if TYPE_CHECKING:
     from ir_scatter.settings import Settings
@@ -111,7 +111,7 @@ def command(context: click.Context, /, **given: Any) -> int:
             raise UsageError(f"{_where_from(context, 'input_shape')}: {error}") from None
     for one in checked:
         if given["verbose"] and one.passed_over:
-            click.echo(f"ir-scatter: {one.path}: passed over: {one.passed_over}", err=True)
+            say(f"{one.path}: passed over: {one.passed_over}")
     found = make_report(checked)
     _demand_inputs(checked, found, wanted, _where_from(context, "input_shape"))
     if new:
@@ -145,11 +145,8 @@ def _demand_inputs(checked: list[FileResult], found: Report, wanted: Options, op
 def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:
     for one in checked:
         if one.bug:
-            click.echo(
-                f"ir-scatter: {one.path}: this is a bug in ir-scatter: {one.bug}\n"
-                "Please report it, with the file if you may.",
-                err=True,
-            )
+            say(f"{one.path}: this is a bug in ir-scatter: {one.bug}")
+            click.echo("Please report it, with the file if you may.", err=True)
     if any(one.bug for one in checked):
         return exits.BUG
     if not all(file.is_readable for file in report.files):

@@ -68,3 +68,14 @@ def test_a_folder_that_is_gone(elsewhere: Path, broken: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (1, "")
     assert "SCT203" in done.stdout
+
+
+def test_a_name_cannot_move_the_cursor(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "folder" / "a\x1b[2J").mkdir(parents=True)
+    (elsewhere / "folder" / "b\x1b[2J.xml").write_text("<notes/>")
+    (elsewhere / "folder" / "c\x1b[2J.xml").write_text("<net/>")
+    for command in ("validate", "inspect"):
+        result = cli(command, "folder", "folder/a\x1b[2J", "-v")
+        assert "folder/a\\x1b[2J: no .xml or .onnx file" in result.err
+        assert "folder/b\\x1b[2J.xml: passed over: " in result.err
+        assert "\x1b" not in result.err
