@@ -8,6 +8,7 @@ from zlib import crc32
 
 from ir_scatter.fuzz.conditions import Predicate
 from ir_scatter.inputs.cases import (
+    TWINS,
     WAYS,
     Case,
     Draws,
@@ -19,9 +20,9 @@ from ir_scatter.inputs.cases import (
     draw_form,
     draw_sizes,
     fill,
+    twin,
     types_of,
 )
-from ir_scatter.inputs.twins import TWINS, twin
 from ir_scatter.ops.spec import OpSpec, Role
 
 _CANDIDATES, _OF_BATCHES = 6, 3
@@ -111,7 +112,7 @@ class Drawer:
             sizes, start = draw_sizes(draws, form), len(draws.made)
             for _ in range(1 if is_large else _FILLS):
                 del draws.made[start:]
-                cases.append(fill(draws, sizes))
+                cases.append(fill(draws, form, sizes))
         self.coverage.count(str(spec.key), form_features(form), len(cases))
         return cases * _TIMES if is_large else cases + cases[:_REPEATED]
 

@@ -18,8 +18,7 @@ from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
 from ir_scatter.fuzz.judge import Judged, contradicted, described, judge
 from ir_scatter.fuzz.shrink import shrink
-from ir_scatter.inputs.cases import Case, Feature
-from ir_scatter.inputs.twins import TWINS, twin
+from ir_scatter.inputs.cases import TWINS, Case, Feature, twin
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 _NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")

@@ -11,8 +11,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
-from ir_scatter.inputs.cases import Case, Feature, features, value_features
-from ir_scatter.inputs.twins import promised
+from ir_scatter.inputs.cases import Case, Feature, features, promised, value_features
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 

@@ -20,12 +20,14 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
 from ir_scatter.inputs.constraints import by_lane, lanes_of
 from ir_scatter.inputs.numbers import clip_to_type, random_array, with_edges
+from ir_scatter.ops import index_values
 from ir_scatter.ops.kernels.targets import Operation, Task
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Attribute, IndexRange, IndicesLimit, Kind, Layout, OpSpec, Reduction, Role
 
 _T = TypeVar("_T")
 _Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = tuple[_Shape, _Shape | None, _Shape]
 Feature: TypeAlias = str | int | bool
 
 LARGEST_RANK, LARGEST_DIM = 4, 5
@@ -73,27 +75,24 @@ class Draws:
 
     def below(self, bound: int) -> int:
         """Return a number from 0 to below the bound."""
-        number = len(self.made)
-        if number < len(self._replayed):
-            found = min(self._replayed[number], bound - 1)
-        else:
-            found = 0 if self._random is None else int(self._random.random() * bound)
-        self.made.append(found)
-        return found
+        return self._decide(bound - 1, lambda drawn: int(drawn * bound))
 
     def chance(self, probability: float) -> bool:
         """Tell whether something happens; the simplest is that it does not."""
-        number = len(self.made)
-        if number < len(self._replayed):
-            found = self._replayed[number] > 0
-        else:
-            found = self._random is not None and self._random.random() < probability
-        self.made.append(int(found))
-        return found
+        return self._decide(1, lambda drawn: drawn < probability) > 0
 
     def pick(self, options: Sequence[_T]) -> _T:
         """Return one of some options, of which the first is the simplest."""
         return options[self.below(len(options))]
+
+    def _decide(self, most: int, of_drawn: Callable[[float], int]) -> int:
+        number = len(self.made)
+        if number < len(self._replayed):
+            found = min(self._replayed[number], most)
+        else:
+            found = 0 if self._random is None else int(of_drawn(self._random.random()))
+        self.made.append(found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, iterations, within: see `Form`.
-        twin: how it differs from the case that follows from the same decisions; see `twins`.
+        twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
         decisions: what it follows from.
     """
 
@@ -193,7 +192,6 @@ class Case:
     broken: str | None = None
     constants: frozenset[Role] = frozenset({Role.AXIS})
     shapes: str = "static"
-    has_edges: bool = False
     axis_shape: _Shape = ()
     iterations: int = 0
     within: Limits = Limits()
@@ -350,21 +348,12 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The shapes of the inputs of a form; indices may be left out."""
-
-    form: Form
-    data: _Shape
-    indices: _Shape | None
-    updates: _Shape
-
-
 def draw_case(draws: Draws, form: Form) -> Case:
-    return fill(draws, draw_sizes(draws, form))
+    return fill(draws, form, draw_sizes(draws, form))
 
 
 def draw_sizes(draws: Draws, form: Form) -> Sizes:
+    """Draw legal shapes of data, indices (None where they are left out) and updates."""
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _MANY)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
@@ -375,25 +364,24 @@ def draw_sizes(draws: Draws, form: Form) -> Sizes:
         data = (*data[:axis], max(data[axis], 1), *data[axis + 1 :])
     if spec.layout is Layout.TUPLES and form.index_rank == 1:
         data = (*(max(dim, 1) for dim in data[: form.depth]), *data[form.depth :])
-    return Sizes(form, data, *_draw_shapes(draws, form, data))
+    return data, *_draw_shapes(draws, form, data)
 
 
-def fill(draws: Draws, sizes: Sizes) -> Case:
+def fill(draws: Draws, form: Form, sizes: Sizes) -> Case:
     """Draw the numbers of a legal case."""
-    form = sizes.form
-    spec, type = form.spec, form.element_type
+    spec, type, (of_data, of_indices, of_updates) = form.spec, form.element_type, sizes
     is_wrapping = spec.index_range is IndexRange.WRAPPING and draws.chance(_NEGATIVE)
     generator = np.random.Generator(np.random.PCG64(draws.below(_SEEDS)))
-    data, updates = (random_array(generator, type, shape) for shape in (sizes.data, sizes.updates))
+    data, updates = (random_array(generator, type, shape) for shape in (of_data, of_updates))
     if form.has_edges:
         data, updates = (with_edges(generator, type, array) for array in (data, updates))
     data, updates = np.asarray(data), np.asarray(updates)  # without dimensions NumPy makes a scalar
     written = None if spec.axis is None else form.axis - form.rank * form.is_negative
-    blank = None if sizes.indices is None else np.zeros(sizes.indices, dtype(form.index_type))
+    blank = None if of_indices is None else np.zeros(of_indices, dtype(form.index_type))
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
-        form.reduction, None, form.constants, form.shapes, form.has_edges,
-        form.axis_shape, form.iterations, form.within, decisions=tuple(draws.made),
+        form.reduction, None, form.constants, form.shapes, form.axis_shape, form.iterations, form.within,
+        decisions=tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
         return case
@@ -592,19 +580,10 @@ def features(case: Case) -> dict[str, Feature]:
 
 def repeats(case: Case) -> bool:
     """Tell whether more than one update is for one target; of a legal case."""
-    assert case.indices is not None
-    if not case.indices.size or not case.updates.size:
+    layout, axis, indices = case.spec.layout, case.axis_from_front, case.indices
+    if indices is None or not indices.size or not case.updates.size:
         return False
-    limits = [limit or 1 for limit in case.limits]
-    numbers = case.indices.astype(np.int64)
-    if case.spec.layout is Layout.SEQUENCE:
-        return False
-    if case.spec.layout is Layout.TUPLES:
-        rows = numbers.reshape(-1, numbers.shape[-1]) % np.array(limits, np.int64)
-        return len({row.tobytes() for row in rows}) < len(rows)
-    lanes = lanes_of(case.spec.layout, case.axis_from_front, numbers)
-    flat = (numbers.reshape(-1) % limits[0] + lanes * limits[0]).tolist()
-    return len(set(flat)) < len(flat)
+    return index_values.repeats(layout, axis, indices, case.limits, wraps=True) is not None
 
 
 def value_features(arrays: Sequence[Array], what: str = "a value") -> dict[str, Feature]:
@@ -641,31 +620,27 @@ def break_case(draws: Draws, case: Case, way: str) -> Case | None:
 
 
 def _index_out_of_range(draws: Draws, case: Case) -> Case | None:
-    limits = case.limits
-    if case.indices is None or not case.indices.size or not limits or limits == [None]:
+    place, size = _draw_index(draws, case)
+    if size is None:
         return None
-    place = draws.below(case.indices.size)
-    size = limits[place % len(limits)] or 0
     is_below = draws.chance(0.5) and case.index_type.kind == "signed"
     beyond = draws.pick(_FAR)
     return _with_index(case, place, -size - 1 - beyond if is_below else size + beyond)
 
 
 def _negative_index(draws: Draws, case: Case) -> Case | None:
-    limits = case.limits
-    if (
-        case.spec.index_range is IndexRange.WRAPPING
-        or case.indices is None
-        or not case.indices.size
-        or not limits
-        or limits == [None]
-    ):
+    if case.spec.index_range is IndexRange.WRAPPING or case.index_type.kind != "signed":
         return None
+    place, size = _draw_index(draws, case)
+    return _with_index(case, place, -1 - draws.below(size)) if size else None
+
+
+def _draw_index(draws: Draws, case: Case) -> tuple[int, int | None]:
+    """Return the place of an index, and the size that it counts on; None where none is illegal."""
+    if case.indices is None or not case.indices.size or not case.limits:
+        return 0, None
     place = draws.below(case.indices.size)
-    size = limits[place % len(limits)]
-    if not size or case.index_type.kind != "signed":
-        return None
-    return _with_index(case, place, -1 - draws.below(size))
+    return place, case.limits[place % len(case.limits)]
 
 
 def _updates_shape(draws: Draws, case: Case) -> Case | None:
@@ -798,3 +773,65 @@ WAYS: Mapping[str, _Way] = {
     "updates-shape-mismatch": _updates_shape,
 }
 """By the rule that each breaks."""
+
+
+# Cases that belong to others, so that an answer can be held against an answer: no reference is needed.
+
+
+def _other_constants(case: Case) -> Case:
+    """Return the case with constants in the place of inputs that flow in, or the other way round."""
+    inputs = case.constants - {Role.AXIS}
+    others = frozenset({Role.INDICES, Role.UPDATES} if not inputs and case.indices is not None else ())
+    return replace(case, constants=others | (case.constants & {Role.AXIS}))
+
+
+def _other_order(case: Case) -> Case | None:
+    """Return the case with its updates, and their indices, back to front; None where two meet."""
+    if case.indices is None or not case.indices.ndim or repeats(case):
+        return None
+    layout, axis = case.spec.layout, case.axis_from_front
+    if layout is Layout.SEQUENCE or (layout is Layout.TUPLES and case.indices.ndim < 2):
+        return None
+    of_indices = axis if layout is Layout.ELEMENTS else 0
+    indices = np.ascontiguousarray(np.flip(case.indices, of_indices))
+    of_updates = 0 if layout is Layout.TUPLES else axis
+    return replace(case, indices=indices, updates=np.ascontiguousarray(np.flip(case.updates, of_updates)))
+
+
+def _nothing_new(case: Case) -> Case | None:
+    """Return the case with updates that leave data as it is: old values, or zeros that are added."""
+    indices, axis = case.indices, case.axis_from_front
+    if case.reduction in {Reduction.SUM, Reduction.SUB} and case.attribute("use_init_val") is not False:
+        is_text = case.data.dtype.kind in "OU"
+        return None if is_text else replace(case, updates=np.zeros_like(case.updates))
+    if case.reduction is not Reduction.NONE or indices is None or case.spec.layout is Layout.SEQUENCE:
+        return None
+    numbers, old = indices.astype(np.int64), case.data
+    if case.spec.layout is Layout.SLICES:
+        updates = np.take(old, numbers, axis)
+    elif case.spec.layout is Layout.TUPLES:
+        updates = old[tuple(np.moveaxis(numbers, -1, 0))]
+    else:
+        grid: list[Array] = list(np.indices(numbers.shape, sparse=True))
+        grid[axis] = numbers
+        updates = old[tuple(grid)]
+    return replace(case, updates=np.asarray(updates, old.dtype).reshape(case.updates.shape))
+
+
+TWINS: Mapping[str, Callable[[Case], Case | None]] = {
+    "with other constants": _other_constants,
+    "in another order": _other_order,
+    "with nothing new": _nothing_new,
+}
+"""By what differs: each gives what the case gives, but for the last, which gives data."""
+
+
+def twin(case: Case, name: str) -> Case | None:
+    """Return the twin of a legal case, None where it has none; it follows from the same decisions."""
+    found = TWINS[name](case)
+    return None if found is None else replace(found, twin=name)
+
+
+def promised(case: Case, of_the_other: Array | None) -> Array | None:
+    """Return what a twin must give, from the answer to the other; None if that is not known."""
+    return case.data if case.twin == "with nothing new" else of_the_other

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NoInputs
 
@@ -70,9 +70,7 @@ def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, i
     """Return the part of a range of whole numbers that a type can hold."""
     if element_type.kind not in {"signed", "unsigned"}:
         return low, high
-    is_signed = element_type.kind == "signed"
-    bits = element_type.bits - is_signed
-    least, most = -(2**bits) * is_signed, 2**bits - 1
+    least, most = (extreme(dtype_of(element_type), is_lowest=is_lowest) for is_lowest in (True, False))
     return min(max(low, least), most), max(min(high, most), least)
 
 

@@ -9,8 +9,7 @@ from ir_scatter.core.arrays import are_equal
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.draw import Coverage, Drawer
 from ir_scatter.fuzz.judge import Judged, contradicted, judge, reference
-from ir_scatter.inputs.cases import Case
-from ir_scatter.inputs.twins import TWINS, promised, twin
+from ir_scatter.inputs.cases import TWINS, Case, promised, twin
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.runners.base import Status, Streamed
 
