@@ -99,13 +99,7 @@ def test_validating_an_ir_imports_neither_runtime_nor_rich(broken: Path) -> None
 def test_validating_a_sound_ir_imports_nothing_that_bodies_and_contradictions_need(clean: Path) -> None:
     found = _imported(["validate", str(clean)])
     assert "ir_scatter.formats.openvino.checks" in found
-    unneeded = {
-        "analysis.propagation",
-        "core.dataflow",
-        "formats.openvino.port_maps",
-        "formats.openvino.places",
-    }
-    assert not {f"ir_scatter.{name}" for name in unneeded} & found
+    assert not {"ir_scatter.analysis.propagation", "ir_scatter.core.dataflow"} & found
 
 
 def test_converting_onnx_imports_neither_lxml_nor_what_runs_whole_models(tmp_path: Path) -> None:

@@ -57,70 +57,81 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]
         [inner for one in group if isinstance(one, OnnxGraph) for inner in one.with_bodies()]
         for group in uses
     ]
-    suspects = {one: _suspects(one, is_sound=is_sound) for group in graphs for one in group}
-    if not any(suspects.values()):
+    found = {one: _problems(one, is_sound=is_sound) for group in graphs for one in group}
+    if not any(found.values()):
         return
-    places = _Places(graph)
+    needed = _needed(graph)
     for group in graphs:
         told = set[tuple[str, str]]()
         for one in group:
-            for defect in _of_nodes(one, sorted(suspects[one] & places[one.index])):
-                if (defect.location.scope, defect.message) not in told:
-                    told.add((defect.location.scope, defect.message))
-                    yield defect
+            for at in sorted(found[one].keys() & needed[one.index]):
+                for defect in _defects(one, at, found[one][at]):
+                    if (defect.location.scope, defect.message) not in told:
+                        told.add((defect.location.scope, defect.message))
+                        yield defect
 
 
-def _suspects(graph: OnnxGraph, *, is_sound: bool) -> set[int]:
-    """Return the nodes of a graph that something may be wrong with, without looking at each."""
-    index = graph.index
-    if not is_sound and not graph.inferred.is_sound:
-        return {*range(len(index.nodes))}
-    calls = {*index.calls}
-    found = {at for at in calls if any(_of_call(graph, index.nodes[at]))}
+def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
+    """Return what is wrong with nodes, by position; what a scatter node is like is for rules to say.
+
+    Where inference refuses something, every node is there, if only with an empty list.
+    """
+    index, calls, found = graph.index, {*graph.index.calls}, dict[int, list[_Problem]]()
+    is_sound = is_sound or graph.inferred.is_sound
     for usage, places in index.usages.items():
-        is_scatter = _is_scatter(graph, usage)
-        if is_scatter or not all(is_set for _, _, is_set in usage.attributes):
-            found.update(at for at in places if any(_fields(index.nodes[at])))
-        if not is_scatter and not calls.issuperset(places) and any(_of_usage(graph, usage)):
-            found.update(places)
+        is_scatter = _is_scatter(graph, usage.type, usage.domain)
+        is_looked_at = is_scatter or not is_sound or not all(is_set for _, _, is_set in usage.attributes)
+        is_told = is_scatter or calls.issuperset(places)
+        of_usage = [] if is_told else [*_of_usage(graph, usage)]
+        schema = None if is_told or is_sound else schema_of(usage.domain, usage.type, graph.shared.opsets)
+        for at in places:
+            proto, is_call = index.nodes[at], at in calls
+            more = [*_of_call(graph, proto)] if is_call else of_usage
+            problems = [*_fields(proto), *more] if more or is_looked_at else []
+            if schema is not None and not problems and not is_call:
+                problems = [*_of_types(graph, proto, schema)]
+            if problems or not is_sound:
+                found[at] = problems
     return found
 
 
-class _Places(dict[GraphIndex, set[int]]):
-    """The nodes that scatter nodes depend on, scatter nodes included, by position in their graphs."""
+def _defects(graph: OnnxGraph, at: int, problems: Sequence[_Problem]) -> Iterator[Defect]:
+    node = graph.node(at)
+    for message, port in problems:
+        yield Defect(_MISUSED, message, node.location, node, port)
+    if not problems and at in graph.inferred.refusals and not _is_scatter(graph, node.type, node.domain):
+        yield _refused(graph, at)
 
-    def __init__(self, graph: OnnxGraph) -> None:
-        super().__init__()
-        self._definitions = graph.shared.definitions
-        self._types = graph.shared.options.scatter_types
-        self._holding = _holding(self._definitions, self._types)
-        waiting = [*self._add(graph.index, is_needed=False)]
-        for definition in self._definitions.values():
-            waiting += self._add(definition.index, is_needed=False)
-        needed = set[FunctionKey]()
-        while waiting:
-            key = waiting.pop()
-            if key not in needed:
-                needed.add(key)
-                waiting += self._add(self._definitions[key].index, is_needed=True)
 
-    def _add(self, index: GraphIndex, *, is_needed: bool) -> Iterator[FunctionKey]:
-        """Note the nodes of a graph and of its bodies, all that is needed; yield the functions they call."""
-        calls, bodies = {*index.calls}, index.bodies
-        roots = {at for type in self._types for at in index.by_type.get(type, ())}
-        roots.update(at for at in calls if function_key(index.nodes[at]) in self._holding)
-        roots.update(at for at in bodies if any(map(self._holds, bodies[at].values())))
-        feeding = {*range(len(index.nodes))} if is_needed else _feeding(index, roots)
-        self[index] = roots | feeding
-        for at, inner in bodies.items():
-            for (
-                body
-            ) in inner.values():  # a loop carries what it computes, a branch is refused for any of its nodes
-                yield from self._add(body, is_needed=at in self[index])
-        yield from (function_key(index.nodes[at]) for at in calls & feeding)
+def _needed(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
+    """Return the nodes that scatter nodes depend on, these included, by position in their graphs."""
+    definitions, types = graph.shared.definitions, graph.shared.options.scatter_types
+    holding, found = _holding(definitions, types), dict[GraphIndex, set[int]]()
 
-    def _holds(self, index: GraphIndex) -> bool:
-        return index.has_any(self._types) or not self._holding.isdisjoint(index.called())
+    def add(index: GraphIndex, *, is_all: bool) -> Iterator[FunctionKey]:
+        """Note the nodes of a graph and of its bodies; yield the functions that those in front call."""
+        roots = {at for type in types for at in index.by_type.get(type, ())}
+        roots.update(at for at in index.calls if function_key(index.nodes[at]) in holding)
+        for at, bodies in index.bodies.items():
+            if any(body.has_any(types) or not holding.isdisjoint(body.called()) for body in bodies.values()):
+                roots.add(at)
+        feeding = {*range(len(index.nodes))} if is_all else _feeding(index, roots)
+        found[index] = roots | feeding
+        for at, bodies in index.bodies.items():
+            for body in bodies.values():  # a loop carries what it computes, a branch is refused for any node
+                yield from add(body, is_all=at in found[index])
+        yield from (function_key(index.nodes[at]) for at in index.calls if at in feeding)
+
+    waiting = [*add(graph.index, is_all=False)]
+    for definition in definitions.values():
+        waiting += add(definition.index, is_all=False)
+    whole = set[FunctionKey]()
+    while waiting:
+        key = waiting.pop()
+        if key not in whole:
+            whole.add(key)
+            waiting += add(definitions[key].index, is_all=True)
+    return found
 
 
 def _holding(definitions: Definitions, types: frozenset[str]) -> set[FunctionKey]:
@@ -146,26 +157,8 @@ def _feeding(index: GraphIndex, roots: Iterable[int]) -> set[int]:
     return found
 
 
-def _of_nodes(graph: OnnxGraph, places: Sequence[int]) -> Iterator[Defect]:
-    """Yield what is wrong with nodes; what a scatter node is like is for rules to say."""
-    usages = {at: usage for usage, found in graph.index.usages.items() for at in found} if places else {}
-    for at in places:
-        usage, proto, node = usages[at], graph.index.nodes[at], graph.node(at)
-        problems, is_scatter = [*_fields(proto)], _is_scatter(graph, usage)
-        if at in graph.index.calls:
-            problems += _of_call(graph, proto)
-        elif not is_scatter:
-            problems += _of_usage(graph, usage)
-            schema = schema_of(usage.domain, usage.type, graph.shared.opsets)
-            problems += () if problems or schema is None else _of_types(graph, proto, schema)
-        for message, port in problems:
-            yield Defect(_MISUSED, message, node.location, node, port)
-        if not is_scatter and not problems and at in graph.inferred.refusals:
-            yield _refused(graph, at)
-
-
-def _is_scatter(graph: OnnxGraph, usage: Usage) -> bool:
-    return usage.type in graph.shared.options.scatter_types and not normal_domain(usage.domain)
+def _is_scatter(graph: OnnxGraph, type: str, domain: str) -> bool:
+    return type in graph.shared.options.scatter_types and not normal_domain(domain)
 
 
 def _fields(proto: NodeProto) -> Iterator[_Problem]:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import groupby, islice
@@ -11,27 +11,34 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from ir_scatter.core.diagnostics import Location, Part, Related, Side, Span
-from ir_scatter.core.element_types import from_element_type, is_element_type, is_precision, meant_in_ir
+from ir_scatter.core.element_types import (
+    ElementType,
+    from_element_type,
+    is_element_type,
+    is_precision,
+    meant_in_ir,
+)
 from ir_scatter.core.model import Defect, Node
-from ir_scatter.core.shapes import MAX_RANK, counted, element_count, is_static, parse_shape, show
+from ir_scatter.core.shapes import MAX_RANK, Shape, counted, element_count, is_static, parse_shape, show
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
-from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, Stale, difference, differing
-from ir_scatter.formats.openvino.xml_text import decoded, shown
+from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, difference
+from ir_scatter.formats.openvino.xml_text import Element, decoded, shown
 
 CONTRADICTION = "stored-contradiction"
 
-_PORT_START = b'<port id="'
-_PORT = re.compile(
-    rb'(0|[1-9]\d*)"(?: precision="([^"<&]*)")?'
-    rb"(?:\s*/>|>\s*((?:<dim>(?:-1|\d{1,18})</dim>\s*)*)</port>)"
-    rb"\s*(?:</input>\s*)?(?:<output>\s*)?(?:</output>\s*)?(?:</layer>)?"
-)
-_PortKey: TypeAlias = tuple[bytes | None, bytes]
+_Ports: TypeAlias = Mapping[bytes, tuple[ElementType | None, Shape]]
+"""Type and shape by the id of a port."""
+
+_Found: TypeAlias = tuple[str, str, Element, str]
+"""The kind of a defect, what is wrong, and the element and the attribute where it stands."""
+
+_MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
+_CUT = ("axis", "start", "end", "stride", "part_size")
 _NO_CONST = frozenset({b"const", b"constant"})
-_Sides: TypeAlias = tuple[Mapping[bytes, _PortKey], Mapping[bytes, _PortKey]]
 _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
 """The kinds that OpenVINO refuses in layers that it drops, too."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
@@ -80,7 +87,6 @@ class _Structure:
         self.graph = graph
         self.body = graph.body
         self._operators = OperatorChecks(graph)
-        self._looks: list[tuple[bytes, Look, Hashable]] = []
 
     def defects(self) -> Iterator[Defect]:
         first: dict[bytes, bytes] = {}
@@ -104,9 +110,7 @@ class _Structure:
         for key, (type, _, _) in self.body.layers.items():
             lower = type.lower()
             if lower in BODIES:
-                from ir_scatter.formats.openvino.port_maps import port_map_defects
-
-                for kind, message, element, attribute in port_map_defects(self.graph, key):
+                for kind, message, element, attribute in _port_maps(self.graph, key):
                     place = self.graph.places(key).attribute(element, attribute.encode())
                     yield replace(self._defect(kind, message, key), span=self.graph.span(key, place))
             elif lower in _NO_CONST and type != b"Const":
@@ -178,64 +182,75 @@ class _Structure:
         return max([int(id) for id in ids if _is_number(id)], default=-1) + 1
 
     @cached_property
-    def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
-        """Say where ports are not what they are fed with, without parsing any layer; None if it takes that.
+    def _alike(self) -> Mapping[bytes, list[bytes]]:
+        """The layers by their text from the type on, without the names of a tensor; by their key if unusual.
 
-        An edge, or none and the key of a Const. Where every edge fits and comes from a layer before, and
-        ports are written as usual, nothing else can be wrong with them.
+        What Consts declare is their own.
         """
         body, text = self.body, self.graph.file.text
-        data, edges, constants = text.data, self.body.edges, self.body.constants
-        if body.bodies or body.repeated_layers or text.has_asides:
+        data, constants, alone = text.data, body.constants, {*body.bodies, *body.unusual}
+        groups: dict[bytes, list[bytes]] = {}
+        for key, (_, start, end) in body.layers.items():
+            first = data.find(b' type="', start, end)
+            if key in constants:
+                first = data.rfind(b"<", start, data.find(b"<port", start, end))
+            form = data[first:end]
+            before, names, behind = form.rpartition(b' names="')
+            form = before + behind.partition(b'"')[2] if names else form
+            is_unusual = first < 0 or text.has_asides or key in alone
+            groups.setdefault(key if is_unusual else form, []).append(key)
+        return groups
+
+    @cached_property
+    def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
+        """What ports are not what they are fed with, told by one look at layers that are alike.
+
+        An edge, or none and the key of a Const. None where more may be wrong with ports: where every edge
+        fits and comes from a layer before, nothing else can be.
+        """
+        body, graph, edges, constants = self.body, self.graph, self.body.edges, self.body.constants
+        if body.bodies or body.repeated_layers or graph.file.text.has_asides:
             return None
-        unequal, looks = list[tuple[Edge | None, bytes]](), self._looks
-        made: dict[bytes, Mapping[bytes, _PortKey]] = {}
-        parsed: dict[bytes, tuple[bytes, _PortKey]] = {}
-        seen: dict[tuple[bytes, int], tuple[_Sides, Look]] = {}
-        find, find_before, known = data.find, data.rfind, seen.get
-        try:
-            for key, (_, start, end) in body.layers.items():
-                fed, first = edges.get(key, ()), find(b' type="', start, end)
-                if key in constants:  # what they declare is their own
-                    first = find_before(b"<", start, find(b"<port", start, end))
-                form = data[first:end]
-                before, names, behind = form.rpartition(b' names="')
-                form = before + behind.partition(b'"')[2] if names else form
-                found = known((form, len(fed)))
-                if found is None:
-                    found = _parse_sides(form, len(fed), parsed), self._operators.look(key)
-                    seen[form, len(fed)] = found
-                (inputs, outputs), look = found
-                if not fed and len(outputs) != 1:
-                    return None
-                if len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed):
-                    return None
-                for edge in fed:
-                    if made[edge[0]][edge[1]] != inputs[edge[3]]:
-                        unequal.append((edge, key))
-                made[key] = outputs
-                if look is not NOTHING:
-                    looks.append((key, look, form))
-                if key in constants and outputs.get(b"0") != _declared_key(*constants[key][:2]):
-                    unequal.append((None, key))
-        except LookupError:
-            return None
-        odd = {port for _, port in parsed.values() if port[0] is None or not is_precision(decoded(port[0]))}
-        if odd and any(not odd.isdisjoint(outputs.values()) for outputs in made.values()):
-            return None
+        sides: dict[bytes, tuple[_Ports, _Ports]] = {}
+        for keys in self._alike.values():
+            layer, has_one = graph.layer(keys[0]), graph.type_of(keys[0]) in {CONST, PARAMETER}
+            inputs, outputs = (
+                {port.id: port[1:3] for port in side} for side in (layer.inputs, layer.outputs)
+            )
+            ports = layer.inputs + layer.outputs
+            is_odd = len(inputs) + len(outputs) < len(ports) or (has_one and len(outputs) > 1)
+            if is_odd or any(port.bad_dims or not _is_number(port.id) for port in ports):
+                return None
+            if not all(is_precision(port.precision) for port in layer.outputs):
+                return None
+            sides.update(dict.fromkeys(keys, (inputs, outputs)))
+        unequal: list[tuple[Edge | None, bytes]] = []
+        made: dict[bytes, _Ports] = {}
+        for key in body.layers:
+            fed, (taken, given) = edges.get(key, ()), sides[key]
+            if len(taken) != len(fed) or (len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed)):
+                return None
+            try:
+                unequal += [(edge, key) for edge in fed if made[edge[0]][edge[1]] != taken[edge[3]]]
+            except LookupError:
+                return None
+            made[key] = given
+            if key in constants and given.get(b"0") != graph.declared(key)[:2]:
+                unequal.append((None, key))
         return unequal if edges.keys() <= made.keys() else None
 
     @cached_property
     def looks(self) -> Sequence[tuple[bytes, Look]]:
         """What is to be told of operators; those in front of scatter nodes are seen closely."""
-        looks, closely = self._looks, self._operators.look_closely
-        if self._unequal is None:
-            every = [(key, self._operators.look(key), key) for key in self.body.layers if b"\0" not in key]
-            looks = [found for found in every if found[1] is not NOTHING]
-        near = self.graph.feeding if any(look.is_particular for _, look, _ in looks) else ()
+        looks, is_usual = dict[bytes, tuple[Look, bytes]](), self._unequal is not None
+        for form, keys in self._alike.items():
+            look = self._operators.look(keys[0])
+            if look is not NOTHING:
+                looks |= {key: (look, form if is_usual else key) for key in keys if b"\0" not in key}
+        near = self.graph.feeding if any(look.is_particular for look, _ in looks.values()) else ()
         return [
-            (key, closely(key, form) if look.is_particular and key in near else look)
-            for key, look, form in looks
+            (key, self._operators.look_closely(key, form) if look.is_particular and key in near else look)
+            for key, (look, form) in ((key, looks[key]) for key in self.body.layers if key in looks)
         ]
 
     def contradictions(self) -> Iterator[Defect]:
@@ -249,24 +264,25 @@ class _Structure:
             other = [key for edge, key in unequal if edge is None]
             declaring = graph.keys_of(PARAMETER) + other
         told = set[bytes]()
-        stale: list[tuple[bytes, Stale]] = [(key, one) for key, look in self.looks for one in look.stale]
-        yield from _few(self._stale(key, one) for key, one in stale)
+        stale = [(key, *one) for key, look in self.looks for one in look.stale]
+        yield from _few(self._stale(*one) for one in stale)
         for key in declaring:
             for port in graph.layer(key).outputs[:1]:
                 element_type, shape, _ = graph.declared(key)
-                shown = difference(element_type, shape, port)
+                found = difference(element_type, shape, port, Part(Side.OUTPUT))
                 if graph.layer(key).attributes.get("shape", "").strip() == "..." and port.shape is not None:
-                    shown = show(None), show(port.shape)
-                if shown:
+                    part = found[2] if found else Part(Side.OUTPUT, name="shape")
+                    found = show(None), show(port.shape), part
+                if found:
+                    is_, stored, part = found
                     told.add(key)
                     place = graph.file.text.data.find(b"<port", self.body.layers[key][1])
-                    message = "{} declares {}, its output port stores {}".format(self._name(key), *shown)
+                    message = f"{self._name(key)} declares {is_}, its output port stores {stored}"
                     location = graph.file.text.location(place, graph.node(key).scope)
-                    part = differing(Side.OUTPUT, 0, element_type, shape, port)
                     name = "element_type" if part.name == "type" else "shape"
                     places = [(location, self._span(key, part))]
                     yield self._contradiction(key, message, Part(Side.ATTRIBUTE, name=name), places)
-        stale_ports = {(key, graph.layer(key).outputs[one.number].id) for key, one in stale}
+        stale_ports = {(key, graph.layer(key).outputs[number].id) for key, number, _, _ in stale}
         others: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
         for to, fed in groupby(edges, itemgetter(2)):
             inputs = graph.layer(to).inputs if to in self.body.layers else ()
@@ -282,17 +298,18 @@ class _Structure:
                     if graph.type_of(origin) in {CONST, PARAMETER}:
                         type, shape, _ = graph.declared(origin)
                     index, taker = takers[to_port]
-                    shown = difference(type, shape, taker)
-                    if shown:
-                        part = differing(Side.INPUT, index, type, shape, taker)
-                        others.setdefault(((origin, id), shown), []).append((to, part))
+                    found = difference(type, shape, taker, Part(Side.INPUT, index))
+                    if found:
+                        others.setdefault(((origin, id), found[:2]), []).append((to, found[2]))
         yield from _few(self._unlike(*value, *shown, ends) for (value, shown), ends in others.items())
         yield from self._body_inputs()
 
-    def _stale(self, key: bytes, one: Stale) -> Defect:
-        port = self.graph.layer(key).outputs[one.number]
-        message = f"{self._name(key)} makes {one.made} of its inputs, its output port {_text(port.id)}"
-        return self._contradiction(key, f"{message} stores {one.stored}", one.part)
+    def _stale(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> Defect:
+        port = self.graph.layer(key).outputs[number]
+        found = difference(type, shape, port, Part(Side.OUTPUT, number))
+        assert found is not None
+        message = f"{self._name(key)} makes {found[0]} of its inputs, its output port {_text(port.id)}"
+        return self._contradiction(key, f"{message} stores {found[1]}", found[2])
 
     def _unlike(
         self, origin: bytes, id: bytes, is_: str, stored: str, ends: list[tuple[bytes, Part]]
@@ -315,10 +332,10 @@ class _Structure:
                     axis = cut.axis % len(shape)
                     shape = (*shape[:axis], abs(cut.part), *shape[axis + 1 :])
                 declared = PortText(b"", input.element_type, input.shape)
-                shown = difference(value.element_type, shape, declared)
-                if shown:
-                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {shown[1]}"
-                    message = f"{message} in a body, what flows in is {shown[0]}"
+                found = difference(value.element_type, shape, declared, _WHOLE)
+                if found:
+                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {found[1]}"
+                    message = f"{message} in a body, what flows in is {found[0]}"
                     places = [(node.location, self._span(key, _WHOLE))]
                     yield self._contradiction(key, message, _WHOLE, places)
 
@@ -536,41 +553,90 @@ def _printable(text: str, limit: int = 40) -> str:
     return text if text and text.isprintable() else repr(text)
 
 
-def _parse_sides(text: bytes, width: int, parsed: dict[bytes, tuple[bytes, _PortKey]]) -> _Sides:
-    """Return the input ports, of which there are so many, and the output ports that a text holds.
+# Port maps
 
-    LookupError if they are not written as usual.
+
+def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Found]:
+    """Yield what is wrong with the port maps and back edges of a layer.
+
+    An If need not hand out its inputs. Outputs are taken in the order of the numbers that are named for them,
+    whatever these are: there must be enough.
     """
-    head, *chunks = text.split(_PORT_START)
-    ports = [parsed.get(chunk) or _parse_port(chunk, parsed) for chunk in chunks]
-    inputs, outputs = dict(ports[:width]), dict(ports[width:])
-    before = chunks[width - 1] if 0 < width <= len(chunks) else head
-    is_usual = len(inputs) == width and len(inputs) + len(outputs) == len(ports)
-    if not is_usual or b"<port" in head or (outputs and b"<output>" not in before):
-        raise LookupError(text)
-    return inputs, outputs
+    type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
+    ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
+    for prefix in BODIES[type]:
+        body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
+        if body is None or not body.body.has_layers:
+            yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one", element, ""
+            continue
+        parameters, results = _ids(body, PARAMETER), _ids(body, RESULT)
+        port_map = found or Element("")
+        inputs, outputs = [*port_map.iterfind("input")], [*port_map.iterfind("output")]
+        for entry in inputs:
+            yield from _named(entry, "external_port_id", ports, "input port of the layer")
+            yield from _named(entry, "internal_layer_id", parameters, "Parameter of the body")
+            yield from _cut(entry)
+        for entry in outputs:
+            yield from _named(entry, "external_port_id", targets, "output port of the layer", dangles=True)
+            yield from _named(entry, "internal_layer_id", results, "Result of the body")
+            yield from _cut(entry)
+        if type != b"if":
+            first = 2 if type == b"loop" else 0  # its trip count and its condition
+            needed = [port.id for port in layer.inputs][first:]
+            yield from _left_out(needed, inputs, f"input of <{prefix}port_map>", found or element)
+        if len({entry.id("external_port_id") for entry in outputs if not _is_negative(entry)}) < len(targets):
+            needed = [port.id for port in layer.outputs]
+            yield from _left_out(needed, outputs, f"output of <{prefix}port_map>", found or element)
+        if type == b"loop" and all(entry.get("purpose") != "execution_condition" for entry in outputs):
+            message = "no output of <port_map> has purpose='execution_condition', expected one"
+            yield _MISMATCH, message, found or element, ""
+        for edge in element.iterfind("back_edges/edge"):
+            yield from _named(edge, "from-layer", results, "Result of the body")
+            yield from _named(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
+            if edge.id("to-layer") in [one.id("internal_layer_id") for one in inputs if _is_negative(one)]:
+                message = f"a back edge goes to Parameter {edge.get('to-layer')} of the body"
+                yield _MISMATCH, f"{message}, which no input port of the layer feeds", edge, "to-layer"
 
 
-def _parse_port(chunk: bytes, parsed: dict[bytes, tuple[bytes, _PortKey]]) -> tuple[bytes, _PortKey]:
-    """Return id, precision and dimensions of a port from what stands behind `<port id="`.
-
-    It is remembered by that text without names, as most ports are like others. LookupError if it is unusual.
-    """
-    before, names, behind = chunk.partition(b' names="')
-    text = before + behind.partition(b'"')[2] if names else chunk
-    if text not in parsed:
-        match = _PORT.fullmatch(text)
-        if match is None:
-            raise LookupError(text)
-        parsed[text] = match[1], (match[2], b"".join((match[3] or b"").split()))
-    return parsed[text]
+def _ids(body: IrGraph, type: bytes) -> set[bytes]:
+    return {key.partition(b"\0")[0] for key in body.keys_of(type)}
 
 
-@lru_cache(1 << 10)
-def _declared_key(type: bytes, shape: bytes) -> _PortKey | None:
-    """Return the port of a Const of a type and a static shape, None if there is none."""
-    element_type = from_element_type(type.decode("utf-8", "replace"))
-    sizes = [size.strip() for size in shape.split(b",")] if shape.strip() else []
-    if element_type is None or element_type.ir_name is None or not all(size.isdigit() for size in sizes):
-        return None
-    return element_type.ir_name.encode(), b"".join(b"<dim>%s</dim>" % size for size in sizes)
+def _is_negative(entry: Element) -> bool:
+    """Tell whether an entry names no port of the layer, as that of the iteration's number."""
+    text = entry.get("external_port_id")
+    return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
+
+
+def _named(
+    entry: Element, attribute: str, known: Collection[bytes], what: str, *, dangles: bool = False
+) -> Iterator[_Found]:
+    """Yield whether an entry names what does not exist, which leaves it dangling or breaks the layer."""
+    id = entry.id(attribute)
+    if id not in known and not (attribute == "external_port_id" and _is_negative(entry)):
+        kind = _DANGLING if dangles and id.isdigit() else _MISMATCH
+        text = entry.attributes.get(attribute)
+        is_ = "is missing" if text is None else f"is {shown(text)!r}"
+        place = "a back edge" if entry.name == "edge" else f"an {entry.name} of a port map"
+        expected = f"expected the id of {'an' if what[0] in 'io' else 'a'} {what}"
+        yield kind, f"{attribute} of {place} {is_}, {expected}", entry, attribute
+
+
+def _cut(entry: Element) -> Iterator[_Found]:
+    for word in _CUT if "axis" in entry.attributes else ():
+        text = entry.get(word, "1")
+        least = {"part_size": "other than 0", "axis": "of 0 or more"}.get(word, "")
+        least = least if entry.name == "input" else ""
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        if number is None or (least and (number == 0 if word == "part_size" else number < 0)):
+            expected = f"a number {least}".strip()
+            place = f"{word} of an {entry.name} of a port map"
+            yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
+
+
+def _left_out(ids: list[bytes], entries: list[Element], what: str, at: Element) -> Iterator[_Found]:
+    named = {entry.id("external_port_id") for entry in entries}
+    for id in ids:
+        if id not in named:
+            name = id.decode() if id.isdigit() else repr(shown(id.decode("utf-8", "replace")))
+            yield _MISMATCH, f"no {what} names port {name}, expected one", at, ""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ir_scatter.core.diagnostics import Location, Part, Span
 from ir_scatter.core.element_types import ElementType, from_element_type
@@ -12,11 +12,8 @@ from ir_scatter.core.shapes import MAX_RANK, Shape, agree, is_static, narrow, pa
 from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
-from ir_scatter.formats.openvino.layers import LayerText, PortText, parse_layer, split_names
+from ir_scatter.formats.openvino.layers import LayerPlaces, LayerText, PortText, parse_layer, split_names
 from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
-
-if TYPE_CHECKING:
-    from ir_scatter.formats.openvino.places import LayerPlaces
 
 CONST = b"const"
 PARAMETER = b"parameter"
@@ -83,7 +80,7 @@ class IrGraph(Graph):
         self._value: Callable[[Port], Value | None] = cache(self._find_value)
         self._location: Callable[[bytes], Location] = cache(self._find_location)
         self.output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
-        self.places: Callable[[bytes], LayerPlaces] = cache(self._make_places)
+        self.places: Callable[[bytes], LayerPlaces] = cache(lambda key: LayerPlaces(self.text_of(key)))
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
         wanted = None if types is None else {type.lower().encode() for type in types}
@@ -233,11 +230,6 @@ class IrGraph(Graph):
         key = node.handle
         is_declaring = self.type_of(key) in {CONST, PARAMETER}
         return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
-
-    def _make_places(self, key: bytes) -> "LayerPlaces":
-        from ir_scatter.formats.openvino.places import LayerPlaces  # which nothing but findings needs
-
-        return LayerPlaces(self.text_of(key))
 
     def span(self, key: bytes, place: tuple[int, int]) -> Span:
         """Return what stands at a place in the text of a layer, which is without its bodies."""

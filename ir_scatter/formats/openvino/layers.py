@@ -1,12 +1,13 @@
-"""One layer of an IR, parsed from its own bytes."""
+"""One layer of an IR, parsed from its own bytes, and where its parts stand in these."""
 
 import re
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.element_types import ElementType, from_precision
 from ir_scatter.core.shapes import MAX_RANK, Shape, parse_dim
-from ir_scatter.formats.openvino.xml_text import Element, decoded, parse_elements
+from ir_scatter.formats.openvino.xml_text import Element, attribute_place, decoded, parse_elements, tag_end
 
 _HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
@@ -14,6 +15,9 @@ _HEAD = re.compile(
 )
 _ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"]*)"')
 _NAMES = re.compile(rb'(<port id="[^"]*" precision="[^"]*") names="[^"]*"')
+_WORDS = {"opset": b"version", "type": b"type", "id": b"id", "name": b"name"}
+_OF_PORTS = {"type": b"precision", "id": b"id"}
+_DECLARED = {"type": "element_type", "shape": "shape"}
 _COMMA = re.compile(r"(?<!\\),")
 
 
@@ -31,6 +35,9 @@ class PortText(NamedTuple):
     precision: str = ""
 
 
+_Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, ...]]
+
+
 class LayerText(NamedTuple):
     """A layer as written, without its bodies."""
 
@@ -39,9 +46,6 @@ class LayerText(NamedTuple):
     attributes: dict[str, str]
     inputs: tuple[PortText, ...]
     outputs: tuple[PortText, ...]
-
-
-_Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, ...]]
 
 
 def parse_layer(text: bytes) -> LayerText:
@@ -94,3 +98,44 @@ def _port(port: Element) -> PortText:
 def split_names(text: str) -> list[str]:
     """Return the names of a tensor; a comma in one has a backslash before it."""
     return [name.replace("\\,", ",") for name in _COMMA.split(text) if name]
+
+
+class LayerPlaces:
+    """The places in the text of a layer without its bodies."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.layer = parse_elements(text).children[0]
+        self._ports = {
+            side: [*self.layer.iterfind(f"{side.value}/port")] for side in (Side.INPUT, Side.OUTPUT)
+        }
+
+    def find(self, part: Part, *, is_declaring: bool = False) -> tuple[int, int]:
+        """Return where a part stands, or what it would be in.
+
+        Of a layer that declares type and shape of its output, that is where it does so.
+        """
+        if is_declaring and part.side is Side.OUTPUT and (part.name in _DECLARED or part.dim is not None):
+            return self.find(Part(Side.ATTRIBUTE, name=_DECLARED.get(part.name, "shape")))
+        if part.side is Side.NODE:
+            return self.attribute(self.layer, _WORDS.get(part.name, b""))
+        if part.side is Side.ATTRIBUTE:
+            return self.attribute(self.layer.find("data") or self.layer, part.name.encode())
+        ports = self._ports[part.side]
+        if part.number >= len(ports):
+            return self.tag(self.layer.find(part.side.value) or self.layer)
+        port = ports[part.number]
+        if part.name in _OF_PORTS:
+            return self.attribute(port, _OF_PORTS[part.name])
+        dims = [*port.iterfind("dim")]
+        if part.dim is not None and part.dim < len(dims):
+            port = dims[part.dim]
+        is_one_line = b"\n" not in self.text[port.start : port.end]
+        return (port.start, port.end) if is_one_line else self.tag(port)
+
+    def tag(self, element: Element) -> tuple[int, int]:
+        return element.start, tag_end(self.text, element.start)
+
+    def attribute(self, element: Element, name: bytes) -> tuple[int, int]:
+        """Return where an attribute and its value stand; without it the tag."""
+        return attribute_place(self.text, *self.tag(element), name)

@@ -1,7 +1,6 @@
 """What operators other than scatter operators make of what their ports store, and which look misused."""
 
-from collections.abc import Hashable, Sequence
-from functools import cache
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from ir_scatter.core.diagnostics import Part, Side
@@ -14,66 +13,61 @@ from ir_scatter.formats.openvino.layers import PortText
 from ir_scatter.formats.openvino.xml_text import decoded
 
 
-def difference(type: ElementType | None, shape: Shape, port: PortText) -> tuple[str, str] | None:
-    """Return what is, and what a port stores, where that is something else or says more."""
+def difference(
+    type: ElementType | None, shape: Shape, port: PortText, part: Part
+) -> tuple[str, str, Part] | None:
+    """Return what is, what a port stores, and what of that part it is, where the port says else or more."""
     if type is not None and port.element_type is not None and type is not port.element_type:
-        return type.name, port.element_type.name
-    return (show(shape), show(port.shape)) if claims_more(port.shape, shape) else None
-
-
-def differing(side: Side, number: int, type: ElementType | None, shape: Shape, port: PortText) -> Part:
-    """Return what differs of a port that stores something else than a type and a shape."""
-    if type is not None and port.element_type is not None and type is not port.element_type:
-        return Part(side, number, "type")
-    return Part(side, number, "shape", differing_dim(port.shape, shape))
-
-
-class Stale(NamedTuple):
-    """An output port that stores something else than what the operator makes of its inputs."""
-
-    number: int
-    made: str
-    stored: str
-    part: Part
+        return type.name, port.element_type.name, part._replace(name="type")
+    if not claims_more(port.shape, shape):
+        return None
+    part = part._replace(name="shape", dim=differing_dim(port.shape, shape))
+    return show(shape), show(port.shape), part
 
 
 class Look(NamedTuple):
     """What is seen of a layer.
 
     Attributes:
+        stale: the outputs of which a port stores something else, with the type and the shape that the
+            operator makes of its inputs.
         is_misused: whether it may be: what it takes is not told from what ports store alone.
         is_particular: whether its constants tell more.
         computed: the input ports of numbers that decide, and are no constants in the file.
     """
 
-    stale: Sequence[Stale] = ()
+    stale: Sequence[tuple[int, ElementType | None, Shape]] = ()
     is_misused: bool = False
     is_particular: bool = False
     computed: tuple[bytes, ...] = ()
 
 
 NOTHING = Look()
+_OUTPUT = Part(Side.OUTPUT)
 _FEW_DIGITS = 3
 _TOLD = frozenset({CONST, RESULT, b"constant"})
 
 
 class OperatorChecks:
-    """Looks at the layers of one graph, once at those that nothing but names tells apart."""
+    """Looks at the layers of one graph."""
 
     def __init__(self, graph: IrGraph) -> None:
         self._graph = graph
         self._operators = graph.file.options.operators
-        self._alike = cache(self._of_form)
         self._close: dict[Hashable, Look] = {}
         self._odd_ends = {key for key in graph.body.unusual if graph.type_of(key) == PARAMETER}
 
     def look(self, key: bytes) -> Look:
         """Look at a layer alone."""
-        is_told = self._graph.type_of(key) in _TOLD or key in self._odd_ends
-        if self._operators is None or self._graph.is_scatter(key) or is_told:
+        graph, layer = self._graph, self._graph.layer(key)
+        is_told = graph.is_scatter(key) or graph.type_of(key) in _TOLD or key in self._odd_ends
+        if self._operators is None or is_told:
             return NOTHING
-        layer, type = self._graph.layer(key), self._graph.body.layers[key][0]
-        return self._alike(type, layer.version, (*layer.attributes.items(),), layer.inputs, layer.outputs)
+        asked: list[int] = []
+        types, shapes = [port.element_type for port in layer.inputs], [port.shape for port in layer.inputs]
+        found = self._judged(key, types, shapes, asked.append)
+        found = found._replace(is_particular=bool(asked) or None in shapes)
+        return NOTHING if found == NOTHING else found
 
     def look_closely(self, key: bytes, form: Hashable) -> Look:
         """Look at a layer, and at the constants that feed it; a form is all that it is but for names."""
@@ -106,44 +100,36 @@ class OperatorChecks:
             if constant is not None and constant.element_type is not None:
                 types[port], shapes[port] = constant.element_type, constant.shape
                 numbers[port] = few_numbers(constant.element_type, constant.shape, constant.view)
-        type = decoded(graph.body.layers[key][0])
         asked = set[int]()
 
         def few(port: int) -> list[int] | None:
             asked.add(port)
             return numbers.get(port)
 
-        use = OperatorUse(type, layer.version, layer.attributes, types, shapes, few, len(layer.outputs))
-        found = self._judged(use, layer.outputs, is_close=True)
+        found = self._judged(key, types, shapes, few, is_close=True)
         computed = tuple(
             [layer.inputs[port].id for port in asked - numbers.keys() if port < len(layer.inputs)]
         )
         return found._replace(computed=computed)
 
-    def _of_form(
+    def _judged(
         self,
-        type: bytes,
-        version: str | None,
-        attributes: tuple[tuple[str, str], ...],
-        inputs: tuple[PortText, ...],
-        outputs: tuple[PortText, ...],
+        key: bytes,
+        types: Sequence[ElementType | None],
+        shapes: Sequence[Shape],
+        numbers: Callable[[int], list[int] | None],
+        *,
+        is_close: bool = False,
     ) -> Look:
-        asked: list[int] = []
-        types, shapes = [port.element_type for port in inputs], [port.shape for port in inputs]
-        ports = decoded(type), version, dict(attributes), types, shapes
-        found = self._judged(OperatorUse(*ports, asked.append, len(outputs)), outputs)
-        found = found._replace(is_particular=bool(asked) or None in shapes)
-        return NOTHING if found == NOTHING else found
-
-    def _judged(self, use: OperatorUse, ports: Sequence[PortText], *, is_close: bool = False) -> Look:
         assert self._operators is not None
+        layer, type = self._graph.layer(key), decoded(self._graph.body.layers[key][0])
+        use = OperatorUse(type, layer.version, layer.attributes, types, shapes, numbers, len(layer.outputs))
         made = self._operators.outputs(use)
         stale = []
-        for number, ((type, shape), port) in enumerate(zip(made, ports, strict=False)):
+        for number, ((element_type, shape), port) in enumerate(zip(made, layer.outputs, strict=False)):
             is_wrong = not agree(port.shape, shape) if is_close else claims_more(port.shape, shape)
             shape = shape if is_wrong else None
-            shown = difference(type, shape, port)
-            if shown:
-                stale.append(Stale(number, *shown, differing(Side.OUTPUT, number, type, shape, port)))
+            if difference(element_type, shape, port, _OUTPUT):
+                stale.append((number, element_type, shape))
         scalars = [() if shape is None else shape for shape in use.shapes]  # or of a rank that nobody knows
         return Look(tuple(stale), self._operators.problem(use._replace(shapes=scalars)) is not None)

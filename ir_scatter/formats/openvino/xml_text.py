@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 from lxml import etree
@@ -51,14 +52,19 @@ class XmlText:
         data: UTF-8 without a byte order mark.
         mark: the byte order mark that a UTF-8 file begins with, or nothing.
         is_transcoded: whether the file itself is in another encoding.
-        has_asides: whether there are comments, processing instructions or CDATA sections.
     """
 
     def __init__(self, path: str, raw: bytes) -> None:
         self.path = path
         self.mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
         self.data, self.is_transcoded = _to_utf8(path, raw)
-        self.has_asides = False
+
+    @cached_property
+    def has_asides(self) -> bool:
+        """Whether a well-formed root element has comments, processing instructions or CDATA in it."""
+        root = self.root()
+        start, found = root.start() if root else 0, self.data.find
+        return any(found(one, start) >= 0 and found(b"<" + one, start) >= 0 for one in (b"!", b"?"))
 
     @cached_property
     def _line_starts(self) -> "array[int]":
@@ -121,13 +127,12 @@ class XmlText:
         return None if match is None or match[2] is None or match[1] else match
 
     def check_well_formed(self) -> None:
-        """Demand well-formed XML nested at most 256 deep; note whether it has asides.
+        """Demand well-formed XML nested at most 256 deep; libxml2 builds no tree, as nobody takes its events.
 
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        asides = _Asides()
-        target: Any = asides  # the stubs ask for every event
+        target: Any = SimpleNamespace(close=lambda: None)  # the stubs ask for every event
         parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         data = self.data
         if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
@@ -144,22 +149,6 @@ class XmlText:
                 message = f"elements are nested deeper than {MAX_DEPTH}"
                 raise UnreadableModel("nested-too-deep", message, location) from None
             raise UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location) from None
-        self.has_asides = asides.found or (b"!" in self.data and b"<![CDATA[" in self.data)
-
-
-class _Asides:
-    """Takes no event but asides, so that libxml2 checks the text and builds no tree."""
-
-    found = False
-
-    def comment(self, _: str) -> None:
-        self.found = True
-
-    def pi(self, _: str, __: str | None = None) -> None:
-        self.found = True
-
-    def close(self) -> None:
-        pass
 
 
 def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
