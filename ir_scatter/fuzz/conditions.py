@@ -32,7 +32,7 @@ _REST = 0.03
 """So small a share of the failures is not explained further."""
 _LEAST, _LEAST_COVERED, _BY_CHANCE = 2, 0.1, 0.01
 """A pure condition covers so many failures and such a share of them; and as many cases at random would all
-fail with so small a probability."""
+fail with so small a probability, however many conjunctions of its length were tried."""
 _FEW_VALUES = 12
 _GREATEST, _SIZES = 4, ("elements", "dimension")
 """No number above this is a reason for itself, and of sizes none but 0 and 1."""
@@ -171,10 +171,8 @@ def _search(
     """
     if not predicates:
         return None if purity else Condition(), np.ones_like(open_)
-    count, least = float(open_.sum()), 1.0
-    if purity:  # fewer may be chance, among so many conjunctions
-        share = count / (count + float(good.sum()))
-        least = max(_LEAST_COVERED * count, np.log(_BY_CHANCE) / np.log(share), _LEAST)
+    count = float(open_.sum())
+    share = count / (count + float(good.sum()))
     costs = np.array([one.cost for one in predicates], np.float32)
     covered = np.ones((1, masks.shape[1]), np.float32)
     words = np.zeros(1, np.float32)
@@ -183,7 +181,11 @@ def _search(
     best_points, best_covered = count - _COST_OF_PASSING * float(good.sum()), covered[0]
     if purity:
         best_points = -np.inf
-    for _ in range(_LONGEST):
+    for length in range(_LONGEST):
+        least = 1.0
+        if purity:  # fewer may be chance, among so many conjunctions
+            chance = np.log(_BY_CHANCE) - (length + 1) * np.log(len(predicates))
+            least = max(_LEAST_COVERED * count, chance / np.log(share), _LEAST)
         hits, misses = masks @ (covered * open_).T, masks @ (covered * good).T
         points = hits - _COST_OF_PASSING * misses - _COST_OF_WORDS * count * (words + costs[:, None])
         quality = np.where(hits > 0, 2 * hits / (count + hits + misses), -1.0)

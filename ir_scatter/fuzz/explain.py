@@ -266,6 +266,7 @@ class Explainer:
             self.skipped += 1
             return
         known = [one for one in self.findings if one.operator == case.operator]
+        known.sort(key=lambda one: not one.is_explained)  # which have what no other explains
         found, shown, is_known = described(case) if known else {}, judged.symptom, False
         for one in known:
             if not one.condition.holds(found):
@@ -416,12 +417,16 @@ class Explainer:
                 continue
             one.tried = known
             own = described(one.case) if one.case is not None else None
-            bad = [*([own] if own else []), *one.samples]
+            alike = [other for other in self.findings if other is not one and other.is_explained]
+            alike = [
+                other for other in alike if (other.operator, other.symptom) == (one.operator, one.symptom)
+            ]
+            bad = [*([own] if own else []), *(each for each in one.samples if not _meets(alike, each))]
             broken = str(own["broken"]) if own else ""
             passing = [*one.counters, *self._contrary(one.symptom, one.operator, broken)]
             learned = learn(bad, passing, 1, own, _PURE)
-            narrower = [each for each in one.samples if learned and learned[0].holds(each)]
-            one.is_explained = 2 * len(narrower) > len(one.samples)  # else it is one of several reasons
+            narrower = [each for each in bad if learned and learned[0].holds(each)]
+            one.is_explained = 2 * len(narrower) > len(bad)  # else it is one of several reasons
             if one.is_explained:
                 fixed = tuple(each for each in one.condition.predicates if each.feature == "broken")
                 one.condition = Condition(tuple(dict.fromkeys(fixed + learned[0].predicates)))

@@ -575,7 +575,17 @@ def features(case: Case) -> dict[str, Feature]:
         found["indices have the shape of data"] = case.indices.shape == data.shape
     if case.broken is None and case.indices is not None:
         found["targets are repeated"] = repeats(case)
+    if case.broken == "index-out-of-range":
+        found |= _beyond(case)
     return {**found, **value_features([case.data, case.updates])}
+
+
+def _beyond(case: Case) -> dict[str, Feature]:
+    """Tell on which side indices are beyond their range, and by how many elements."""
+    assert case.indices is not None
+    numbers, sizes = case.indices.astype(np.int64), np.array(case.limits, np.int64)
+    below, above = int((-sizes - numbers).max()), int((numbers - sizes + 1).max())
+    return {"an index is below its range": below > 0, "an index is beyond by": max(below, above)}
 
 
 def repeats(case: Case) -> bool:
@@ -673,9 +683,14 @@ def _element_type(draws: Draws, case: Case) -> Case | None:
     if not others:
         return None
     row = draws.pick(others)
-    blank = "" if row.kind == "string" else 0
-    data, updates = (np.full(array.shape, blank, dtype(row)) for array in (case.data, case.updates))
-    return replace(case, data=data, updates=updates, element_type=row)
+    is_text = row.kind == "string"
+    data, updates = (
+        np.full(array.shape, "" if is_text else 0, dtype(row)) for array in (case.data, case.updates)
+    )
+    constants = case.constants - (
+        {Role.DATA, Role.UPDATES} if is_text else set()
+    )  # an IR is not written with any
+    return replace(case, data=data, updates=updates, element_type=row, constants=constants)
 
 
 def _ranks_differ(draws: Draws, case: Case) -> Case | None:

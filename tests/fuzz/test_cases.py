@@ -6,7 +6,7 @@ import pytest
 from ir_scatter import evaluate
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.fuzz.draw import Coverage, Drawer, again, variations
-from ir_scatter.fuzz.judge import judge, reference
+from ir_scatter.fuzz.judge import described, judge, reference
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, features, repeats
 from ir_scatter.ops.lookup import SPECS
@@ -146,3 +146,32 @@ def test_a_batch_has_what_else_shows_in_other_code(drawer: Drawer) -> None:
     assert all(case.shapes == "static" for case in cases if case.iterations)
     assert any(case.shapes != "static" and case.constants for case in cases)
     assert not any(case.iterations for case in drawer.batch(ROWS["ScatterND-18"], 0, 200))
+
+
+@pytest.mark.parametrize("name", ["ScatterUpdate-3", "ScatterElements-18", "ScatterND-18"])
+def test_an_index_out_of_range_says_on_which_side_and_how_far(name: str, drawer: Drawer) -> None:
+    sides = set()
+    for number in range(60):
+        case = drawer.broken(ROWS[name], f"{number}", "index-out-of-range")
+        if case is None:
+            continue
+        found = described(case)
+        assert case.indices is not None
+        rows = case.indices.reshape(-1, len(case.limits)).astype(int).tolist()
+        beyond = [
+            max(-size - index if index < 0 else index - size + 1, 0)
+            for row in rows
+            for index, size in zip(row, case.limits, strict=True)
+            if size is not None
+        ]
+        assert found["an index is beyond by"] == max(beyond)
+        sides.add(found["an index is below its range"])
+    assert sides == {False, True}
+
+
+def test_text_where_none_is_legal_flows_in(drawer: Drawer) -> None:
+    """An IR with constants of text is not written here."""
+    cases = [drawer.broken(ROWS["ScatterUpdate-3"], f"{number}", "element-type") for number in range(200)]
+    texts = [case for case in cases if case is not None and case.element_type.kind == "string"]
+    assert texts
+    assert not any(case.constants & {Role.DATA, Role.UPDATES} for case in texts)

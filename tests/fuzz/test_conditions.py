@@ -2,7 +2,10 @@ import random
 
 import pytest
 
+from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
+from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.judge import described
 from ir_scatter.inputs.cases import Feature
 
 Features = dict[str, Feature]
@@ -98,3 +101,14 @@ def test_a_pure_condition_is_found_among_failures_that_have_none() -> None:
     failing = [case for case in cases if said.holds(case) or chance.random() < 0.3]
     passing = [case for case in cases if case not in failing]
     assert learn(failing, passing, 1, purity=0.95) == [said]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 60), (0.3, 60), (0.5, 80), (0.3, 200)])
+def test_what_fails_by_chance_has_no_pure_condition(share: float, count: int) -> None:
+    """Among thousands of conjunctions one that holds for some failures and nothing else is no reason."""
+    drawer, chance = Drawer(3, "any", Coverage()), random.Random(4)
+    (spec,) = operators(["ScatterElementsUpdate-12"])
+    known = [dict(described(case)) for case in drawer.batch(spec, 0, count)]
+    failing = [one for one in known if chance.random() < share]
+    passing = [one for one in known if not any(one is other for other in failing)]
+    assert learn(failing, passing, 1, purity=0.95) == []
