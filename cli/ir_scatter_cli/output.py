@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import explained
 from ir_scatter.report.characters import visible, without_middle
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
@@ -58,11 +58,9 @@ def write(content: str | bytes, output: str | None = None) -> None:
 
         replace_files([Output(Path(output), data)])
     else:
-        try:
-            with open(output, "ab") as device:  # what standard output leads to may be a file with more in it
-                device.write(data)
-        except OSError as error:
-            raise CannotWrite(f"{output} cannot be written: {(error.strerror or '').lower()}") from None
+        # What standard output leads to may be a file with more in it.
+        with explained(output), open(output, "ab") as device:
+            device.write(data)
 
 
 def is_device(path: str) -> bool:

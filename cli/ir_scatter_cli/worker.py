@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import cache_folder
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import address_of, require_dask, tls_options
@@ -65,10 +65,8 @@ def command(address: str | None, **given: Any) -> int:
     folder = Path(given["cache"]) if given["cache"] else cache and cache / "fleet"
     if folder is None:
         raise UsageError("there is no home for a cache; --cache names a folder")
-    try:
+    with explained(folder, "used"):
         store = Store(folder.absolute(), given["cache_limit"], shared)
-    except OSError as error:
-        raise CannotWrite(f"{folder} cannot be used: {(error.strerror or '').lower()}") from None
     with spinner("every runner runs a small model"):
         machine = this_machine(name, given["jobs"])
     say(f"{name} has {', '.join(machine.runners) or 'no runner'}")

@@ -19,7 +19,7 @@ import numpy as np
 from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
-from ir_scatter.core.errors import BadFeed, CannotWrite
+from ir_scatter.core.errors import BadFeed, explained
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -39,7 +39,7 @@ def save(found: Compared, folder: Path) -> str:
 
     Files of the same names are replaced.
     """
-    try:
+    with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         cases = []
         for number, (feeds, runs) in enumerate(zip(found.feeds, found.runs, strict=True)):
@@ -60,8 +60,6 @@ def save(found: Compared, folder: Path) -> str:
         }
         text = json.dumps(document, indent=1, ensure_ascii=True, default=asdict)
         (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CannotWrite(f"{folder} cannot be written: {(error.strerror or str(error)).lower()}") from None
     return f"results saved in {folder}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ir_scatter.core.atomic_write import Output, replace_files
-from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.errors import CannotWrite, UsageError, explained
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
@@ -63,11 +63,8 @@ def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
     with ExitStack() as made:  # folders go again if what is to stand in them cannot be written
         for folder in files.folders:
             if not folder.is_dir():
-                try:
+                with explained(f"the folder {folder}", "made"):
                     folder.mkdir()
-                except OSError as error:
-                    reason = (error.strerror or str(error)).lower()
-                    raise CannotWrite(f"the folder {folder} cannot be made: {reason}") from None
                 made.callback(_remove, folder)
         finished = replace_files(outputs)
         made.pop_all()

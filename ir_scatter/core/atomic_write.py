@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import CannotWrite, explained
 from ir_scatter.core.shapes import counted
 
 _CHUNK = 1 << 26
@@ -75,7 +75,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     """
     targets = {Path(os.path.realpath(output.path)): output for output in outputs}
     for path, output in targets.items():
-        with _explained(output.path), suppress(FileNotFoundError), path.open("r+b", buffering=0) as old:
+        with explained(output.path), suppress(FileNotFoundError), path.open("r+b", buffering=0) as old:
             if not stat.S_ISREG(os.fstat(old.fileno()).st_mode):
                 raise OSError(errno.EINVAL, _IRREGULAR)
     if not outputs:
@@ -89,7 +89,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
             finished = _finish(targets)
             for path, output in targets.items():
                 name = temporary_name(path)
-                with _explained(output.path):
+                with explained(output.path):
                     file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
                 opened.callback(_remove, name)
                 opened.callback(os.close, file)
@@ -151,25 +151,15 @@ def identity(path: Path) -> Identity:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-@contextmanager
-def _explained(path: Path, purpose: str = "written") -> Iterator[None]:
-    """Say of an error of the system which file cannot be written or read."""
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CannotWrite(f"{path} cannot be {purpose}: {reason}") from None
-
-
 def _fill(file: int, path: Path, output: Output) -> None:
     """Write what is new, down to the disk; large copies by the kernel alone where it can."""
     source, size = output.copied, output.copied_size
     if source:
-        with _explained(source, "read"):
+        with explained(source, "read"):
             if not stat.S_ISREG(source.stat().st_mode):
                 raise OSError(errno.EINVAL, _IRREGULAR)
             origin = source.open("rb", buffering=0)
-        with origin, _explained(output.path):
+        with origin, explained(output.path):
             with suppress(OSError, AttributeError):  # what is more than that, the rest meets as well
                 while os.copy_file_range(origin.fileno(), file, _CHUNK):
                     pass
@@ -179,7 +169,7 @@ def _fill(file: int, path: Path, output: Output) -> None:
         if size is not None and found != size:
             message = f"{source} has {counted(found, 'byte')}, expected {size}: it has changed meanwhile"
             raise CannotWrite(message)
-    with _explained(output.path):
+    with explained(output.path):
         _write(file, output.content)
         with suppress(FileNotFoundError):
             os.fchmod(file, stat.S_IMODE(path.stat().st_mode))
@@ -264,13 +254,13 @@ def _rename_all(renames: Sequence[Rename]) -> None:
         if len(renames) > 1:
             place = partial(os.path.relpath, start=journal.parent)
             files = [(place(one.source), place(one.target), one.old, one.new) for one in renames]
-            with _explained(renames[-1].target):
+            with explained(renames[-1].target):
                 journal.write_text(json.dumps(files))
             for one, backup in zip(renames, backups, strict=True):
                 with suppress(OSError):  # there is none yet, or the system has no second names
                     os.link(one.target, backup)
         for one, backup in zip(renames, backups, strict=True):
-            with _explained(one.target):
+            with explained(one.target):
                 os.replace(one.source, one.target)
             done.append((one, backup))
     except BaseException:
@@ -328,7 +318,7 @@ def _finish(paths: Collection[Path]) -> tuple[str, ...]:
                 continue
             left = _left(renames)
             for one in left:
-                with _explained(one.target):
+                with explained(one.target):
                     os.replace(one.source, one.target)
             _remove(journal)
             written |= targets

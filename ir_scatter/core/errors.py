@@ -1,6 +1,7 @@
 """Exceptions of ir_scatter; everything else that is wrong with a model is a `Diagnostic`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ir_scatter.core.display import LONGEST_MESSAGE, brief
@@ -121,3 +122,13 @@ class CannotWrite(Error):
 
 class Absent(Error):
     """What is to do the work cannot be had: a scheduler, a machine, a device of one."""
+
+
+@contextmanager
+def explained(what: object, purpose: str = "written") -> Iterator[None]:
+    """Say of an error of the system which file or folder cannot be written, read, made ..."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CannotWrite(f"{what} cannot be {purpose}: {reason}") from None

@@ -13,7 +13,7 @@ import numpy as np
 from ir_scatter.compare.measure import default_tolerance
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype, from_dtype
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import explained
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
@@ -37,7 +37,7 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
     case = finding.case
     assert case is not None
     place = folder / finding.signature
-    try:
+    with explained(place):
         place.mkdir(parents=True, exist_ok=True)
         files = FORMATS[case.format].nodes([case.node()])
         for suffix, data in files.items():
@@ -52,8 +52,6 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
         finding.path = str(place)
         write_whole(place / RECORD, json.dumps(finding.as_json()))
-    except OSError as error:
-        raise CannotWrite(f"{place} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
 def write_whole(path: Path, text: str) -> None:

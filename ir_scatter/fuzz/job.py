@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import RECORD, write_finding
@@ -69,10 +69,8 @@ def prepare(job: Job) -> Campaign:
     rows = operators(job.operators)
     runners = _available(job.on)
     if job.folder is not None:
-        try:
+        with explained(job.folder, "made"):
             job.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CannotWrite(f"{job.folder} cannot be made: {(error.strerror or '').lower()}") from None
     seconds = job.seconds if job.seconds is not None or job.cases is not None else DEFAULT_SECONDS
     plan = Plan(rows, seconds, job.cases, job.seed, job.values, is_illegal=job.illegal)
     return Campaign(plan, runners, earlier)

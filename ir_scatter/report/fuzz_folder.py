@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import explained
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.fuzz.findings import write_whole
 from ir_scatter.fuzz.job import REPORT
@@ -19,7 +19,5 @@ def write_report(found: Campaign, folder: Path | None) -> None:
         return
     for name, format in ((REPORT, "json"), ("index.html", "html")):
         path = folder / name
-        try:
+        with explained(path):
             write_whole(path, render("fuzz", format, found))
-        except OSError as error:
-            raise CannotWrite(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
