@@ -44,6 +44,8 @@ from ir_scatter.ops.spec import Reduction
 from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status, Streamed
 from ir_scatter.runners.releases.environments import PACKAGES, parse_release
+from ir_scatter.runners.releases.environments import find as find_environment
+from ir_scatter.runners.releases.runner import release_of
 
 _FIRST_UPDATE = 101
 """Where the numbers of updates begin that are to count, apart from those of data."""
@@ -224,7 +226,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
         return device, own, None
     results = _probed(runner, concerned)
     runtime, _, word = target.runner.partition(":")
-    packages = [*runner.wheels] or dict(runner.versions)
+    release = release_of(runner.name)
+    environment = None if release is None else find_environment(release)
+    packages = dict(runner.versions) if environment is None else environment.wheels
     about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
     row = Row(runtime, own, word, results, device.full_name, device.driver, about)
     keep(row)

@@ -11,6 +11,7 @@ from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settin
 from ir_scatter.compare.run import nodes_by_tap, output_of
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.errors import CannotWrite, NotEditable
+from ir_scatter.core.fragment import free_name
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
@@ -36,7 +37,7 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
             continue
         seen.add(key)
         name = _UNSAFE.sub("_", f"{one.node}__{one.subject}").strip("._")[-_LONGEST:]
-        place = folder / unused_name(name or "node", taken)
+        place = folder / free_name(name or "node", taken)
         try:
             place.mkdir(parents=True, exist_ok=True)
             node = _node(one, nodes[key[1:]])
@@ -55,15 +56,6 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
             yield f"{one.node} on {one.subject} was not extracted: {error}"
         else:
             yield f"{one.node} on {one.subject} extracted to {written}"
-
-
-def unused_name(base: str, taken: set[str]) -> str:
-    """Return a name, with a number behind it if it is taken, and take it."""
-    name, number = base, 2
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    taken.add(name)
-    return name
 
 
 def _node(one: Comparison, scatter: ScatterNode) -> OneNode:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from ir_scatter import runners
-from ir_scatter.compare.extract import extract, unused_name
+from ir_scatter.compare.extract import extract
 from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
 from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
@@ -16,6 +16,7 @@ from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
+from ir_scatter.core.fragment import free_name
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.evaluate import archive
@@ -277,7 +278,7 @@ def _each(
                 parts = [part for part in path.parts if part not in {"/", "..", "."}]
                 tails = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
                 found = replace(found, machine=future.machine)
-                yield found, unused_name(next((one for one in tails if one not in taken), tails[-1]), taken)
+                yield found, free_name(next((one for one in tails if one not in taken), tails[-1]), taken)
             if seen is not None:
                 seen(source.path)
         if interrupt is not None:

@@ -228,11 +228,6 @@ class Runner:
     declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
 
-    @property
-    def wheels(self) -> Sequence[Mapping[str, str]]:
-        """What an environment of its own is made of: name, version and SHA-256 of each wheel."""
-        return ()
-
     def environment(self) -> dict[str, str]:
         """Return what is added to the environment of the process."""
         return {}

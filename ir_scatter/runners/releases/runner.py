@@ -4,7 +4,7 @@ Each is a process of this Python that runs the same program with the packages of
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from ir_scatter.core.errors import UsageError
@@ -45,12 +45,6 @@ class _OfRelease(Runner):
         """By a name of its own, as the package that is installed may take part as well."""
         found = find(self.release)
         return {} if found is None else {str(found.release): found.release.version}
-
-    @property
-    def wheels(self) -> Sequence[Mapping[str, str]]:
-        """What was installed: name, version and SHA-256 of each wheel."""
-        found = find(self.release)
-        return () if found is None else found.wheels
 
     def environment(self) -> dict[str, str]:
         found = find(self.release)  # our child looks nowhere else; a program of its own is to find it as well
