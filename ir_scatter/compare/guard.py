@@ -252,11 +252,9 @@ def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | 
     constraints = step.work.constraints_in(step.node.domain) if isinstance(step.work, GeneralOp) else ()
     if is_free or any(one.port in marks and one.decides_shape for one in constraints):
         return [Open(None, why)] * count
-    known = [None if array is None else array.shape for array in arrays]
-    known += [None] * (count - len(known))
     return [
-        whole(why, declared_shape(step, number) if shape is None else shape)
-        for number, shape in enumerate(known)
+        whole(why, declared_shape(step, number) if array is None else array.shape)
+        for number, array in enumerate(arrays)
     ]
 
 

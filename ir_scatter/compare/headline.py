@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
@@ -16,7 +17,6 @@ from ir_scatter.compare.result import (
     Relation,
     short_names,
 )
-from ir_scatter.compare.run import shown
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.runners.base import Outcome, Status
 
@@ -127,23 +127,19 @@ def headline_of_many(done: Done) -> Headline:
         verb = "differs" if differing == 1 else "differ"
         runners = dict.fromkeys(runner for each in wrong for runner in each)
         counts = [f"{runner} in {sum(runner in each for each in wrong)}" for runner in runners]
-        parts.append(f"{differing} of {_models(len(done.found))} {verb}: {listed(counts)}")
-    if illegal := sum(any(one.is_illegal for one in found.guarded) for found in done.found):
-        parts.append(f"{_models(illegal)} with illegal indices")
-    if failed := states.count(State.FAILED) - len(done.failures):
-        parts.append(f"{_models(failed)} not run by every runner that was named")
-    if nothing := states.count(State.NOTHING):
-        parts.append(f"{_models(nothing)} with nothing to compare")
-    if agreeing := states.count(State.AGREES):
-        parts.append(f"no difference in {_models(agreeing)}")
-    if done.failures:
-        parts.append(f"{_models(len(done.failures))} could not be compared")
+        parts.append(f"{differing} of {counted(len(done.found), 'model')} {verb}: {listed(counts)}")
+    illegal = sum(any(one.is_illegal for one in found.guarded) for found in done.found)
+    for count, words in (
+        (illegal, "{} with illegal indices"),
+        (states.count(State.FAILED) - len(done.failures), "{} not run by every runner that was named"),
+        (states.count(State.NOTHING), "{} with nothing to compare"),
+        (states.count(State.AGREES), "no difference in {}"),
+        (len(done.failures), "{} could not be compared"),
+    ):
+        if count:
+            parts.append(words.format(counted(count, "model")))
     state = min(states, key=list(State).index, default=State.NOTHING)
     return _and_interrupted(Headline(state, _joined(*parts) or "there are no models"), done.interrupted)
-
-
-def _models(count: int) -> str:
-    return counted(count, "model")
 
 
 def _short(words: str) -> str:
@@ -163,8 +159,8 @@ def _names(runners: Sequence[str]) -> str:
     return listed(runners) if len(runners) <= _FEW else f"{len(runners)} runners"
 
 
-def _are(runners: Sequence[str]) -> str:
-    return f"{_names(runners)} {'is' if len(runners) == 1 else 'are'}"
+def _do(runners: Sequence[str], singular: str, plural: str) -> str:
+    return f"{_names(runners)} {singular if len(runners) == 1 else plural}"
 
 
 def _subjects(found: Iterable[Comparison]) -> list[str]:
@@ -180,10 +176,11 @@ def _of_node(wrong: Sequence[Comparison], found: Compared) -> str:
         worst = first.measure.worst  # no document says what becomes of NaN
         is_nan = worst is not None and worst.expected != worst.expected
         known = "NumPy computes" if is_nan else "the document says"
-        start = f"{_are(here)} wrong at {first.node}{_how_often(first, found)}"
+        start = f"{_do(here, 'is', 'are')} wrong at {first.node}{_how_often(first, found)}"
         sentence = f"{start}: {_element(first, here, known)}"
     else:
-        sentence = f"{_changes(here)} at {first.node}: {_element(first, here)}"
+        start = f"{_do(here, 'changes', 'change')} from run to run at {first.node}"
+        sentence = f"{start}: {_element(first, here)}"
     if len(runners) == 1:
         return sentence
     total = len({one.node for one in found.comparisons if one.level is Level.NODE})
@@ -196,12 +193,8 @@ def _how_often(one: Comparison, found: Compared) -> str:
     parts = []
     if one.wrong_runs is not None:
         parts.append(f" in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
-    same = [
-        other
-        for other in found.comparisons
-        if (other.level, other.node, other.tensor, other.subject, other.reference)
-        == (one.level, one.node, one.tensor, one.subject, one.reference)
-    ]
+    key = attrgetter("level", "node", "tensor", "subject", "reference")
+    same = [other for other in found.comparisons if key(other) == key(one)]
     cases = {other.case for other in same}
     wrong = {other.case for other in same if _is_wrong(other)}
     if len(wrong) < len(cases):
@@ -216,16 +209,11 @@ def _element(one: Comparison, runners: Sequence[str] = (), known: str = "") -> s
         return f"the output {found.remark}"
     if found.worst is None:
         return f"{found.mismatched} of {counted(found.elements, 'element')} differ"
-    place = f"{list(found.worst.index)} is" if found.worst.index else "it is"
-    got, expected = shown(found.worst.got), shown(found.worst.expected)
+    place, got, expected = found.worst.words
     if known:
         on = f" on {one.subject}" if len(runners) > 1 else ""
         return f"{place} {got}{on}, {known} {expected}"
     return f"{place} {one.both(got, expected)}"
-
-
-def _changes(runners: Sequence[str]) -> str:
-    return f"{_names(runners)} {'changes' if len(runners) == 1 else 'change'} from run to run"
 
 
 def _of_illegal(illegal: Sequence[Guarded], found: Compared) -> str:
@@ -263,30 +251,31 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
             start = f"{_names(here)} agree with each other against NumPy {where}{often}"
             sentence = f"{start}: {_element(first, (), 'NumPy computes')}"
         case Relation.DOCUMENT:
-            sentence = f"{_are(here)} wrong {where}{often}: {_element(first, here, 'NumPy computes')}"
+            start = f"{_do(here, 'is', 'are')} wrong {where}{often}"
+            sentence = f"{start}: {_element(first, here, 'NumPy computes')}"
             nodes = [
                 one for one in found.comparisons if one.level is Level.NODE and one.subject == first.subject
             ]
             if nodes and not any(one.runner == first.subject for one in found.not_tapped):
                 parts.append("every scatter node is right")
         case Relation.RUNNERS:
-            others = [first.reference, *_right(found, first, here)]
-            verb = "differs" if len(here) == 1 else "differ"
-            sentence = f"{_names(here)} {verb} from {_names(others)} {where}{often}: {_element(first)}"
+            others = _names([first.reference, *_right(found, first, here)])
+            start = f"{_do(here, 'differs', 'differ')} from {others} {where}{often}"
+            sentence = f"{start}: {_element(first)}"
             parts.append("NumPy does not say who is right")
         case Relation.MODELS:
             names = short_names(first.subject_model, first.reference_model)
             worst = first.measure.worst
             how = _element(first)
             if worst is not None and not first.measure.remark:
-                place = f"{list(worst.index)} is" if worst.index else "it is"
-                how = f"{place} {shown(worst.got)}, not {shown(worst.expected)}"
+                place, got, expected = worst.words
+                how = f"{place} {got}, not {expected}"
             sentence = f"{names[0]} departs from {names[1]} on {_names(here)} {where}{often}: {how}"
         case Relation.EARLIER:
-            was = "is not what it was" if len(here) == 1 else "are not what they were"
-            sentence = f"{_names(here)} {was} {where}{often}: {_element(first)}"
+            start = _do(here, "is not what it was", "are not what they were")
+            sentence = f"{start} {where}{often}: {_element(first)}"
         case Relation.REPEAT if not first.tapped:
-            sentence = f"{_changes(here)} {where}: {_element(first)}"
+            sentence = f"{_do(here, 'changes', 'change')} from run to run {where}: {_element(first)}"
         case Relation.REPEAT:
             told = (one.message for one in found.outliers if one.tapped and one.tensor == first.tensor)
             message = next(told, f"{first.subject} changes when nodes are tapped: {_element(first)}")
@@ -296,13 +285,9 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
 
 def _right(found: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
     """Return the other runners that agree with the reference of a comparison."""
-    return [
-        one.subject
-        for one in found.comparisons
-        if (one.level, one.tensor, one.case, one.reference)
-        == (first.level, first.tensor, first.case, first.reference)
-        and one.subject not in (*wrong, first.reference)
-    ]
+    key, others = attrgetter("level", "tensor", "case", "reference"), (*wrong, first.reference)
+    same = (one.subject for one in found.comparisons if key(one) == key(first))
+    return [subject for subject in same if subject not in others]
 
 
 def _failures(failed: Sequence[Outcome]) -> list[str]:
@@ -310,7 +295,7 @@ def _failures(failed: Sequence[Outcome]) -> list[str]:
     groups: dict[Status, list[str]] = {}
     for one in failed:
         groups.setdefault(one.status, []).append(one.runner)
-    return [f"{_names(names)} {_FAILURES[status][len(names) > 1]}" for status, names in groups.items()]
+    return [_do(names, *_FAILURES[status]) for status, names in groups.items()]
 
 
 def _agreement(found: Compared) -> str:
@@ -335,13 +320,12 @@ def _agreement(found: Compared) -> str:
     between = [one for one in outputs if one.relation is Relation.MODELS]
     if between:
         runners = _subjects(between)
-        verb = "computes" if len(runners) == 1 else "compute"
         names = short_names(found.model, found.other)
         on = counted(len({one.tensor for one in between}), "output")
         for name in dict.fromkeys(one.subject for one in outputs if one.subject not in runners):
             path = next(one.subject_model for one in outputs if one.subject == name)
             parts.append(f"{name} agrees on {names[path != found.model]}")
-        sentence = f"{_names(runners)} {verb} the same for {names[0]} and {names[1]}"
+        sentence = f"{_do(runners, 'computes', 'compute')} the same for {names[0]} and {names[1]}"
         return _joined(f"{sentence}: {on}, {cases}", *parts)
     runners = list(dict.fromkeys(name for one in outputs for name in (one.reference, one.subject)))
     runners = [one.runner for one in found.outcomes if one.runner in runners]
@@ -349,5 +333,5 @@ def _agreement(found: Compared) -> str:
         who = f"{len(runners)} runners agree" if len(runners) > 2 else f"{_names(runners)} agree"
     else:
         runners = _subjects(nodes or outputs)
-        who = f"{_names(runners)} {'agrees' if len(runners) == 1 else 'agree'} with the documents"
+        who = f"{_do(runners, 'agrees', 'agree')} with the documents"
     return _joined(f"{who} on {listed(what)}, {cases}", *parts)

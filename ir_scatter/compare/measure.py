@@ -155,6 +155,16 @@ class Worst:
     got: Any
     expected: Any
 
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """What reports print: "[0, 1] is", or "it is" of a scalar; and both values."""
+        place = f"{list(self.index)} is" if self.index else "it is"
+        return place, shown(self.got), shown(self.expected)
+
+
+def shown(element: object) -> str:
+    return f"{element:.9g}" if isinstance(element, float) else str(element)
+
 
 @dataclass(frozen=True, slots=True)
 class Excuse:

@@ -55,6 +55,16 @@ class Match(Generic[_End]):
         one, other = self.first.element_type, self.second.element_type
         return None if one is None or other is None or one is other else (one.name, other.name)
 
+    @property
+    def narrower(self) -> ElementType | None:
+        """The element type whose numbers both can have."""
+        one, other = self.first.element_type, self.second.element_type
+        return one or other if one is None or other is None else narrower(one, other)
+
+    def name_in(self, known: Mapping[str, object]) -> str | None:
+        """Return the name of the first model's by which it is known."""
+        return next((name for name in self.first.names if name in known), None)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
@@ -77,17 +87,16 @@ class Pairing:
         """Return the second model as one that gets the inputs of the first."""
         firsts = [input for input in self.ends[0] if input.default is None]
         matches = {match.second: match for match in self.inputs}
-        types = {match.first: _narrower(match.first, match.second) for match in self.inputs}
+        types = {match.first: match.narrower for match in self.inputs}
         sources = list[int | Array | None]()
         for input in self.ends[1]:
             match = matches.get(input)
             if match is None:
                 sources.append(None)
+            elif match.first.default is None:
+                sources.append(firsts.index(match.first))
             else:
-                default = match.first.default
-                sources.append(
-                    firsts.index(match.first) if default is None else self._fed(match, load(default))
-                )
+                sources.append(self._fed(match, load(match.first.default)))
         drawn = tuple(types.get(input, input.element_type) for input in firsts)
         return Twin(make_sketch(self.models[1]), tuple(sources), drawn)
 
@@ -99,7 +108,7 @@ class Pairing:
         """
         found = {self._of_first(name): shape for name, shape in given.items()}
         for match in self.inputs:
-            name = next((name for name in match.first.names if name in found), match.first.names[0])
+            name = match.name_in(found) or match.first.names[0]
             shape = found.get(name)
             if not agree(shape, match.second.shape):
                 second = f"{match.second.names[0]} of {self.models[1].path}"
@@ -120,15 +129,15 @@ class Pairing:
         """
         found, notes = {self._of_first(name): array for name, array in feeds.items()}, list[str]()
         for match in self.inputs:
-            name = next((name for name in match.first.names if name in found), None)
+            name, type = match.name_in(found), match.narrower
             if name is None:
                 continue
-            array, narrow_type = found[name], _narrower(match.first, match.second)
-            if narrow_type is not None and kind(array) == narrow_type.kind == "float":
-                rounded = _converted(array, narrow_type)
-                _demand_kept(np.isfinite(array) & ~np.isfinite(rounded), array, narrow_type, name)
+            array = found[name]
+            if type is not None and kind(array) == type.kind == "float":
+                rounded = _converted(array, type)
+                _demand_kept(np.isfinite(array) & ~np.isfinite(rounded), array, type, name)
                 if not np.array_equal(rounded.astype(array.dtype), array, equal_nan=True):
-                    notes.append(f"input {name} is rounded to {narrow_type.name} for both models")
+                    notes.append(f"input {name} is rounded to {type.name} for both models")
                     array = rounded.astype(array.dtype)
             found[name] = self._cast(array, match.first.element_type, name, self.models[0])
         return found, notes
@@ -141,8 +150,7 @@ class Pairing:
         """
         first, second = dict(feeds), dict[str, Array]()
         for match in self.inputs:
-            name = next((name for name in match.first.names if name in feeds), None)
-            if name is not None:
+            if (name := match.name_in(feeds)) is not None:
                 first[name] = self._cast(feeds[name], match.first.element_type, name, self.models[0])
                 second[match.second.names[0]] = self._fed(match, first[name])
             elif match.first.default is not None and match.second.default is None:
@@ -375,32 +383,23 @@ def _are_alike(one: ElementType | None, other: ElementType | None) -> bool:
     return "boolean" in kinds and any(type.name in _BYTES for type in kinds.values())
 
 
-def _narrower(first: GraphInput, second: GraphInput) -> ElementType | None:
-    """Return the type whose numbers both inputs can have."""
-    one, other = first.element_type, second.element_type
-    if one is None or other is None:
-        return one or other
-    return narrower(one, other)
+def in_one_type(got: Array, expected: Array, precision: str) -> tuple[Array, Array, Tolerance | None]:
+    """Return outputs of two models in a type that holds the numbers of both; as they are without one.
 
-
-def in_one_type(got: Array, expected: Array) -> tuple[Array, Array]:
-    """Return outputs of two models in a type that holds the numbers of both; as they are without one."""
-    types = from_dtype(got.dtype), from_dtype(expected.dtype)
-    kinds, names = {kind(got), kind(expected)}, {type.name for type in types if type is not None}
-    if not _are_alike(*types) or ("u64" in names and kinds != {"unsigned"}):
-        return got, expected
+    The tolerance is what the narrower type may be off; None if there is none.
+    """
+    one, other = from_dtype(got.dtype), from_dtype(expected.dtype)
+    if one is None or other is None or not _are_alike(one, other):
+        return got, expected, None
+    allowed = default_tolerance(_converted(expected, narrower(one, other)), precision)
+    kinds, names = {one.kind, other.kind}, {one.name, other.name}
+    if "u64" in names and kinds != {"unsigned"}:
+        return got, expected, allowed
     name = "u64" if kinds == {"unsigned"} else "i64"
     if kinds == {"float"}:
         name = "f64" if "f64" in names else "f32"
-    return _converted(got, ELEMENT_TYPES[name]), _converted(expected, ELEMENT_TYPES[name])
-
-
-def narrow_tolerance(got: Array, expected: Array, precision: str) -> Tolerance | None:
-    """Return what is allowed between outputs of two types: what the narrower one may be off."""
-    types = from_dtype(got.dtype), from_dtype(expected.dtype)
-    if not _are_alike(*types) or types[0] is None or types[1] is None:
-        return None
-    return default_tolerance(_converted(expected, narrower(types[0], types[1])), precision)
+    type = ELEMENT_TYPES[name]
+    return _converted(got, type), _converted(expected, type), allowed
 
 
 def narrower(one: ElementType, other: ElementType) -> ElementType:

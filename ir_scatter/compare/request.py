@@ -11,7 +11,7 @@ from ir_scatter import runners
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
-from ir_scatter.compare.run import compare, compare_against, compare_two, nodes_by_tap, tolerance_names
+from ir_scatter.compare.run import compare, nodes_by_tap, tolerance_names
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
@@ -227,7 +227,7 @@ def _apart(found: Compared, machines: "Sequence[Machine]") -> str:
 
 
 def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
-    settings, with_numpy = job.settings, sources.with_numpy
+    settings = job.settings
     if settings.tolerances.named:
         names = {output.name for model in models for output in dataflow_of(model).outputs}
         scatters = [scatter for model in models for scatter in nodes_by_tap(model).values()]
@@ -235,11 +235,8 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
     feeds = None
     if job.inputs is not None:
         feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
-    if len(models) == 2:
-        return compare_two(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
-    if job.against:
-        return compare_against(job.against, models[0], sources.runners, settings, with_numpy=with_numpy)
-    return compare(models[0], sources.runners, settings, with_numpy=with_numpy, feeds=feeds)
+    with_numpy, against = sources.with_numpy, job.against
+    return compare(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, against=against)
 
 
 def _each(

@@ -14,7 +14,7 @@ from ir_scatter.compare.pairing import Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
-from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.shapes import Shape, counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
@@ -37,6 +37,11 @@ def short_names(first: str, second: str) -> tuple[str, str]:
         if ends[0] != ends[1]:
             return ends[0], ends[1]
     return first, second
+
+
+def act(names: Sequence[str], singular: str, plural: str) -> str:
+    """Say who does something: "a departs", "a and b depart"."""
+    return f"{listed(names)} {singular if len(names) == 1 else plural}"
 
 
 class Level(StrEnum):

@@ -4,12 +4,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from ir_scatter.compare.measure import (
     measure,
     measure_node,
     plain,
+    shown,
 )
-from ir_scatter.compare.pairing import Pairing, in_one_type, narrow_tolerance, pair
+from ir_scatter.compare.pairing import Pairing, in_one_type, pair
 from ir_scatter.compare.phases import Interrupted, begin
 from ir_scatter.compare.result import (
     NEVER,
@@ -45,6 +46,7 @@ from ir_scatter.compare.result import (
     Relation,
     Runs,
     Settings,
+    act,
     short_names,
 )
 from ir_scatter.compare.snapshot import load
@@ -56,7 +58,7 @@ from ir_scatter.core.shapes import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of
-from ir_scatter.inputs.model import draw_feeds, make_feeds
+from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
@@ -93,351 +95,58 @@ _SUFFIX = re.compile(r"(?:\.\d+)+$")
 
 
 def compare(
-    model: "Model | str | Path",
+    models: "Model | str | Path | Sequence[Model]",
     runners: Sequence[Runner],
     settings: Settings,
     *,
     with_numpy: bool = True,
     feeds: Feeds | None = None,
+    against: "str | Path | None" = None,
 ) -> Compared:
-    """Run a model on NumPy and on runners, compare outputs, and every scatter node for itself.
+    """Run a model on NumPy and on runners, and compare outputs, and every scatter node for itself.
 
     Where NumPy computes the model it is the reference, `with_numpy` or without, if settings do not forbid it.
-    The inputs of the first case may be given; those of the others are generated.
+
+    Of two models each runner compares its second with its first. The outputs of either are compared with
+    what NumPy computes for it, too, which tells who departs; those of two runners are if that is asked for.
+    Inputs and outputs belong together as `pair` finds.
+
+    Args:
+        models: one, or two that were read.
+        runners: who computes, beside NumPy.
+        settings: what is wanted.
+        with_numpy: whether somebody named NumPy.
+        feeds: the inputs of the first case, by names of either model; those of the others are generated.
+        against: the folder where the inputs of one model, and results for them, were saved. A runner is
+            compared with the saved one of its name. Saved ones that nobody runs here are compared with
+            NumPy, that of today or the saved one, or else with the first that runs. What was tapped then is
+            judged again, so that tolerances can change without running anything. Without runners and NumPy
+            what is saved is looked at alone.
     """
-    known = model if isinstance(model, Model) else read(model)
+    known = read(models) if isinstance(models, str | Path) else models
+    both = [known] if isinstance(known, Model) else known
+    saved = None if against is None else load(against)
+    session = _Session(both, runners, settings, with_numpy=with_numpy, saved=saved)
     for runner in runners[:1]:
         runner.start()
-    cases = tuple(make_cases(known, settings, feeds))
-    session = _Session(known, runners, settings, with_numpy=with_numpy)
-    with _keeping_what_is_finished(session, cases, session.result):
-        for number, case in enumerate(cases):
-            session.run_case(number, case)
-    return session.result(cases)
-
-
-def compare_against(
-    folder: "str | Path",
-    model: Model,
-    runners: Sequence[Runner],
-    settings: Settings,
-    *,
-    with_numpy: bool = True,
-) -> Compared:
-    """Run a model on the inputs that were saved, and compare with what was saved.
-
-    A runner is compared with the saved one of its name. Saved ones that nobody runs here are compared
-    with NumPy, that of today or the saved one, or else with the first that runs. What was tapped
-    then is judged again, so that tolerances can change without running anything.
-
-    Without runners and NumPy what is saved is looked at alone.
-    """
-    snapshot = load(folder)
-    for feeds in snapshot.feeds:
-        try:
-            check_feeds(dataflow_of(model).inputs, feeds)
-        except BadFeed as error:
-            place = f"{model.path}, with the inputs of {snapshot.model} that were saved"
-            raise BadFeed(f"{place}: {error}") from None
-    session = _Session(model, runners, settings, with_numpy=with_numpy)
-    with _keeping_what_is_finished(session, snapshot.feeds, session.result):
-        for number, (feeds, old) in enumerate(zip(snapshot.feeds, snapshot.runs, strict=True)):
-            session.judge_saved(old, session.run_case(number, feeds))
-    session.facts |= snapshot.facts
-    session.findings.append(f"saved results of {snapshot.model}, from {folder}")
-    return session.result(snapshot.feeds)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """What one runner makes of two models: the second is compared with the first, and each with itself."""
-
-    case: int
-    before: Outcome
-    after: Outcome
-    comparisons: tuple[Comparison, ...]
+    return session.run(session.inputs(feeds))
 
 
 def run_both(
-    models: Sequence[Model], runners: Sequence[Runner], settings: Settings, cases: Iterable[Feeds]
-) -> Iterator[Pair]:
-    """Run two models on the same inputs and compare their outputs, on each runner for itself.
+    models: Sequence[Model], runner: Runner, settings: Settings, cases: Iterable[Feeds]
+) -> Iterator[tuple[Outcome, Outcome, tuple[Comparison, ...]]]:
+    """Yield for each case what a runner makes of two models, and comparisons of the second with the first.
 
-    The first model is the reference, and names the inputs; the other one's outputs must be of the same types.
-    Nothing is run before it is asked for.
+    The first model names the inputs; the other one's outputs must be of the same types. Nothing is run
+    before it is asked for.
     """
-    both = _Both(pair(models[0], models[1]), runners, settings, with_numpy=False, keeps_types=True)
+    both = _Session(models, (runner,), settings, with_numpy=False)
+    assert both.pairing is not None
     for number, feeds in enumerate(cases):
-        sides = both.sides(number, feeds)
-        for runner in runners:
-            before, after = both.run(runner, sides)
-            yield Pair(number, before, after, tuple(both.compared(before, after, sides, runner)))
-
-
-def compare_two(
-    models: Sequence[Model],
-    runners: Sequence[Runner],
-    settings: Settings,
-    *,
-    with_numpy: bool = True,
-    feeds: Feeds | None = None,
-) -> Compared:
-    """Run two models on the same inputs: each runner compares its second with its first.
-
-    The outputs of either are compared with what NumPy computes for it, too, which tells who departs; those
-    of two runners are if that is asked for. Inputs and outputs belong together as `pair` finds. The inputs
-    of the first case may be given, by names of either model.
-    """
-    pairing = pair(models[0], models[1], settings.map_inputs, settings.map_outputs)
-    both = _Both(pairing, runners, settings, with_numpy=with_numpy)
-    cases, notes = cases_of_both(pairing, settings, feeds)
-    for runner in runners[:1]:
-        runner.start()
-    with _keeping_what_is_finished(both, cases, lambda finished: both.result(finished, notes)):
-        for number, case in enumerate(cases):
-            both.run_case(number, case)
-    return both.result(cases, notes)
-
-
-def cases_of_both(
-    pairing: Pairing, settings: Settings, given: Feeds | None = None
-) -> tuple[tuple[Feeds, ...], list[str]]:
-    """Return inputs that are legal for both models, by names of the first and in its types; and notes."""
-    model, found, notes = pairing.models[0], list[Feeds](), list[str]()
-    if given is not None:
-        first, notes = pairing.given(given)
-        check_feeds(pairing.ends[0], first)
-        found.append(first)
-    shapes = pairing.shapes(settings.input_shapes)
-    numbers = range(len(found), settings.cases)
-    program, twin = (make_sketch(model), pairing.twin()) if numbers else (model, None)
-    for number in numbers:
-        begin(f"drawing inputs{_of(number, settings.cases)}")
-        wanted = program, settings.seed + number, shapes, settings.values
-        try:
-            drawn = draw_feeds(*wanted, twin=twin)
-        except NoInputs as error:
-            if twin is None:
-                raise
-            twin = None
-            notes.append(
-                f"no inputs that are legal for both models were found, these are for the first: {error}"
-            )
-            drawn = draw_feeds(*wanted)
-        found.append(pairing.feeds(drawn.feeds)[0])
-    return tuple(found), notes
-
-
-class _Both:
-    """What runners and NumPy make of two models, and what is said of it."""
-
-    def __init__(
-        self,
-        pairing: Pairing,
-        runners: Sequence[Runner],
-        settings: Settings,
-        *,
-        with_numpy: bool,
-        keeps_types: bool = False,
-    ) -> None:
-        self.pairing, self.runners, self.settings, self.with_numpy = pairing, runners, settings, with_numpy
-        self.keeps_types = keeps_types
-        self.sessions = [_Session(one, runners, settings, with_numpy=with_numpy) for one in pairing.models]
-        self.paths = [model.path for model in pairing.models]
-        self.findings = list[Finding]()
-        self.outcomes: dict[str, Outcome] = {}
-        self.finished, self.unfinished = 0, list[str]()
-
-    def sides(self, number: int, feeds: Feeds) -> list["_Case"]:
-        given = self.pairing.feeds(feeds)
-        return [_Case(session, number, own) for session, own in zip(self.sessions, given, strict=True)]
-
-    def run(self, runner: Runner, sides: Sequence["_Case"]) -> list[Outcome]:
-        """Run one runner on both models; one that is not there is asked once."""
-        outcomes: list[Outcome] = []
-        for session, side in zip(self.sessions, sides, strict=True):
-            is_missing = outcomes and outcomes[0].status is Status.UNAVAILABLE
-            outcomes.append(outcomes[0] if is_missing else session.run(runner, side))
-        return outcomes
-
-    def compared(
-        self, before: Outcome, after: Outcome, sides: Sequence["_Case"], tapper: Runner | None
-    ) -> Iterator[Comparison]:
-        """Yield comparisons of the second model with the first, then of each with itself."""
-        if before.status is Status.OK and after.status is Status.OK:
-            known = [replace(side, tapper=tapper) for side in sides]
-            for one in compare_outputs(
-                replace(after, runs=tuple(map(self.pairing.by_first, after.runs))),
-                before,
-                known[0].number,
-                self.settings.tolerances,
-                lambda: self.pairing.by_first(known[1].open),
-                lambda: known[0].open,
-                pairing=None if self.keeps_types else self.pairing,
-            ):
-                yield replace(one, subject_model=self.paths[1], reference_model=self.paths[0])
-        for path, outcome in zip(self.paths, (before, after), strict=True):
-            for one in compare_runs(outcome, sides[0].number):
-                yield replace(one, subject_model=path, reference_model=path)
-
-    def run_case(self, number: int, feeds: Feeds) -> None:
-        sides = self.sides(number, feeds)
-        has_reference = self.sessions[0].has_reference
-        pending = [side.session.reference.start(side.feeds) for side in sides if has_reference]
-        ran, self.unfinished = list[list[Outcome]](), [runner.name for runner in self.runners]
-        for runner in self.runners:
-            ran.append(self.run(runner, sides))
-            if any(one.status is Status.OK for one in ran[-1]):
-                self.sessions[0].ask_what_it_is(runner)
-            del self.unfinished[0]
-        tappers: list[Runner | None] = [*self.runners]
-        if pending:
-            begin(f"NumPy{_of(number, self.settings.cases)}")
-            numpy = []
-            for finish, side in zip(pending, sides, strict=True):
-                outcome, side.sight = finish(self.settings.timeout)
-                numpy.append(replace(outcome, implicit=not self.with_numpy))
-            ran.insert(0, numpy)
-            tappers.insert(0, None)
-        cross = [
-            one
-            for (before, after), tapper in zip(ran, tappers, strict=True)
-            for one in self.compared(before, after, sides, tapper)
-        ]
-        self.findings += cross
-        of_sides: list[list[Comparison]] = []
-        for place, (side, path) in enumerate(zip(sides, self.paths, strict=True)):
-            side.runs = [Runs(outcomes[place]) for outcomes in ran]
-            seen = [] if side.sight is None else side.sight.seen.values()
-            self.findings += [replace(one, case=number, model=path) for one in seen]
-            has_numpy = any(one.runner == NUMPY and one.status is Status.OK for one in side.outcomes)
-            if has_numpy or self.settings.pairwise:
-                side.compare_all(repeats=False)
-            found = comparisons_in(side.findings)
-            of_sides.append([replace(one, subject_model=path, reference_model=path) for one in found])
-            self.findings += of_sides[-1]
-            for outcome in side.outcomes:
-                self._enter(path, outcome)
-        self.findings += self._departures(number, cross, of_sides)
-        self.finished += 1
-        if any(one.is_illegal for one in of_kind(Guarded, self.findings)):
-            for runner in self.runners:  # some plugins write outside of their memory then
-                runner.close()
-
-    def _enter(self, path: str, outcome: Outcome) -> None:
-        """Enter what is told of a runner, of both models together and of the one."""
-        place = self.paths.index(path) if self.paths[0] != self.paths[1] else 0
-        _enter(self.sessions[place].outcomes, outcome)
-        self.findings += [f"{outcome.runner}: {remark}" for remark in outcome.remarks]
-        if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
-            outcome = replace(outcome, message=f"{path}: {outcome.message}".removesuffix(": "))
-        _enter(self.outcomes, outcome)
-
-    def _departures(
-        self, number: int, cross: Sequence[Comparison], of_sides: Sequence[Sequence[Comparison]]
-    ) -> Iterator[Outlier]:
-        """Say of each output whether the models differ by the document, and which runners depart from it.
-
-        Where NumPy computes one of the models only, a runner that is right there speaks for the other.
-        """
-        names = {match.first.name: match.second.name for match in self.pairing.outputs}
-        short = short_names(*self.paths)
-        for tensor in dict.fromkeys(one.tensor for one in cross):
-            own = (tensor, names.get(tensor, tensor))
-            told = [
-                {one.subject: one for one in side if one.tensor == name and one.relation is Relation.DOCUMENT}
-                for side, name in zip(of_sides, own, strict=True)
-            ]
-            wrong = [
-                {name: one for name, one in side.items() if one.measure.verdict is Verdict.MISMATCH}
-                for side in told
-            ]
-            apart = {
-                one.subject: one
-                for one in cross
-                if one.tensor == tensor
-                and one.relation is Relation.MODELS
-                and one.measure.verdict is Verdict.MISMATCH
-            }
-            make = partial(Outlier, Level.MODEL, None, tensor, number)
-            if NUMPY in apart:
-                agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
-                by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
-                message = f"{by}{short[1]} computes something else than {short[0]}{_elements(apart[NUMPY])}"
-                yield make((), message, model=self.paths[1])
-            groups: dict[tuple[int, ...], list[str]] = {}
-            for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
-                places = tuple(place for place, side in enumerate(wrong) if runner in side)
-                groups.setdefault(places, []).append(runner)
-            for places, runners in groups.items():
-                where = listed([short[place] for place in places])
-                verb = "departs" if len(runners) == 1 else "depart"
-                first = wrong[places[0]][runners[0]]
-                message = f"{listed(runners)} {verb} from the document on {where}{_elements(first)}"
-                yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
-            for known, other in ((0, 1), (1, 0)):
-                right = [name for name in apart if name in told[known] and name not in wrong[known]]
-                if right and not told[other]:
-                    verb = "is" if len(right) == 1 else "are"
-                    message = f"{listed(right)} {verb} right on {short[known]} and another on {short[other]}"
-                    message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
-                    yield make(tuple(right), message, model=self.paths[other])
-
-    def _idle(self) -> Iterator[str]:
-        """Say who ran one model, and was held against nobody."""
-        found = comparisons_in(self.findings)
-        judged = {name for one in found for name in (one.subject, one.reference)}
-        for session, name in zip(self.sessions, short_names(*self.paths), strict=True):
-            for outcome in session.outcomes.values():
-                if found and outcome.status is Status.OK and outcome.runner not in judged:
-                    why = "which NumPy does not compute: --pairwise compares it with others there"
-                    yield f"{outcome.runner} ran {name} only, {why}"
-
-    def result(self, cases: Sequence[Feeds], notes: Sequence[str]) -> Compared:
-        first_found: dict[tuple[object, ...], Outlier] = {}
-        for one in of_kind(Outlier, self.findings):  # of all cases the first
-            first_found.setdefault((one.tensor, one.runners, one.model), one)
-        outcomes = tuple(self.outcomes.values())
-        each = [session.outcomes for session in self.sessions if session.outcomes]
-        remarks = [*self.pairing.notes, *notes, *self._idle(), *of_kind(str, self.findings)]
-        return _explained(
-            Compared(
-                self.paths[0],
-                self.settings,
-                outcomes,
-                tuple(comparisons_in(self.findings)),
-                tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
-                tuple(first_found.values()),
-                remarks=tuple(dict.fromkeys(remarks)),
-                feeds=tuple(cases),
-                other=self.paths[1],
-                pairing=self.pairing,
-                devices={**self.sessions[1].devices, **self.sessions[0].devices},
-                model_facts=(*self.sessions[0].model_facts, *self.sessions[1].model_facts),
-                by_model={one.runner: tuple(side[one.runner] for side in each) for one in outcomes},
-            )
-        )
-
-
-def _elements(one: Comparison) -> str:
-    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or "by the document [0, 1] is 2, not 3"."""
-    worst = one.measure.worst
-    if worst is None:
-        return f": {one.measure.remark}" if one.measure.remark else ""
-    place = f"{list(worst.index)} is" if worst.index else "it is"
-    if one.relation is Relation.DOCUMENT:
-        return f": {place} {shown(worst.expected)}, not {shown(worst.got)}"
-    return f": {place} {one.both(shown(worst.got), shown(worst.expected))}"
-
-
-def make_cases(model: Model, settings: Settings, given: Feeds | None = None) -> Iterator[Feeds]:
-    """Return the inputs of each case: those that were given are the first."""
-    if given is not None:
-        check_feeds(dataflow_of(model).inputs, given)
-        yield given
-    for number in range(0 if given is None else 1, settings.cases):
-        begin(f"drawing inputs{_of(number, settings.cases)}")
-        yield make_feeds(model, settings.seed + number, settings.input_shapes, settings.values)
+        sides = both.cases(number, feeds)
+        both.ask(runner, sides)
+        before, after = (side.outcomes[0] for side in sides)
+        yield before, after, tuple(compared(before, after, sides, both.pairing, runner, keeps_types=True))
 
 
 def facts_about_model(model: Model) -> ModelFacts:
@@ -480,8 +189,8 @@ def compare_outputs(
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
         names, requested = (name, others.get(name)), None
         if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
-            requested = tolerances.find(*names) or narrow_tolerance(got, expected, precision)
-            got, expected = in_one_type(got, expected)
+            got, expected, narrow = in_one_type(got, expected, precision)
+            requested = tolerances.find(*names) or narrow
         found = _measured(names, got, expected, precision, tolerances, open, open_in_reference, requested)
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
 
@@ -621,49 +330,89 @@ def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
 # All runs of one case, and who is wrong.
 
 
-class _Change(NamedTuple):
-    """An output that is not the same with taps as without: the same runner on the same inputs."""
+class _Side:
+    """One model, its nodes, and what is known of those who ran it."""
 
-    plain: Outcome
-    output: str
-    without: Array
-    tapped: Array | None
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.model, self.settings = model, settings
+        self.reference, self.nodes = Reference(model), nodes_by_tap(model)
+        # what was saved does not say all of a tap
+        self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
+        self.outcomes: dict[str, Outcome] = {}
+        """Of one of two models, what is told of each runner."""
+        self.hopeless: dict[str, Outcome] = {}
+        """Of runners that are not asked again, how they ended."""
 
 
 @dataclass(eq=False)
 class _Case:
     """What runners make of one model for one set of inputs."""
 
-    session: "_Session"
+    side: _Side
     number: int
     feeds: Feeds
     sight: Sight | None = None
     """What NumPy saw of these inputs; None if it was not asked."""
     contested: dict[str, list[Array]] = field(default_factory=dict)
     """The nodes whose result the document leaves open: where, in each of their computations."""
-    tapper: Runner | None = None
-    """Taps the nodes, to see what is contested where NumPy cannot tell."""
     runs: list[Runs] = field(default_factory=list)
     """Of each runner, those with taps only if they are to be kept."""
     findings: list[Finding] = field(default_factory=list)
-    changes: list[_Change] = field(default_factory=list, init=False)
+    changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
+    """Of runs without taps the outputs that are not the same with taps, and what these are then."""
 
     @property
     def settings(self) -> Settings:
-        return self.session.settings
+        return self.side.settings
 
     @property
     def outcomes(self) -> list[Outcome]:
         """The runs without taps."""
         return [one.plain for one in self.runs]
 
+    def run(self, runner: Runner, *, profile: bool = False) -> Outcome:
+        """Run one runner without taps."""
+        if runner.name in self.side.hopeless:
+            return self.side.hopeless[runner.name]
+        try:
+            found = self._ask(runner, repeat=self.settings.repeat, profile=profile)
+        except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
+            return Outcome(runner.name, Status.REFUSED, str(error))
+        if found.status is Status.UNAVAILABLE:
+            found = replace(found, message=Availability("", False, found.message, runner.remedy()).why_not)
+        if found.status in _HOPELESS:
+            self.side.hopeless[runner.name] = found
+        return found
+
+    def run_with_taps(self, runner: Runner, times: int) -> Iterator[Outcome]:
+        """Run one runner with taps until it fails; of each tap there is an answer."""
+        taps = tuple(self.side.nodes)
+        for _ in range(times if taps else 0):
+            found = self._ask(runner, taps=taps, tap_memory=self.settings.tap_memory)
+            self.findings += [f"{found.runner}: {remark}" for remark in found.remarks]
+            is_failed, reason = found.status is not Status.OK, "the runner gave no answer for it"
+            if is_failed:
+                reason = f"the run with taps: {found.status} {found.message}".rstrip()
+                found = replace(found, runs=(), tapped=())
+            answered = {one.tap for one in found.tapped}
+            silent = (Tapped(tap, problem=reason) for tap in taps if tap not in answered)
+            yield replace(found, tapped=(*found.tapped, *silent))
+            if is_failed:
+                return
+
+    def _ask(self, runner: Runner, **wanted: Any) -> Outcome:
+        with_taps = " with taps" if "taps" in wanted else ""
+        begin(f"{runner.name}{with_taps}{_of(self.number, self.settings.cases)}")
+        precision, timeout = self.settings.precision, self.settings.timeout
+        return runner.run(self.side.model.path, self.feeds, precision=precision, timeout=timeout, **wanted)
+
     def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
         judged, kept = list[list[Finding]](), list[Outcome]()
         for run in tapped:
-            for name, without in plain.outputs.items() if run.runs else ():
+            for name in plain.outputs if run.runs else ():
                 got = run.outputs.get(name)
                 if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
-                    self.changes.append(_Change(plain, name, without, got))
+                    self.changes.append((plain, name, got))
             known = replace(run, precision=plain.precision)
             judged.append(self.judge(known))
             if self.settings.keeps_runs:
@@ -678,29 +427,21 @@ class _Case:
         """
         found: list[Finding] = []
         for tapped in run.tapped:
-            scatter = self.session.node(tapped.tap)
+            tap = tapped.tap
+            scatter = self.side.by_name.get((tap.scope, tap.output, tap.callers))
             if scatter is None:
                 continue
             if tapped.problem or not tapped.executions:
-                found.append(NotTapped(run.runner, tapped.tap.scope, tapped.problem or NEVER))
+                found.append(NotTapped(run.runner, tap.scope, tapped.problem or NEVER))
             for execution in tapped.executions:
                 found += self._judged_node(scatter, execution, run)
         return found
 
     def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Finding]:
         scope, runner, got = scatter.node.scope, run.runner, execution.output
-        one = Comparison(
-            Level.NODE,
-            scope,
-            output_of(scatter),
-            self.number,
-            runner,
-            NUMPY,
-            Measure(Verdict.NONDETERMINISTIC),
-            execution.place,
-            str(scatter.spec.key),
-            caller=execution.caller,
-        )
+        unknown, operator = Measure(Verdict.NONDETERMINISTIC), str(scatter.spec.key)
+        one = Comparison(Level.NODE, scope, output_of(scatter), self.number, runner, NUMPY, unknown)
+        one = replace(one, place=execution.place, operator=operator, caller=execution.caller)
         try:
             expected = detail(case_of_node(scatter, execution.inputs))
         except IllegalCase as error:
@@ -721,25 +462,31 @@ class _Case:
         is_equal = found.verdict is Verdict.EQUAL
         yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
 
-    @cached_property
-    def open(self) -> Mapping[str, Open]:
-        """The outputs of which the document leaves something open, by name."""
-        if self.sight is None and (self.tapper is not None or self.contested):
+    def open(self, tapper: Runner | None = None) -> Mapping[str, Open]:
+        """Return the outputs of which the document leaves something open, by name.
+
+        The tapper taps the nodes, to see what is contested where NumPy cannot tell.
+        """
+        if self.sight is None and (tapper is not None or self.contested):
             with suppress(Error):
-                _, self.sight = self.session.reference.start(self.feeds)(self.settings.timeout)
+                _, self.sight = self.side.reference.start(self.feeds)(self.settings.timeout)
         sight = self.sight or Sight()
         if sight.open is not None:
             return sight.open
-        for tapped in () if self.tapper is None else self.session.run_with_taps(self.tapper, self, 1):
+        apart = replace(self, findings=[])
+        for tapped in () if tapper is None else apart.run_with_taps(tapper, 1):
             self.judge(tapped)
         if not self.contested and not sight.contested:
             return {}
-        return self.session.reference.foresee(self.feeds, self.contested, self.settings.timeout)
+        return self.side.reference.foresee(self.feeds, self.contested, self.settings.timeout)
 
-    def _measured(
-        self, one: _Change, got: Array | None, expected: Array, open: OpenOutputs = dict
-    ) -> Measure:
-        return _measured((one.output,), got, expected, one.plain.precision, self.settings.tolerances, open)
+    def _measured(self, name: str, precision: str, got: Array | None, expected: Array) -> Measure:
+        tolerances = self.settings.tolerances
+        return _measured((name,), got, expected, precision, tolerances, lambda: self._open)
+
+    @cached_property
+    def _open(self) -> Mapping[str, Open]:
+        return self.open()
 
     def compare_all(self, *, repeats: bool = True) -> None:
         """Compare outputs: with NumPy if it computed the model, or else with the first that did.
@@ -756,7 +503,7 @@ class _Case:
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
         tolerances = self.settings.tolerances
-        self.findings += compare_outputs(subject, reference, self.number, tolerances, lambda: self.open)
+        self.findings += compare_outputs(subject, reference, self.number, tolerances, lambda: self._open)
 
     def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
@@ -789,8 +536,7 @@ class _Case:
         among = (_measured((first.tensor,), one, arrays[0], precision, tolerances) for one in arrays[1:])
         runners, names = tuple(wrong), listed(wrong)
         if right:
-            verb = "departs" if len(wrong) == 1 else "depart"
-            message = f"{names} {verb} from what {listed([reference, *right])} say"
+            message = f"{act(wrong, 'departs', 'depart')} from what {listed([reference, *right])} say"
         elif first.level is Level.NODE:
             message = f"{names} all differ from {reference}"
         elif len(ran) == len(wrong) and all(one.verdict is not Verdict.MISMATCH for one in among):
@@ -804,12 +550,13 @@ class _Case:
             message += f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
-    def explain_changes(self, numpy: Outcome | None) -> None:
+    def explain_changes(self) -> None:
         """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
 
         NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
         one thing is said.
         """
+        numpy = next((one for one in self.outcomes if one.runner.endswith(NUMPY)), None)
         document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
         compared = comparisons_in(self.findings)
         known = {(one.subject, one.tensor, one.reference) for one in compared if one.level is Level.MODEL}
@@ -818,12 +565,11 @@ class _Case:
         wrong_somewhere = {one.subject for one in of_nodes if one.measure.verdict.is_difference}
         are_right = {one.subject for one in of_nodes} - hidden - wrong_somewhere
         done: set[tuple[str, str]] = set()
-        for change in self.changes:
-            ran, name, without, tapped = change
-            runner, right = ran.runner, document.get(name)
+        for ran, name, tapped in self.changes:
+            runner, without, right = ran.runner, ran.outputs[name], document.get(name)
             if (runner, name) in done:
                 continue
-            tell = partial(self._measured, change, open=lambda: self.open)
+            tell = partial(self._measured, name, ran.precision)
             found = tell(tapped, without)
             against_document = [] if right is None else [tell(tapped, right), tell(without, right)]
             is_wrong = [one.verdict is Verdict.MISMATCH for one in against_document]
@@ -855,8 +601,8 @@ class _Case:
                 self.findings.append(comparison)
             how = f": {found.remark}"
             if found.worst is not None:
-                place = f"{list(found.worst.index)} is " if found.worst.index else "it is "
-                how = f": {place}{shown(found.worst.got)} with taps and {shown(found.worst.expected)} without"
+                place, got, expected = found.worst.words
+                how = f": {place} {got} with taps and {expected} without"
             message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
             outliers = of_kind(Outlier, self.findings)
             is_named = any(
@@ -867,16 +613,25 @@ class _Case:
 
 
 class _Session:
-    """What runners and NumPy make of one model, and what is said of it."""
+    """What runners and NumPy make of one model, or of two that are paired, and what is said of it."""
 
     def __init__(
-        self, model: Model, runners: Sequence[Runner], settings: Settings, *, with_numpy: bool
+        self,
+        models: Sequence[Model],
+        runners: Sequence[Runner],
+        settings: Settings,
+        *,
+        with_numpy: bool,
+        saved: Compared | None = None,
     ) -> None:
-        self.path, self.runners, self.settings, self.with_numpy = model.path, runners, settings, with_numpy
+        self.runners, self.settings, self.with_numpy, self.saved = runners, settings, with_numpy, saved
+        self.pairing: Pairing | None = None
+        if len(models) == 2:
+            self.pairing = pair(models[0], models[1], settings.map_inputs, settings.map_outputs)
         self.has_reference = with_numpy or (settings.reference and bool(runners))
-        self.reference, self.nodes = Reference(model), nodes_by_tap(model)
-        self.is_one_node = is_one_node(model)
-        self.model_facts = (facts_about_model(model),) if settings.describes else ()
+        self.sides, self.paths = [_Side(one, settings) for one in models], [one.path for one in models]
+        self.notes = [] if self.pairing is None else [*self.pairing.notes]
+        """Remarks that come before those on runners."""
         self.outcomes: dict[str, Outcome] = {}
         self.findings: list[Finding] = []
         self.facts: dict[str, tuple[NodeFacts, ...]] = {}
@@ -886,177 +641,325 @@ class _Session:
         self.finished = 0
         """Cases that all runners have run."""
         self.unfinished: list[str] = []
-        """The runners that had not finished a case when it was interrupted."""
-        self._hopeless: dict[str, Outcome] = {}
-        self._nodes = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
+        """The runners that have not finished the case at work."""
 
-    def node(self, tap: Tap) -> ScatterNode | None:
-        """Return the node that was tapped; what was saved does not say all of a tap."""
-        return self._nodes.get((tap.scope, tap.output, tap.callers))
+    def inputs(self, given: Feeds | None) -> Sequence[Feeds]:
+        """Return the inputs of each case: those that were saved, or given and then drawn.
 
-    def run(self, runner: Runner, case: _Case, *, profile: bool = False) -> Outcome:
-        """Run one runner without taps."""
-        if runner.name in self._hopeless:
-            return self._hopeless[runner.name]
-        try:
-            found = self._ask(runner, case, repeat=self.settings.repeat, profile=profile)
-        except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
-            return Outcome(runner.name, Status.REFUSED, str(error))
-        if found.status is Status.UNAVAILABLE:
-            found = replace(found, message=Availability("", False, found.message, runner.remedy()).why_not)
-        if found.status in _HOPELESS:
-            self._hopeless[runner.name] = found
+        Of two models they are legal for both, by names of the first and in its types.
+        """
+        model, pairing, settings, saved = self.sides[0].model, self.pairing, self.settings, self.saved
+        if saved is not None:
+            for feeds in saved.feeds:
+                try:
+                    check_feeds(dataflow_of(model).inputs, feeds)
+                except BadFeed as error:
+                    place = f"{model.path}, with the inputs of {saved.model} that were saved"
+                    raise BadFeed(f"{place}: {error}") from None
+            return saved.feeds
+        found, shapes = list[Feeds](), settings.input_shapes
+        if given is not None:
+            if pairing is not None:
+                given, notes = pairing.given(given)
+                self.notes += notes
+            check_feeds(dataflow_of(model).inputs, given)
+            found.append(given)
+        if pairing is not None:
+            shapes = pairing.shapes(shapes)
+        numbers = range(len(found), settings.cases)
+        twin = None if pairing is None or not numbers else pairing.twin()
+        program = make_sketch(model) if numbers else model
+        for number in numbers:
+            begin(f"drawing inputs{_of(number, settings.cases)}")
+            wanted = program, settings.seed + number, shapes, settings.values
+            try:
+                drawn = draw_feeds(*wanted, twin=twin).feeds
+            except NoInputs as error:
+                if twin is None:
+                    raise
+                twin, what = None, "inputs that are legal for both models were found"
+                self.notes.append(f"no {what}, these are for the first: {error}")
+                drawn = draw_feeds(*wanted).feeds
+            found.append(drawn if pairing is None else pairing.feeds(drawn)[0])
         return found
 
-    def ask_what_it_is(self, runner: Runner) -> None:
-        if self.settings.describes and runner.name not in self.devices:
-            self.devices[runner.name] = runner.availability()
-
-    def run_with_taps(self, runner: Runner, case: _Case, times: int) -> Iterator[Outcome]:
-        """Run one runner with taps until it fails; of each tap there is an answer."""
-        taps = tuple(self.nodes)
-        for _ in range(times if taps else 0):
-            found = self._ask(runner, case, taps=taps, tap_memory=self.settings.tap_memory)
-            self.findings += [f"{found.runner}: {remark}" for remark in found.remarks]
-            is_failed, reason = found.status is not Status.OK, "the runner gave no answer for it"
-            if is_failed:
-                reason = f"the run with taps: {found.status} {found.message}".rstrip()
-                found = replace(found, runs=(), tapped=())
-            answered = {one.tap for one in found.tapped}
-            silent = (Tapped(tap, problem=reason) for tap in taps if tap not in answered)
-            yield replace(found, tapped=(*found.tapped, *silent))
-            if is_failed:
-                return
-
-    def _ask(self, runner: Runner, case: _Case, **wanted: Any) -> Outcome:
-        with_taps = " with taps" if "taps" in wanted else ""
-        begin(f"{runner.name}{with_taps}{_of(case.number, self.settings.cases)}")
-        precision, timeout = self.settings.precision, self.settings.timeout
-        return runner.run(self.path, case.feeds, precision=precision, timeout=timeout, **wanted)
-
-    def run_case(self, number: int, feeds: Feeds) -> _Case:
-        """Run all on one set of inputs; NumPy computes while the others run.
-
-        If that is interrupted, what is known of the nodes on runners that have finished is kept.
-        """
-        case = _Case(self, number, feeds)
-        finish = self.reference.start(feeds) if self.has_reference else None
-        numpy = None
+    def run(self, cases: Sequence[Feeds]) -> Compared:
+        """Run all cases; an interrupt becomes one that holds what was finished, if that is anything."""
         try:
-            self._run_runners(case)
-            if finish is not None:
-                begin(f"NumPy{_of(number, self.settings.cases)}")
-                numpy, case.sight = finish(self.settings.timeout)
+            for number, feeds in enumerate(cases):
+                self.run_case(number, feeds)
         except KeyboardInterrupt:
-            self.unfinished = [one.name for one in self.runners[len(case.runs) :]]
-            for outcome in case.outcomes:
-                _enter(self.outcomes, outcome)
-            self.findings += case.findings
-            raise
-        if numpy is not None and case.sight is not None:
-            numpy = replace(numpy, implicit=not self.with_numpy)
-            case.findings[:0] = [replace(one, case=number) for one in case.sight.seen.values()]
-            case.runs.insert(0, Runs(numpy))
-        case.compare_all()
-        self._enter(case, numpy)
-        self.finished += 1
-        return case
+            if not self.outcomes:
+                raise
+            begun = min(self.finished + 1, len(cases))
+            who = listed(self.unfinished or [NUMPY])
+            missing = [f"{who} did not finish case {begun} of {len(cases)}"]
+            if begun < len(cases):
+                missing.append(f"{counted(len(cases) - begun, 'case')} did not begin")
+            found = replace(self.result(cases[:begun]), interrupted=f"interrupted: {', '.join(missing)}")
+            raise Interrupted(found) from None
+        if self.saved is not None:
+            self.facts |= self.saved.facts
+            self.findings += self.saved.remarks
+        return self.result(cases)
 
-    def _run_runners(self, case: _Case) -> None:
-        for runner in self.runners:
-            plain = self.run(runner, case, profile=True)
-            self.findings += [f"{plain.runner}: {remark}" for remark in plain.remarks]
+    def cases(self, number: int, feeds: Feeds) -> list[_Case]:
+        """Return the case of each model, with inputs of its own."""
+        given = (feeds,) if self.pairing is None else self.pairing.feeds(feeds)
+        return [_Case(side, number, own) for side, own in zip(self.sides, given, strict=True)]
+
+    def run_case(self, number: int, feeds: Feeds) -> None:
+        """Run all on one set of inputs; NumPy computes while the others run."""
+        cases, known = self.cases(number, feeds), len(self.findings)
+        pending = [case.side.reference.start(case.feeds) for case in cases if self.has_reference]
+        self.unfinished = [runner.name for runner in self.runners]
+        try:
+            for runner in self.runners:
+                self.ask(runner, cases)
+                del self.unfinished[0]
+            if pending:
+                begin(f"NumPy{_of(number, self.settings.cases)}")
+            ended = [finish(self.settings.timeout) for finish in pending]
+        except KeyboardInterrupt:
+            if self.pairing is None:
+                self._enter(cases[0])
+            raise
+        for case, (numpy, sight) in zip(cases, ended, strict=False):
+            case.runs.insert(0, Runs(replace(numpy, implicit=not self.with_numpy)))
+            path, case.sight = "" if self.pairing is None else case.side.model.path, sight
+            case.findings[:0] = [replace(one, case=number, model=path) for one in sight.seen.values()]
+        if self.pairing is None:
+            cases[0].compare_all()
+            self._finish(cases[0])
+        else:
+            self._judge_both(cases, self.pairing)
+        self.finished += 1
+        if self.saved is not None:
+            self._judge_saved(self.saved.runs[number], cases[0])
+        if any(one.is_illegal for one in of_kind(Guarded, self.findings[known:])):
+            for runner in self.runners:  # some plugins write outside of their memory then
+                runner.close()
+
+    def ask(self, runner: Runner, cases: Sequence[_Case]) -> None:
+        """Run one runner on each model, and if there is only one with taps as well."""
+        is_single = self.pairing is None
+        for case in cases:
+            plain = case.run(runner, profile=is_single)
+            if plain.status is Status.UNAVAILABLE:  # which is asked once
+                for side in self.sides:
+                    side.hopeless[runner.name] = plain
+            case.findings += [f"{plain.runner}: {remark}" for remark in plain.remarks]
+            is_ok = plain.status is Status.OK
+            if is_ok and self.settings.describes and runner.name not in self.devices:
+                self.devices[runner.name] = runner.availability()
+            if is_ok and is_single and (remarks := getattr(runner, "remarks", ())):
+                self.about[runner.name] = remarks
             if plain.facts and runner.name not in self.facts:
-                scatters = self.nodes.values()
+                scatters = case.side.nodes.values()
                 scopes = {name: one.node.scope for one in scatters for name in tolerance_names(one)}
                 self.facts[runner.name] = facts_about(plain.facts, scopes)
-            if plain.status is Status.OK:
-                self.ask_what_it_is(runner)
-                if remarks := getattr(runner, "remarks", ()):
-                    self.about[runner.name] = remarks
             if plain.precision == "default":
                 plain = replace(plain, precision=computed_in(plain.facts) or plain.precision)
-            times = self.settings.repeat if plain.status is Status.OK else 0
-            case.take(plain, self.run_with_taps(runner, case, times))
+            times = self.settings.repeat if is_ok and is_single else 0
+            case.take(plain, case.run_with_taps(runner, times))
 
-    def judge_saved(self, runs: Sequence[Runs], new: _Case) -> None:
+    def _judge_saved(self, runs: Sequence[Runs], new: _Case) -> None:
         """Judge what was saved, and compare its outputs with those of today, or with each other."""
         case = replace(new, runs=[], findings=[])
         for one in runs:
             case.take(one.plain, one.tapped)
         if not new.runs:
             case.compare_all()
-        self._enter(case, next((one for one in case.outcomes if one.runner.endswith(NUMPY)), None))
+        self._finish(case)
         case.findings.clear()
         for subject, reference in _old_and_new(new.outcomes, case.outcomes) if new.runs else ():
             case.compare(subject, reference)
         self.findings += case.findings
 
-    def _enter(self, case: _Case, numpy: Outcome | None) -> None:
+    def _finish(self, case: _Case) -> None:
         case.find_outliers()
-        case.explain_changes(numpy)
+        case.explain_changes()
+        self._enter(case)
+        if self.settings.keeps_runs and case.runs:
+            self.runs.setdefault(case.number, tuple(case.runs))
+
+    def _enter(self, case: _Case) -> None:
         for outcome in case.outcomes:
             _enter(self.outcomes, outcome)
         self.findings += case.findings
-        if self.settings.keeps_runs and case.runs:
-            self.runs.setdefault(case.number, tuple(case.runs))
-        if any(one.is_illegal for one in of_kind(Guarded, case.findings)):
-            for runner in self.runners:  # some plugins write outside of their memory then
-                runner.close()
+
+    def _judge_both(self, cases: Sequence[_Case], pairing: Pairing) -> None:
+        runners = {runner.name: runner for runner in self.runners}
+        cross = [
+            one
+            for before, after in zip(*(case.outcomes for case in cases), strict=True)
+            for one in compared(before, after, cases, pairing, runners.get(before.runner))
+        ]
+        self.findings += cross
+        of_sides: list[list[Comparison]] = []
+        for case, path in zip(cases, self.paths, strict=True):
+            has_numpy = any(one.runner == NUMPY and one.status is Status.OK for one in case.outcomes)
+            if has_numpy or self.settings.pairwise:
+                case.compare_all(repeats=False)
+            found = comparisons_in(case.findings)
+            of_sides.append([replace(one, subject_model=path, reference_model=path) for one in found])
+            self.findings += [one for one in case.findings if not isinstance(one, Comparison)]
+            self.findings += of_sides[-1]
+            own = self.sides[self.paths.index(path)].outcomes
+            for outcome in case.outcomes:
+                _enter(own, outcome)
+                if outcome.status not in {Status.OK, Status.UNAVAILABLE}:
+                    outcome = replace(outcome, message=f"{path}: {outcome.message}".removesuffix(": "))
+                _enter(self.outcomes, outcome)
+        known = {(one.tensor, one.runners, one.model) for one in of_kind(Outlier, self.findings)}
+        for one in self._departures(cases[0].number, pairing, cross, of_sides):
+            if (one.tensor, one.runners, one.model) not in known:  # of all cases the first
+                self.findings.append(one)
+
+    def _departures(
+        self,
+        number: int,
+        pairing: Pairing,
+        cross: Sequence[Comparison],
+        of_sides: Sequence[Sequence[Comparison]],
+    ) -> Iterator[Outlier]:
+        """Say of each output whether the models differ by the document, and which runners depart from it.
+
+        Where NumPy computes one of the models only, a runner that is right there speaks for the other.
+        """
+        names = {match.first.name: match.second.name for match in pairing.outputs}
+        short = short_names(*self.paths)
+        for tensor in dict.fromkeys(one.tensor for one in cross):
+            own = (tensor, names.get(tensor, tensor))
+            told = [
+                {one.subject: one for one in side if one.tensor == name and one.relation is Relation.DOCUMENT}
+                for side, name in zip(of_sides, own, strict=True)
+            ]
+            wrong = [
+                {name: one for name, one in side.items() if one.measure.verdict is Verdict.MISMATCH}
+                for side in told
+            ]
+            apart = {
+                one.subject: one
+                for one in cross
+                if one.tensor == tensor
+                and one.relation is Relation.MODELS
+                and one.measure.verdict is Verdict.MISMATCH
+            }
+            make = partial(Outlier, Level.MODEL, None, tensor, number)
+            if NUMPY in apart:
+                agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
+                by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
+                message = f"{by}{short[1]} computes something else than {short[0]}{_elements(apart[NUMPY])}"
+                yield make((), message, model=self.paths[1])
+            groups: dict[tuple[int, ...], list[str]] = {}
+            for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
+                places = tuple(place for place, side in enumerate(wrong) if runner in side)
+                groups.setdefault(places, []).append(runner)
+            for places, runners in groups.items():
+                where = listed([short[place] for place in places])
+                first = wrong[places[0]][runners[0]]
+                message = (
+                    f"{act(runners, 'departs', 'depart')} from the document on {where}{_elements(first)}"
+                )
+                yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
+            for known, other in ((0, 1), (1, 0)):
+                right = [name for name in apart if name in told[known] and name not in wrong[known]]
+                if right and not told[other]:
+                    message = (
+                        f"{act(right, 'is', 'are')} right on {short[known]} and another on {short[other]}"
+                    )
+                    message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
+                    yield make(tuple(right), message, model=self.paths[other])
+
+    def _idle(self) -> Iterator[str]:
+        """Say who ran one model, and was held against nobody."""
+        found = comparisons_in(self.findings)
+        judged = {name for one in found for name in (one.subject, one.reference)}
+        for side, name in zip(self.sides, short_names(*self.paths), strict=True):
+            for outcome in side.outcomes.values():
+                if found and outcome.status is Status.OK and outcome.runner not in judged:
+                    why = "which NumPy does not compute: --pairwise compares it with others there"
+                    yield f"{outcome.runner} ran {name} only, {why}"
 
     def result(self, cases: Sequence[Feeds]) -> Compared:
-        comparisons = comparisons_in(self.findings)
+        """Return what was found, and say so if nothing was compared, and why."""
+        comparisons, outcomes = comparisons_in(self.findings), tuple(self.outcomes.values())
         judged = {(one.subject, one.node) for one in comparisons}
         missing: dict[tuple[str, str], NotTapped] = {}
         for one in of_kind(NotTapped, self.findings):
             missing.setdefault((one.runner, one.node), one)
-        scatters = {scatter.node.scope: scatter for scatter in self.nodes.values()}
-        outputs = {
-            scope: scatter.node.outputs[0] for scope, scatter in scatters.items() if scatter.node.outputs
-        }
-        types = {
-            scope: one.element_type.name for scope, one in outputs.items() if one.element_type is not None
-        }
-        return _explained(
-            Compared(
-                self.path,
-                self.settings,
-                tuple(self.outcomes.values()),
-                tuple(comparisons),
-                tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
-                tuple(of_kind(Outlier, self.findings)),
-                tuple(one for key, one in missing.items() if one.reason != NEVER or key not in judged),
-                tuple(dict.fromkeys(of_kind(str, self.findings))),
-                self.facts,
-                tuple(cases),
-                tuple(self.runs.values()),
-                types=types,
-                operators={scope: str(scatter.spec.key) for scope, scatter in scatters.items()},
-                devices=self.devices,
-                about=self.about,
-                is_one_node=self.is_one_node,
-                model_facts=self.model_facts,
-            )
+        remarks = [*self.notes, *([] if self.pairing is None else self._idle())]
+        remarks = list(dict.fromkeys([*remarks, *of_kind(str, self.findings)]))
+        if not comparisons:
+            remarks.append(f"nothing was compared: {_why_nothing(outcomes)}")
+        models = [side.model for side in self.sides]
+        found = Compared(
+            self.paths[0],
+            self.settings,
+            outcomes,
+            tuple(comparisons),
+            tuple(dict.fromkeys(of_kind(Guarded, self.findings))),
+            tuple(of_kind(Outlier, self.findings)),
+            tuple(one for key, one in missing.items() if one.reason != NEVER or key not in judged),
+            tuple(remarks),
+            self.facts,
+            tuple(cases),
+            tuple(self.runs.values()),
+            devices=self.devices,
+            about=self.about,
+            model_facts=tuple(map(facts_about_model, models)) if self.settings.describes else (),
+        )
+        if self.pairing is not None:
+            each = [side.outcomes for side in self.sides if side.outcomes]
+            by_model = {name: tuple(side[name] for side in each) for name in self.outcomes}
+            return replace(found, other=self.paths[1], pairing=self.pairing, by_model=by_model)
+        scatters = self.sides[0].nodes.values()
+        outputs = {one.node.scope: one.node.outputs[0] for one in scatters if one.node.outputs}
+        return replace(
+            found,
+            types={scope: one.element_type.name for scope, one in outputs.items() if one.element_type},
+            operators={one.node.scope: str(one.spec.key) for one in scatters},
+            is_one_node=is_one_node(models[0]),
         )
 
 
-@contextmanager
-def _keeping_what_is_finished(
-    session: "_Session | _Both", cases: Sequence[Feeds], result: Callable[[Sequence[Feeds]], Compared]
-) -> Iterator[None]:
-    """Turn an interrupt into one that holds what was finished, if that is anything."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not session.outcomes:
-            raise
-        begun = min(session.finished + 1, len(cases))
-        who = listed(session.unfinished or [NUMPY])
-        missing = [f"{who} did not finish case {begun} of {len(cases)}"]
-        if begun < len(cases):
-            missing.append(f"{counted(len(cases) - begun, 'case')} did not begin")
-        found = replace(result(cases[:begun]), interrupted=f"interrupted: {', '.join(missing)}")
-        raise Interrupted(found) from None
+def compared(
+    before: Outcome,
+    after: Outcome,
+    cases: Sequence[_Case],
+    pairing: Pairing,
+    tapper: Runner | None,
+    *,
+    keeps_types: bool = False,
+) -> Iterator[Comparison]:
+    """Yield comparisons of the second of two models with the first, then of each with itself."""
+    paths = [case.side.model.path for case in cases]
+    if before.status is Status.OK and after.status is Status.OK:
+        known = [cache(partial(case.open, tapper)) for case in cases]
+        for one in compare_outputs(
+            replace(after, runs=tuple(map(pairing.by_first, after.runs))),
+            before,
+            cases[0].number,
+            cases[0].settings.tolerances,
+            lambda: pairing.by_first(known[1]()),
+            known[0],
+            pairing=None if keeps_types else pairing,
+        ):
+            yield replace(one, subject_model=paths[1], reference_model=paths[0])
+    for path, outcome in zip(paths, (before, after), strict=True):
+        for one in compare_runs(outcome, cases[0].number):
+            yield replace(one, subject_model=path, reference_model=path)
+
+
+def _elements(one: Comparison) -> str:
+    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or "by the document [0, 1] is 2, not 3"."""
+    if one.measure.worst is None:
+        return f": {one.measure.remark}" if one.measure.remark else ""
+    place, got, expected = one.measure.worst.words
+    if one.relation is Relation.DOCUMENT:
+        return f": {place} {expected}, not {got}"
+    return f": {place} {one.both(got, expected)}"
 
 
 def _of(number: int, total: int) -> str:
@@ -1070,20 +973,16 @@ def _enter(outcomes: dict[str, Outcome], found: Outcome) -> None:
         outcomes[found.runner] = replace(found, runs=(), tapped=(), facts=())
 
 
-def _explained(found: Compared) -> Compared:
-    """Say so if nothing was compared, and why."""
-    if found.comparisons:
-        return found
-    reason = "no runner ran the model"
-    ran = [one.runner for one in found.outcomes if one.status is Status.OK]
-    named = [one.runner for one in found.outcomes if one.status is Status.OK and not one.implicit]
+def _why_nothing(outcomes: Sequence[Outcome]) -> str:
+    ran = [one for one in outcomes if one.status is Status.OK]
+    named = [one.runner for one in ran if not one.implicit]
     if len(ran) == 1 and named:
-        reason = f"{named[0]} alone ran the model, and no scatter node of it could be held against NumPy"
-    elif named:
-        reason = "the model has no outputs and no scatter nodes"
-    elif other := [one for one in found.outcomes if one.reason == OTHER_FORMAT]:
-        reason = f"{', '.join(one.runner for one in other)}: {other[0].message}"
-    return replace(found, remarks=(*found.remarks, f"nothing was compared: {reason}"))
+        return f"{named[0]} alone ran the model, and no scatter node of it could be held against NumPy"
+    if named:
+        return "the model has no outputs and no scatter nodes"
+    if other := [one for one in outcomes if one.reason == OTHER_FORMAT]:
+        return f"{', '.join(one.runner for one in other)}: {other[0].message}"
+    return "no runner ran the model"
 
 
 def _old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
@@ -1132,7 +1031,3 @@ def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:
 def comparisons_in(findings: Iterable[Finding]) -> list[Comparison]:
     """Return those of outputs, then those of nodes."""
     return sorted(of_kind(Comparison, findings), key=lambda one: one.level is Level.NODE)
-
-
-def shown(element: object) -> str:
-    return f"{element:.9g}" if isinstance(element, float) else str(element)

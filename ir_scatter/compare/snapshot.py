@@ -102,7 +102,9 @@ def load(folder: "str | Path") -> Compared:
             )
             for name, entry in document["facts"].items()
         }
-        return Compared(str(document["model"]), Settings(), facts=facts, feeds=tuple(feeds), runs=tuple(runs))
+        model = str(document["model"])
+        remarks = (f"saved results of {model}, from {folder}",)
+        return Compared(model, Settings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs))
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
 

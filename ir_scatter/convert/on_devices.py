@@ -11,7 +11,7 @@ from ir_scatter.analysis.conditions import Condition
 from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import Comparison, Settings
-from ir_scatter.compare.run import Pair, compare_outputs, run_both
+from ir_scatter.compare.run import compare_outputs, run_both
 from ir_scatter.convert.conversion import Conversion, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
@@ -60,8 +60,8 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
             failed, found = dict.fromkeys(found, f"no inputs could be drawn: {error}"), {}
         reference = Reference(models[0])
         for name, runner in found.items():
-            for pair in run_both(models, [runner], _SETTINGS, cases):
-                state, text = _judge(pair, reference, cases[pair.case])
+            for number, pair in enumerate(run_both(models, runner, _SETTINGS, cases)):
+                state, text = _judge(*pair, reference, number, cases[number])
                 if state in {"equal", "gained"}:
                     remarks = ({(name, state): f"{name}: {text}"} if text else {}) | remarks
                     equal |= {name: equal.get(name, 0) + 1} if state == "equal" else {}
@@ -115,13 +115,19 @@ def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
     return measure.verdict, f"output {found.tensor} {how}"
 
 
-def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tuple[str, str]:
+def _judge(
+    before: Outcome,
+    after: Outcome,
+    comparisons: Sequence[Comparison],
+    reference: Reference,
+    case: int,
+    feeds: "Mapping[str, Array]",
+) -> tuple[str, str]:
     """Say whether both models are "equal" on a runner, "different", or "failed", and what there is to say.
 
     Where the old one does not run, or gives what is not documented, and the new one does what NumPy says,
     something is "gained".
     """
-    before, after = pair.before, pair.after
     if before.status in _CANNOT_TELL:
         return "failed", _shown(before)
     if after.status is not Status.OK:
@@ -129,11 +135,11 @@ def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tu
             return "different", f"the converted model is {_shown(after)}"
         return "failed", f"neither model runs: {_shown(after)}"
     if before.status is Status.OK:
-        verdict, difference = _worst_of(pair.comparisons)
+        verdict, difference = _worst_of(comparisons)
         if verdict is Verdict.CONTESTED:
             _, sight = reference.start(feeds)(_SETTINGS.timeout)
             node = next(iter(sorted(sight.contested)), "a node")
-            return "failed", f"{difference}, but targets of {node} repeat in any order (case {pair.case})"
+            return "failed", f"{difference}, but targets of {node} repeat in any order (case {case})"
         if verdict.is_difference:
             documented, sight = reference.start(feeds)(_SETTINGS.timeout)
             if documented.status is Status.OK:
@@ -141,7 +147,7 @@ def _judge(pair: Pair, reference: Reference, feeds: "Mapping[str, Array]") -> tu
                 now, _ = against_numpy(after, documented, sight)
                 if was.is_difference and not now.is_difference:
                     return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
-            return "different", f"{difference} (case {pair.case})"
+            return "different", f"{difference} (case {case})"
         return "equal", "outputs are equal but for rounding" if difference else ""
     gained = f"the model before is {_shown(before)}; the converted one runs"
     documented, sight = reference.start(feeds)(_SETTINGS.timeout)

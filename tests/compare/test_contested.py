@@ -11,7 +11,7 @@ import pytest
 from ir_scatter.compare.guard import Sight, foresee
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import Compared, Comparison, Level, Relation, Settings
-from ir_scatter.compare.run import compare, compare_against, compare_two
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.model import Model
@@ -372,13 +372,13 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
     models = [read(path), read(shutil.copy(path, tmp_path / "other.onnx"))]
     for place, verdict in ((None, Verdict.CONTESTED), (1, Verdict.MISMATCH), (9, Verdict.MISMATCH)):
         runner = Changing() if place is None else Changing(output=at(place, runs=[1]))
-        found = compare_two(models, [runner], Settings(), with_numpy=False, feeds=FEEDS)
+        found = compare(models, [runner], Settings(), with_numpy=False, feeds=FEEDS)
         between = [one for one in found.comparisons if one.relation is Relation.MODELS]
         assert {one.subject: one.measure.verdict for one in between} == {
             "numpy": Verdict.EQUAL, "planted": verdict,
         }  # fmt: skip
         change = unchanged if place is None else at(place)
         save(compared(path, Planted(order="first", output=change), keeps_runs=True), tmp_path / "results")
-        again = compare_against(tmp_path / "results", models[0], (), Settings(), with_numpy=False)
+        again = compare(models[0], (), Settings(), with_numpy=False, against=tmp_path / "results")
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict

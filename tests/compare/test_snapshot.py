@@ -13,11 +13,10 @@ import pytest
 
 from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.result import Compared, Level, Settings
-from ir_scatter.compare.run import compare, compare_against
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import ArrayShelf, ArrayStore, load, save
 from ir_scatter.core.errors import BadFeed, CannotWrite, Error
 from ir_scatter.evaluate.archive import write_arrays
-from ir_scatter.reading import read
 from ir_scatter.runners.base import NodeFacts, Status
 from tests.compare.models import Array, floats, verdicts, write_node
 from tests.compare.planted import FakeRunner, wrong_at
@@ -38,9 +37,8 @@ def saved(folder: Path, *runners: FakeRunner, **settings: Any) -> tuple[Path, Co
 
 
 def again(folder: Path, path: Path, *runners: FakeRunner, numpy: bool = False, **settings: Any) -> Compared:
-    return compare_against(
-        folder / "results", read(path), runners, Settings(reference=numpy, **settings), with_numpy=numpy
-    )
+    wanted = Settings(reference=numpy, **settings)
+    return compare(path, runners, wanted, with_numpy=numpy, against=folder / "results")
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ir_scatter.compare import request as jobs
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done, Sources
 from ir_scatter.compare.result import Compared, Comparison, Level, Settings
-from ir_scatter.compare.run import compare, compare_against
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_html import render
@@ -175,7 +175,7 @@ def test_saved_results_are_judged_once_more(tmp_path: Path) -> None:
     ):
         found = compared(path, runner, keeps_runs=True, repeat=3)
         save(found, tmp_path / "results")
-        again = compare_against(tmp_path / "results", read(path), (), Settings(), with_numpy=False)
+        again = compare(read(path), (), Settings(), with_numpy=False, against=tmp_path / "results")
         assert [one[-1] for one in differences(again)] == [verdict]
 
 

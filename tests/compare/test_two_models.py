@@ -10,7 +10,7 @@ from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.request import find_sources
 from ir_scatter.compare.result import Compared, Level, Relation, Settings, has_failed
-from ir_scatter.compare.run import compare_two
+from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
 from ir_scatter.report.comparison_text import text
@@ -41,7 +41,7 @@ FEEDS: Inputs = {"x": floats(3, 4), "updates": -floats(2, 4)}
 
 def compared(before: Path, after: Path, *runners: Any, **options: Any) -> Compared:
     settings = Settings(**options.pop("settings", {}))
-    return compare_two([read(before), read(after)], runners, settings, **options)
+    return compare([read(before), read(after)], runners, settings, **options)
 
 
 def test_each_runner_on_both(tmp_path: Path) -> None:
@@ -123,9 +123,7 @@ def test_numpy_says_who_departs(
     tmp_path: Path, runner: WrongAt, second: Sequence[int], runners: str | None, message: str
 ) -> None:
     before, after = write(tmp_path, "before"), write(tmp_path, "after", first=second)
-    found = compare_two(
-        [read(before), read(after)], [runner], Settings(cases=1), with_numpy=False, feeds=FEEDS
-    )
+    found = compare([read(before), read(after)], [runner], Settings(cases=1), with_numpy=False, feeds=FEEDS)
     assert found.differs is (runners is not None)
     if runners is None:
         assert found.outliers == ()

@@ -15,7 +15,7 @@ from ir_scatter.compare.headline import State
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import NUMPY, Compared, Settings
-from ir_scatter.compare.run import compare, compare_two
+from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import Bounds
 from ir_scatter.formats import dataflow_of
@@ -344,7 +344,7 @@ def two_formats(name: str, folder: Path) -> list[Path]:
 def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
     runners, settings = PLANTED[planted]()
     models = [read(path) for path in two_formats(name, tmp_path)]
-    demand_one_truth(compare_two(models, runners, Settings(**settings), with_numpy=False))
+    demand_one_truth(compare(models, runners, Settings(**settings), with_numpy=False))
 
 
 @pytest.mark.parametrize("known", [0, 1])
@@ -352,13 +352,13 @@ def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
 def test_one_of_two_models_is_wrong_on_one_runner(name: str, known: int, tmp_path: Path) -> None:
     paths = two_formats(name, tmp_path)
     runners = [Wrong("a", output=0, only=paths[known].name), Wrong("b")]
-    demand_one_truth(compare_two([read(path) for path in paths], runners, Settings(), with_numpy=False))
+    demand_one_truth(compare([read(path) for path in paths], runners, Settings(), with_numpy=False))
 
 
 def test_two_models_that_are_not_the_same(tmp_path: Path) -> None:
     models = [read(onnx(tmp_path)), read(write(tmp_path, "after", first=(2, 1)))]
     for runner in (Wrong("a"), Wrong("a", output=0), Wrong("a", output=0, only=".xml")):
-        demand_one_truth(compare_two(models, [runner], Settings(cases=2), with_numpy=False))
+        demand_one_truth(compare(models, [runner], Settings(cases=2), with_numpy=False))
 
 
 def test_many_models() -> None:

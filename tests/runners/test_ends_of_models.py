@@ -12,7 +12,7 @@ import pytest
 import ir_scatter
 from ir_scatter import runners
 from ir_scatter.compare.result import Settings
-from ir_scatter.compare.run import compare, compare_two, nodes_by_tap
+from ir_scatter.compare.run import compare, nodes_by_tap
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.model import make_feeds
@@ -148,7 +148,7 @@ def test_a_complaint_of_a_runner_is_its_own(tmp_path: Path) -> None:
     path = write_version_10(tmp_path, "f32")
     model = ir_scatter.read(path)
     fakes: list[Runner] = [Complaining("picky"), runners.find("CPU")]
-    for found in (compare(path, fakes, Settings()), compare_two([model, model], fakes, Settings())):
+    for found in (compare(path, fakes, Settings()), compare([model, model], fakes, Settings())):
         told = {one.runner: one for one in found.outcomes}
         assert told["picky"].status is Status.REFUSED
         assert told["picky"].message.endswith("data is red, expected blue")
