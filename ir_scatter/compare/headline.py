@@ -308,7 +308,7 @@ def _agreement(found: Compared) -> str:
     what = []
     if nodes:
         what.append(counted(len({one.node for one in nodes}), "node"))
-    if outputs and not found.is_one_node:
+    if outputs and not (nodes and found.is_one_node):
         what.append(counted(len({one.tensor for one in outputs}), "output"))
     parts = []
     if contested := {

@@ -780,8 +780,8 @@ class _Session:
         case.find_outliers()
         case.explain_changes()
         self._enter(case)
-        if self.settings.keeps_runs and case.runs:
-            self.runs.setdefault(case.number, tuple(case.runs))
+        if self.settings.keeps_runs:
+            self.runs[case.number] = self.runs.get(case.number) or tuple(case.runs)
 
     def _enter(self, case: _Case) -> None:
         for outcome in case.outcomes:

@@ -186,6 +186,8 @@ def test_agreement_says_who_and_on_how_much() -> None:
     nodes = [of_node(f"n{number}", ZEROS, ZEROS) for number in range(12)]
     assert said(*outputs, *nodes, feeds=FEEDS) == "4 runners agree on 12 nodes and 1 output, 3 cases"
     assert said(*outputs, nodes[0], is_one_node=True) == "4 runners agree on 1 node, 1 case"
+    unseen = said(*outputs, is_one_node=True, not_tapped=(NotTapped(CPU, "loud", "not found"),))
+    assert unseen == "4 runners agree on 1 output, 1 case; 1 node could not be looked at"
     assert said(*nodes) == "openvino:CPU agrees with the documents on 12 nodes, 1 case"
     left_open = of_node("open", ONE_OFF, ZEROS, contested=ONE_OFF > 0)
     assert said(nodes[0], left_open).endswith("2 nodes, 1 case; the document leaves 1 of them open")

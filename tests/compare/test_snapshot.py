@@ -137,6 +137,14 @@ def test_results_of_results(tmp_path: Path) -> None:
     assert [one.plain.runner for one in load(tmp_path / "results").runs[0]] == ["saved:numpy", "saved:gpu"]
 
 
+def test_nobody_ran(tmp_path: Path) -> None:
+    path, feeds = model(tmp_path)
+    found = compare(path, (), Settings(keeps_runs=True), with_numpy=False, feeds=feeds)
+    save(found, tmp_path / "results")
+    assert load(tmp_path / "results").runs == ((),)
+    assert [one.runner for one in again(tmp_path, path, numpy=True).outcomes] == ["numpy"]
+
+
 def test_a_model_with_other_inputs(tmp_path: Path) -> None:
     saved(tmp_path, FakeRunner("a"))
     (tmp_path / "other").mkdir()
