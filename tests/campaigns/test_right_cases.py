@@ -44,7 +44,7 @@ def drawn(runner: str, specs: tuple[OpSpec, ...], seed: int) -> Iterator[list[Ca
         start, cases = len(draws.made), list[Case]()
         while is_right(runner, form) and len(cases) < OF_A_FORM:
             del draws.made[start:]
-            cases.append(fill(draws, draw_sizes(draws, form)))
+            cases.append(fill(draws, form, draw_sizes(draws, form)))
         if cases:
             yield cases
         seed += 1
