@@ -607,8 +607,6 @@ def value_features(arrays: Sequence[Array], what: str = "a value") -> dict[str, 
         found[f"{what} is infinite"] = bool(np.isinf(wide).any())
         sizes = np.abs(wide[np.isfinite(wide) & (wide != 0)])
         found[f"{what} is subnormal in f32"] = bool((sizes < float(np.finfo(np.float32).tiny)).any())
-        with np.errstate(all="ignore"):
-            found[f"{what} is not exact in f32"] = bool((sizes != sizes.astype(np.float32)).any())
         found[f"{what} is beyond 2^31"] = bool((sizes >= 2.0**31).any())
     elif of in {"signed", "unsigned"}:
         whole = [one.astype(object if one.dtype == np.uint64 else np.int64) for one in flat if one.size]

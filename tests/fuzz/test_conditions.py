@@ -1,12 +1,15 @@
 import random
 
+import numpy as np
 import pytest
 
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.judge import described
-from ir_scatter.inputs.cases import Feature
+from ir_scatter.fuzz.judge import described, judge
+from ir_scatter.inputs.cases import Draws, Feature, Limits, draw_case, draw_form
+from ir_scatter.ops.kernels.apply import scatter
+from ir_scatter.runners.base import Status, Streamed
 
 Features = dict[str, Feature]
 
@@ -112,3 +115,27 @@ def test_what_fails_by_chance_has_no_pure_condition(share: float, count: int) ->
     failing = [one for one in known if chance.random() < share]
     passing = [one for one in known if not any(one is other for other in failing)]
     assert learn(failing, passing, 1, purity=0.95) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "type", "sentence"),
+    [("ScatterNDUpdate-15", "f64", "a result differs in f32"),
+     ("ScatterElementsUpdate-12", "i64", "a negative mean is rounded")],
+)  # fmt: skip
+def test_what_a_narrower_type_gets_wrong_is_one_sentence(name: str, type: str, sentence: str) -> None:
+    """Of a runtime that computes f64 as f32, or cuts means off, as those do that are known."""
+    (spec,) = operators([name])
+    limits = Limits(element_types=frozenset({type}), values="any" if type == "f64" else "plain")
+    failing, passing = list[Features](), list[Features]()
+    for seed in range(300):
+        draws = Draws(seed)
+        case = draw_case(draws, draw_form(draws, spec, limits))
+        operation = case.operation()
+        with np.errstate(all="ignore"):
+            narrow = np.float32 if type == "f64" else np.float64
+            given = operation.data.astype(narrow), operation.indices, operation.updates.astype(narrow)
+            got = scatter(operation.task, *given).astype(case.data.dtype)
+        is_wrong = judge(case, Streamed(Status.OK, [got])).symptom is not None
+        (failing if is_wrong else passing).append(dict(described(case)))
+    assert len(failing) > 10
+    assert [str(one) for one in learn(failing, passing, purity=0.95)] == [sentence]
