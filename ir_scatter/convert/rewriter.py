@@ -14,12 +14,11 @@ from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
 from ir_scatter.ops.lookup import find
-from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.guard import Guard, rewrite_of
-from ir_scatter.rewrites.pieces import is_strict
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
@@ -241,7 +240,8 @@ class Rewriter:
         known = {diagnostic.code for diagnostic in found}
         if self.promises.keeps_negative:
             known.add(negative_index.code)
-            if any(is_strict(rewrite.target) for rewrite in way) and self._view(scatter).may_be_negative:
+            is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)
+            if is_strict and self._view(scatter).may_be_negative:
                 assumptions.add(KEPT_NEGATIVE)
         for new in filter(None, map(self.scatter, fragment.nodes)):
             for diagnostic in self.check.node(new, fragment):

@@ -8,10 +8,10 @@ from ir_scatter.analysis.conditions import Condition, Proof, Verdict, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.fragment import Fragment, NewNode
-from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import Shape, agree_dims
-from ir_scatter.ops.spec import OpSpec, Reduction, Role
-from ir_scatter.rewrites.builder import Builder
+from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree_dims, static
+from ir_scatter.ops.spec import IndexRange, OpSpec, Reduction, Role
+from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, LAST, Builder
 from ir_scatter.rewrites.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -119,6 +119,115 @@ class View:
             return None  # one tuple of any length may name one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None
+
+    # What is computed of it by new nodes
+
+    def _rank_of_data(self, build: Builder) -> Value:
+        if self.data.shape is not None:
+            rank = build.constant([len(self.data.shape)], "rank")
+        else:
+            rank = build.shape_of(build.shape_of(self.data, "shape"), "rank")
+        return build.reshape(rank, [], "rank_scalar")
+
+    def axis_value(self, build: Builder) -> Value:
+        """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
+        written = self.scatter.written_axis
+        known = written if self.scatter.axis is None else self.scatter.axis
+        if known is not None and known >= 0:
+            return build.constant(known, "axis")
+        rank = self._rank_of_data(build)
+        if written is not None:
+            return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
+        assert isinstance(self.given_axis, Value)
+        axis = build.reshape(build.convert(self.given_axis, I64, "axis_i64"), [], "axis_scalar")
+        is_negative = build.binary("Less", axis, build.constant(0, "zero"), "axis_is_negative")
+        wrapped = build.binary("Add", axis, rank, "axis_from_front")
+        return build.select(is_negative, wrapped, axis, "axis_counted")
+
+    def positions(self, build: Builder) -> Value:
+        """Return 0, 1, ..., rank of data - 1."""
+        return build.range(self._rank_of_data(build), "positions")
+
+    def axis_mask(self, build: Builder) -> Value:
+        """Return for each axis of data whether it is the one that indices count on."""
+        return build.binary("Equal", self.positions(build), self.axis_value(build), "is_axis")
+
+    def size_on_axis(self, build: Builder, value: Value | None = None, label: str = "size") -> Value:
+        """Return the size on the axis as a scalar: that of data, or of another value of its rank."""
+        axis, value = self.scatter.axis, value or self.data
+        shape, dims = value.shape, "data_shape" if value is self.data else f"{label}_of"
+        if axis is not None and shape is not None and isinstance(shape[axis], int):
+            return build.constant(shape[axis], label)
+        return build.gather(build.shape_of(value, dims), self.axis_value(build), 0, label, ())
+
+    def tuple_dims(self, build: Builder, *, are_front: bool = True) -> Value:
+        """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
+        depth, shape, label = self.depth, self.data.shape, "sizes" if are_front else "other_dims"
+        part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
+        known = static(part)
+        if known is not None:
+            return build.constant(list(known), label)
+        if depth is not None:
+            at = build.constant([depth], "depth")
+        else:
+            index_dims = build.shape_of(self.indices, "indices_shape")
+            at = build.gather(index_dims, build.constant([-1], "last"), 0, "depth", (1,))
+        begin = build.constant([0], "begin") if are_front else at
+        end = at if are_front else build.constant([LAST], "end")
+        size = UNKNOWN_DIM if part is None else len(part)
+        return build.slice(build.shape_of(self.data, "data_shape"), begin, end, [0], label, (size,))
+
+    def must_be_non_negative(self, target: OpSpec) -> bool:
+        is_strict = target.index_range is IndexRange.NON_NEGATIVE
+        return is_strict and not self.promises.keeps_negative and self.may_be_negative
+
+    def counts_from_end(self, build: Builder) -> bool:
+        """Tell whether indices must be counted from the front before elements are taken with them."""
+        return self.may_be_negative and build.domain != ONNX
+
+    def element_indices(self, build: Builder, target: OpSpec) -> Value:
+        """Return indices, counted from the front if the target demands it."""
+        if not self.must_be_non_negative(target):
+            return self.indices
+        return build.from_front(self.indices, self.size_on_axis(build))
+
+    def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
+        """Return a tuple of coordinates for each update, and updates in the shape that fits.
+
+        Where the rank and the axis are known, tuples have the dimensions of indices before their own;
+        otherwise they are one list, and updates are flattened. `indices` are those of the node, or what
+        stands for them.
+        """
+        indices = build.convert(indices, I64, "indices_i64")
+        axis, shape, data = self.scatter.axis, self.indices.shape, self.data.shape
+        if shape is None and data is not None:
+            shape = (UNKNOWN_DIM,) * len(data)
+        if axis is None or shape is None:
+            one, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
+            ones = build.broadcast(one, dims, "ones")
+            count = UNKNOWN_DIM if ones.shape is None else len(ones.shape)
+            found = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
+            grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
+            rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
+            tuples = build.select(self.axis_mask(build), rows, grid, "coordinates")
+            return tuples, build.reshape(self.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
+        rank = len(shape)
+        dims = build.shape_of(self.indices, "indices_shape")
+        column_shape = build.concat([dims, build.constant([1], "one_column")], 0, "column_shape", (rank + 1,))
+        columns = []
+        for place, dim in enumerate(shape):
+            if place == axis:
+                columns.append(build.unsqueeze(indices, [rank], "indices_unsqueezed"))
+                continue
+            if isinstance(dim, int) and dim <= LARGEST_FOLDED:
+                numbers = build.constant(range(dim), f"positions_{place}")
+            else:
+                size = build.gather(dims, build.constant(place, "place"), 0, f"size_{place}", ())
+                numbers = build.range(size, f"positions_{place}")
+            others = [number for number in range(rank + 1) if number != place]
+            column = build.unsqueeze(numbers, others, f"column_{place}")
+            columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
+        return build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
 
 
 Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]

@@ -32,6 +32,13 @@ BOOLEAN = ELEMENT_TYPES["boolean"]
 LARGEST_FOLDED = 1024
 """Elements up to which a computed constant is stored; larger ones are cheaper to compute."""
 
+WIDE = 32
+"""Bits from which on an index can name every position of a dimension that it counts on from the end."""
+LAST = 1 << 62
+"""The end of a slice that goes to the end."""
+
+_GATHERED = frozenset({"i32", "i64"})
+"""The types of indices that `GatherElements` takes in both formats."""
 _FEW = 4
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 
@@ -230,6 +237,53 @@ class Builder:
             at = axis % max(len(shape), 1)
             shape = (*shape[:at], *([1] if keeps else []), *shape[at + 1 :])
         return self.make(operation, [value], shape, label, axes=[axis], keeps=keeps)
+
+    # What several rewrites are made of
+
+    def along(self, mask: Value, value: Value, label: str) -> Value:
+        """Lay a list along the one axis that a mask names, with 1 on all other axes."""
+        rest, one = self.constant(-1, "rest"), self.constant(1, "one")
+        return self.reshape(value, self.select(mask, rest, one, f"{label}_shape"), label)
+
+    def is_first(self, places: Value) -> Value:
+        return self.binary("Equal", places, self.constant(0, "zero"), "is_first")
+
+    def count_of(self, value: Value, label: str) -> Value:
+        """Return the number of elements as [1]."""
+        known = static(value.shape)
+        if known is not None:
+            return self.constant([prod(known)], label)
+        is_list = value.shape is not None and len(value.shape) == 1
+        flat = value if is_list else self.reshape(value, [-1], f"{label}_flat", (UNKNOWN_DIM,))
+        return self.shape_of(flat, label)
+
+    def fitting_indices(self, indices: Value, target: OpSpec | None = None) -> Value:
+        """Return indices in a type that the target takes, or without one that `GatherElements` takes."""
+        port, type = target.port(Role.INDICES) if target else None, indices.element_type
+        allowed = port.element_types if port else _GATHERED
+        is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
+        return indices if is_fitting else self.convert(indices, I64, "indices_i64")
+
+    def in_type(self, numbers: Value, type: ElementType, label: str) -> Value:
+        """Return whole numbers in the type of indices, which is wide enough for positions."""
+        known = array_of(numbers)
+        if known is None:
+            return self.convert(numbers, type, f"{label}_converted")
+        return self.constant(known.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
+
+    def from_front(self, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
+        """Add the size of the dimension to negative indices; those that are out of range stay out of range.
+
+        `sizes` are what indices count on, whole numbers that are broadcast to them.
+        """
+        type = indices.element_type
+        if type is None or type.bits < WIDE:
+            indices, type = self.convert(indices, I64, "indices_i64"), I64
+        sizes = self.in_type(sizes, type, "sizes")
+        is_negative = self.binary("Less", indices, self.constant(0, "zero", type), "indices_are_negative")
+        return self.select(is_negative, self.binary("Add", indices, sizes, "indices_wrapped"), indices, label)
+
+    # Nodes of any operator
 
     def make(
         self,

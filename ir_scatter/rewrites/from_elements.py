@@ -19,18 +19,7 @@ from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
-from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.pieces import (
-    LAST,
-    axis_of,
-    coordinates,
-    counts_from_end,
-    element_indices,
-    fitting_indices,
-    from_front,
-    must_be_non_negative,
-    size_on_axis,
-)
+from ir_scatter.rewrites.builder import LAST, Builder
 from ir_scatter.rewrites.reductions import (
     CARRIED,
     cleared,
@@ -55,8 +44,8 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if isinstance(updates, Refusal):
         return updates
     found = _one_list(view, build)
-    if must_be_non_negative(view, target):
-        found = from_front(build, found, size_on_axis(view, build))
+    if view.must_be_non_negative(target):
+        found = build.from_front(found, view.size_on_axis(build))
     return build.scatter(target, view.data, found, updates, axis=view.given_axis)
 
 
@@ -74,7 +63,7 @@ def _one_list(view: View, build: Builder) -> Value:
             indices = build.slice(indices, begin, end, others, "indices_cut", known)
         return build.reshape(indices, [-1], "indices_list", (shape[axis],))
     # Those that lie one step on the axis apart, from the first on.
-    place, dims = axis_of(view, build), build.shape_of(indices, "indices_shape")
+    place, dims = view.axis_value(build), build.shape_of(indices, "indices_shape")
     count = build.gather(dims, place, 0, "count", ())
     after = build.binary("Add", place, build.constant(1, "one"), "next_axis")
     after = build.reshape(after, [1], "after_axis")
@@ -88,11 +77,11 @@ def _one_list(view: View, build: Builder) -> Value:
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     has_word, is_counted = has(target, view.reduction), _is_counted(view, target)
     if not has_word and not is_counted and view.keeps_initial:  # no two updates meet: join them first
-        tuples, updates = coordinates(view, build, _places(view, build))
+        tuples, updates = view.coordinates(build, _places(view, build))
         old = build.make("GatherND", [view.data, tuples], updates.shape, "old_values")
         found = joined(view, build, old, updates)
         return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
-    data, tuples, updates = view.data, *coordinates(view, build, element_indices(view, build, target))
+    data, tuples, updates = view.data, *view.coordinates(build, view.element_indices(build, target))
     if not has_word:
         if is_counted:
             return counted_mean(view, build, target, tuples, updates)
@@ -119,7 +108,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
         if isinstance(found, Refusal):
             return found
         updates, reduction = found, Reduction.NONE
-    indices, keeps = element_indices(view, build, target), view.keeps_initial or reduction is Reduction.NONE
+    indices, keeps = view.element_indices(build, target), view.keeps_initial or reduction is Reduction.NONE
     axis = view.given_axis
     return build.scatter(target, view.data, indices, updates, reduction, keeps_initial=keeps, axis=axis)
 
@@ -136,10 +125,10 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     axis, places = view.scatter.axis, _places(view, build)
     shorter = [] if are_slices or axis is None else _shorter(view, axis)
     if axis is not None and not shorter:
-        wide = fitting_indices(build, places)
+        wide = build.fitting_indices(places)
         old = build.make("GatherElements", [view.data, wide], wide.shape, "old_values", axis=axis)
         return joined(view, build, old, view.updates)
-    tuples, new = coordinates(view, build, places)
+    tuples, new = view.coordinates(build, places)
     shape = None if tuples.shape is None else tuples.shape[:-1]
     old = build.make("GatherND", [view.data, tuples], shape, "old_values")
     if new is not view.updates:
@@ -150,9 +139,9 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
 
 def _places(view: View, build: Builder) -> Value:
     """Return indices as elements can be taken with them."""
-    if not counts_from_end(view, build):
+    if not view.counts_from_end(build):
         return view.indices
-    return from_front(build, view.indices, size_on_axis(view, build), "places")
+    return build.from_front(view.indices, view.size_on_axis(build), "places")
 
 
 def _shorter(view: View, axis: int) -> list[int]:

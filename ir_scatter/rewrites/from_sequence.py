@@ -9,7 +9,6 @@ from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.pieces import along, axis_mask, axis_of, is_first, positions, size_on_axis
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
@@ -20,20 +19,20 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     if isinstance(length, int):
         stop = build.constant(length, "length")
     else:
-        stop = build.gather(dims, axis_of(view, build), 0, "length", ())
+        stop = build.gather(dims, view.axis_value(build), 0, "length", ())
     run, rank = build.range(stop, "run"), None if view.data.shape is None else len(view.data.shape)
     if axis is None or rank is None:
-        numbers = along(build, axis_mask(view, build), run, "run_column")
+        numbers = build.along(view.axis_mask(build), run, "run_column")
     else:
         numbers = build.unsqueeze(run, [place for place in range(rank) if place != axis], "run_unsqueezed")
     if view.scatter.indices is not None:
         if axis is None or rank is None:
-            starts = along(build, is_first(build, positions(view, build)), view.indices, "starts")
+            starts = build.along(build.is_first(view.positions(build)), view.indices, "starts")
         else:
             starts = build.unsqueeze(view.indices, range(1, rank), "starts")
         numbers = build.binary("Add", starts, numbers, "positions")
     if view.scatter.attribute("mode") == "circular":
-        numbers = build.binary("FloorMod", numbers, size_on_axis(view, build), "positions_wrapped")
+        numbers = build.binary("FloorMod", numbers, view.size_on_axis(build), "positions_wrapped")
     indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
     return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
 

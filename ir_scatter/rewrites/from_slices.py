@@ -13,21 +13,16 @@ the result is transposed back.
 """
 
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, element_count
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import I64, Builder
-from ir_scatter.rewrites.pieces import (
-    along,
-    axis_mask,
-    axis_of,
-    count_of,
-    fitting_indices,
-    is_first,
-    positions,
-    shape_with,
-)
+
+
+def _shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
+    """Return a shape with another dimension on an axis; None if either is not known."""
+    return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
 def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
@@ -51,11 +46,11 @@ def _flat_updates(view: View, build: Builder) -> Value:
         return updates
     if shape == () and axis is not None:
         return build.unsqueeze(updates, [axis], "updates_unsqueezed")
-    length = count_of(build, _flat_indices(view, build), "count")
+    length = build.count_of(_flat_indices(view, build), "count")
     dims = build.shape_of(view.data, "data_shape")
-    target = build.select(axis_mask(view, build), length, dims, "updates_flat_shape")
+    target = build.select(view.axis_mask(build), length, dims, "updates_flat_shape")
     count = element_count(shape)
-    known = shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
+    known = _shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
     return build.reshape(updates, target, "updates_flat", known)
 
 
@@ -65,14 +60,14 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     if type is not None and type.bits < 8:  # OpenVINO repeats the bytes of constants, whatever these hold
         indices = build.convert(indices, I64, "indices_i64")
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
-        column = along(build, axis_mask(view, build), indices, "indices_column")
+        column = build.along(view.axis_mask(build), indices, "indices_column")
     elif _is_flat(view, target):
         others = [number for number in range(len(shape)) if number != axis]
         column = build.unsqueeze(indices, others, "indices_unsqueezed")
     else:
         dims = [-1 if number == axis else 1 for number in range(len(shape))]
         column = build.reshape(indices, dims, "indices_column")
-    known = shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
+    known = _shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
     indices = build.broadcast(column, build.shape_of(updates, "updates_shape"), "indices_repeated", known)
     return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
 
@@ -96,11 +91,11 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     if is_on_first:
         return _scattered(build, target, data, indices, updates)
     # axis, 0, 1, ..., axis - 1, axis + 1, ...: the axis comes first.
-    places, place, one = positions(view, build), axis_of(view, build), build.constant(1, "one")
+    places, place, one = view.positions(build), view.axis_value(build), build.constant(1, "one")
     before = build.binary("Subtract", places, one, "one_before")
     is_behind = build.binary("Less", place, places, "is_behind_axis")
     rest = build.select(is_behind, places, before, "others")
-    order = build.select(is_first(build, places), place, rest, "front_order")
+    order = build.select(build.is_first(places), place, rest, "front_order")
     data = build.transpose(data, order, "data_moved")
     found = _scattered(build, target, data, indices, build.transpose(updates, order, "updates_moved"))
     # 1, 2, ..., axis, 0, axis + 1, ...: the first axis goes back to its place.
@@ -113,7 +108,7 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
 
 
 def _scattered(build: Builder, target: OpSpec, data: Value, indices: Value, updates: Value) -> Value:
-    indices = fitting_indices(build, indices, target)
+    indices = build.fitting_indices(indices, target)
     rank = 1 if indices.shape is None else len(indices.shape)
     return build.scatter(target, data, build.unsqueeze(indices, [rank], "indices_unsqueezed"), updates)
 

@@ -24,16 +24,6 @@ from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
 from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
-from ir_scatter.rewrites.pieces import (
-    along,
-    count_of,
-    counts_from_end,
-    fitting_indices,
-    from_front,
-    is_first,
-    must_be_non_negative,
-    tuple_dims,
-)
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrapped
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
@@ -55,7 +45,7 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
     parts = _linear(view, build, target)
     indices = parts.indices
     if target.layout is Layout.ELEMENTS:
-        indices = fitting_indices(build, _repeated(build, parts), target)
+        indices = build.fitting_indices(_repeated(build, parts), target)
     make = _difference if _is_difference(view, target) else _reduced
     found = make(view, build, target, parts, indices)
     if isinstance(found, Refusal) or view.depth == 1:
@@ -70,8 +60,8 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
         if isinstance(found, Refusal):
             return found
         updates, reduction = found, Reduction.NONE
-    if must_be_non_negative(view, target) and view.scatter.depth != 0:
-        indices = from_front(build, indices, tuple_dims(view, build))
+    if view.must_be_non_negative(target) and view.scatter.depth != 0:
+        indices = build.from_front(indices, view.tuple_dims(build))
     return build.scatter(target, view.data, indices, updates, reduction)
 
 
@@ -87,7 +77,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
         return build.broadcast(column, dims, "indices_repeated", shape)
     places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
-    column = along(build, is_first(build, places), parts.indices, "indices_column")
+    column = build.along(build.is_first(places), parts.indices, "indices_column")
     return build.broadcast(column, dims, "indices_repeated")
 
 
@@ -154,8 +144,8 @@ def _joined(view: View, build: Builder) -> Value | Refusal:
         full = None if known is None else (len(known),)
         dims = build.concat([leading, depth], 0, "tuples_shape", full)
         indices = build.reshape(indices, dims, "tuples", known)
-    if counts_from_end(view, build):
-        indices = from_front(build, indices, tuple_dims(view, build), "places")
+    if view.counts_from_end(build):
+        indices = build.from_front(indices, view.tuple_dims(build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
     return joined(view, build, old, view.updates)
 
@@ -175,12 +165,12 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     dims = build.shape_of(data, "data_shape")
     if depth == 1:
         indices = view.indices
-        if must_be_non_negative(view, target):
+        if view.must_be_non_negative(target):
             if shape is not None and isinstance(shape[0], int):
                 size = build.constant(shape[0], "size")
             else:
                 size = build.gather(dims, build.constant(0, "place"), 0, "size", ())
-            indices = from_front(build, indices, size)
+            indices = build.from_front(indices, size)
         flat = build.reshape(indices, [-1], "indices_flat", (UNKNOWN_DIM,))
         column = indices if indices.shape is not None and len(indices.shape) == 2 else None
     else:
@@ -198,7 +188,7 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
             updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
         else:
             rank = None if wanted is None else (len(wanted),)
-            new = build.concat([count_of(build, flat, "count"), others], 0, "updates_shape", rank)
+            new = build.concat([build.count_of(flat, "count"), others], 0, "updates_shape", rank)
             updates = build.reshape(updates, new, "updates_reshaped", wanted)
     if depth == 0 and view.reduction is Reduction.NONE and isinstance(count, int) and count > 1:
         # Several tuples that name all of data: which update stays is open, so that the last one may.
@@ -211,7 +201,7 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
 
 def _slice_dims(view: View, build: Builder) -> Value:
     """Return the dimensions of a slice; joined into one where it is not known how many there are."""
-    found = tuple_dims(view, build, are_front=False)
+    found = view.tuple_dims(build, are_front=False)
     if view.depth is not None:
         return found
     found = build.concat([build.constant([1], "one_column"), found], 0, "one_and_others", (UNKNOWN_DIM,))
@@ -229,7 +219,7 @@ def _front_joined(view: View, build: Builder) -> Value:
     numbers = array_of(others)
     if numbers is not None and numbers.all():
         return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
-    front = build.reduce("ReduceProd", tuple_dims(view, build), 0, "front_size", keeps=True)
+    front = build.reduce("ReduceProd", view.tuple_dims(build), 0, "front_size", keeps=True)
     rank = None if known is None else (len(known),)
     target = build.concat([front, others], 0, "data_joined_shape", rank)
     return build.reshape(view.data, target, "data_joined", known)
@@ -245,9 +235,9 @@ def _numbers(view: View, build: Builder) -> Value:
         else:
             count = build.reduce("ReduceProd", _leading_dims(view, build), 0, "count", keeps=True)
         return build.broadcast(build.constant(0, "zero"), count, "indices_flat", (UNKNOWN_DIM,))
-    counted = tuple_dims(view, build)
+    counted = view.tuple_dims(build)
     if view.may_be_negative:
-        indices = from_front(build, indices, counted)
+        indices = build.from_front(indices, counted)
     if depth is None:
         places = build.range(build.reshape(build.shape_of(counted, "depth"), [], "depth_scalar"), "places")
         rows = build.reshape(places, [-1, 1], "places_column", (UNKNOWN_DIM, 1))

@@ -18,10 +18,9 @@ from ir_scatter.core.model import OpKey, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.ops.general import find, named
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import Layout, OpSpec, Role
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite, View, fragment_like
-from ir_scatter.rewrites.builder import I64, Builder
-from ir_scatter.rewrites.pieces import WIDE, from_front, in_type, is_strict, size_on_axis, tuple_dims
+from ir_scatter.rewrites.builder import I64, WIDE, Builder
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
         return False  # any position is taken modulo the length
     highs = [max(lowest(dim), 1) - 1 for dim in _counted_on(scatter)]
     bounds = bounds_of(scatter.facts, indices.value, len(highs))
-    is_from_end = scatter.wraps if guard is Guard.CLAMP else not is_strict(scatter.spec)
+    is_from_end = scatter.wraps if guard is Guard.CLAMP else scatter.spec.index_range is IndexRange.WRAPPING
     pairs = [(one, -1 - high if is_from_end else 0, high) for one, high in zip(bounds, highs, strict=True)]
     if guard is Guard.WRAP and all(one.is_within(low, inf) for one, low, _ in pairs):
         return False
@@ -101,11 +100,11 @@ def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
 def _sizes(view: View, build: Builder) -> Value:
     """Return the sizes that indices count on, whole numbers that are broadcast to them."""
     is_tuple = view.scatter.spec.layout is Layout.TUPLES
-    return tuple_dims(view, build) if is_tuple else size_on_axis(view, build)
+    return view.tuple_dims(build) if is_tuple else view.size_on_axis(build)
 
 
 def _wrapped(view: View, build: Builder) -> Value:
-    return from_front(build, view.indices, _sizes(view, build), "indices_counted_from_front")
+    return build.from_front(view.indices, _sizes(view, build), "indices_counted_from_front")
 
 
 def _clamped(view: View, build: Builder) -> Value:
@@ -113,17 +112,15 @@ def _clamped(view: View, build: Builder) -> Value:
     sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
     if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
-        last = build.binary(
-            "Subtract", sizes, size_on_axis(view, build, view.updates, "length"), "last_start"
-        )
+        last = build.binary("Subtract", sizes, view.size_on_axis(build, view.updates, "length"), "last_start")
     indices, type = view.indices, view.indices.element_type
     if type is None or type.bits < WIDE:
         indices, type = build.convert(indices, I64, "indices_i64"), I64
     if view.scatter.wraps and type.kind != "unsigned":
-        indices = from_front(build, indices, sizes, "indices_counted_from_front")
+        indices = build.from_front(indices, sizes, "indices_counted_from_front")
     if type.kind != "unsigned":
         indices = _extreme(build, "Maximum", indices, build.constant(0, "zero", type), "indices_from_0")
-    return _extreme(build, "Minimum", indices, in_type(build, last, type, "last_index"), "indices_in_range")
+    return _extreme(build, "Minimum", indices, build.in_type(last, type, "last_index"), "indices_in_range")
 
 
 def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: str) -> Value:
