@@ -21,7 +21,12 @@ class UnknownSize(int):
     Rules take it like any other size, and give none where all that they are given is known.
     """
 
-    dim: Dim = UNKNOWN_DIM
+    dim: Dim
+
+    def __new__(cls, dim: Dim = UNKNOWN_DIM) -> "UnknownSize":
+        made = super().__new__(cls)
+        made.dim = dim
+        return made
 
     def _unknown(self, *_: object) -> "UnknownSize":
         return UnknownSize()
@@ -39,23 +44,18 @@ def sizes_of(shape: Shape) -> "_Size | None":
     """Return a partial shape as rules take it, None if its rank is not known."""
     if shape is None:
         return None
-    found = []
-    for dim in shape:
-        size = dim if isinstance(dim, int) else UnknownSize()
-        if isinstance(size, UnknownSize):
-            size.dim = dim
-        found.append(size)
-    return tuple(found)
+    return tuple([dim if isinstance(dim, int) else UnknownSize(dim) for dim in shape])
 
 
 def dims_of(sizes: Sequence[int]) -> Shape:
     """Return what rules give as a partial shape."""
-    return tuple(
-        [
-            size.dim if isinstance(size, UnknownSize) else size if size <= LARGEST_DIM else UNKNOWN_DIM
-            for size in sizes
-        ]
-    )
+
+    def dim_of(size: int) -> Dim:
+        if isinstance(size, UnknownSize):
+            return size.dim
+        return size if size <= LARGEST_DIM else UNKNOWN_DIM
+
+    return tuple(map(dim_of, sizes))
 
 
 class ShapesDiffer(Exception):
@@ -376,11 +376,9 @@ def unsqueezed(case: ShapeCase) -> _Sizes:
         raise ShapesDiffer(reason="there are no axes")
     rank = len(data) + len(axes)
     new, sizes = {_place(axis, rank) for axis in axes}, iter(data)
-    return [
-        tuple([1 if place in new else next(sizes) for place in range(rank)])
-        if len(new) == len(axes)
-        else None
-    ]
+    if len(new) < len(axes):
+        return [None]
+    return [tuple([1 if place in new else next(sizes) for place in range(rank)])]
 
 
 def transposed(case: ShapeCase) -> _Sizes:
@@ -412,10 +410,8 @@ def split(case: ShapeCase) -> _Sizes:
     """One dimension is cut into equal parts, or in ONNX into those that are said."""
     data, written = case.shape(0), case.written
     axis = _place(written.integer("axis", 0) if case.is_onnx else case.integers(1)[0], len(data))
-    size, count = (
-        data[axis],
-        written.integer("num_outputs" if case.is_onnx else "num_splits", case.output_count),
-    )
+    size, word = data[axis], "num_outputs" if case.is_onnx else "num_splits"
+    count = written.integer(word, case.output_count)
     if case.is_onnx and ("split" in case.attributes or case.is_given(1)):
         lengths = case.integers(1, "split")
     elif case.is_onnx and "num_outputs" in case.attributes:

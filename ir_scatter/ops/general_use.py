@@ -5,7 +5,7 @@ every word for a boolean.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -59,11 +59,8 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
     op = find(OPENVINO, use.type)
     if op is None or is_custom(use):
         return ()
-    unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
-    sizes = [sizes_of(shape) for shape in use.shapes]
-    case = ShapeCase(sizes, use.numbers, _read(use), use.output_count, unknown=unknown)
     try:
-        found = output_shapes(OPENVINO, use.type, case)
+        found = _output_shapes(use)
     except ShapesDiffer:
         found = None
     shapes = [None if size is None else dims_of(size) for size in found or ()][: use.output_count]
@@ -73,10 +70,13 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
     return [(type if place == 0 or op.moves == (0,) else None, shape) for place, shape in enumerate(shapes)]
 
 
-def _read(use: OperatorUse) -> Mapping[str, str]:
-    """Return the attributes that decide about shapes: there are no batches in the first opsets."""
+def _output_shapes(use: OperatorUse) -> Sequence[tuple[int, ...] | None] | None:
+    """Return what shapes are known of outputs, or raise ShapesDiffer; the first opsets have no batches."""
     is_old = use.type == "Gather" and use.opset in OPSET_WORDS[: _BATCHES_SINCE - 1]
-    return {} if is_old else use.attributes
+    unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
+    sizes, attributes = [*map(sizes_of, use.shapes)], {} if is_old else use.attributes
+    case = ShapeCase(sizes, use.numbers, attributes, use.output_count, unknown=unknown)
+    return output_shapes(OPENVINO, use.type, case)
 
 
 def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
@@ -190,16 +190,13 @@ def _of_types(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
 
 def _of_shapes(use: OperatorUse) -> Iterator[Problem]:
     op = find(OPENVINO, use.type)
-    if op is None or op.shape in {None, top} or None in use.shapes:  # of a dimension top takes all there are
+    if op is None or op.shape is top or None in use.shapes:  # of a dimension top takes all there are
         return
     if (op.type, use.opset) in _LENIENT:
         return
-    sizes = [sizes_of(shape) for shape in use.shapes]
     try:
-        op.shape(ShapeCase(sizes, use.numbers, _read(use), use.output_count, is_onnx=False))
+        _output_shapes(use)
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
         message = f"{op.type_in(OPENVINO)} does not take its inputs of shapes {shapes}: {error}"
         yield Problem(message, _NODE)
-    except (LookupError, TypeError, ValueError, ZeroDivisionError):  # of which nothing is known
-        return
