@@ -12,14 +12,11 @@ from ir_scatter.core.suggestions import close_words
 from ir_scatter.ops.lookup import SPECS, by_text
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rules import all_rules, by_code, by_name
-from ir_scatter.rules.base import Rule, first_sentence
+from ir_scatter.rules.base import END, PAGES, Rule, first_sentence
 
 DOCS = Path(__file__).with_name("docs")
 _NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
-
-END = "<!-- end -->\n"
-"""In the page of a rule it is followed by the example."""
 
 REFUSAL = "refusal"
 """What stands for the severity of a reason why `convert` leaves a node as it is."""
@@ -47,13 +44,24 @@ def catalogue() -> tuple[Entry, ...]:
     rules = [
         Entry(rule.code, rule.name, rule.severity, rule.summary, _warns_for(rule)) for rule in all_rules()
     ]
-    return (*rules, *(Entry(one, one.rule, REFUSAL, first_sentence(one.meaning)) for one in Reason))
+    return (*rules, *(Entry(one, one.rule, REFUSAL, first_sentence(_refusals()[one])) for one in Reason))
 
 
 def _warns_for(rule: Rule) -> tuple[str, ...]:
     if rule.severity is not Severity.ERROR:
         return ()
     return tuple([str(spec.key) for spec in SPECS.values() if rule.code in spec.tolerated])
+
+
+@cache
+def _refusals() -> Mapping[str, str]:
+    """Return what the codes of refusals mean, by the table of their page."""
+    lines = (DOCS / "refusals.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| CVT")]
+    return {
+        code: f"{what}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
+        for code, _, what, why, to_do in rows
+    }
 
 
 @cache
@@ -87,7 +95,7 @@ def explain(topic: str = "index") -> str:
             return _plain((DOCS / "defects" / f"{defect.code}.md").read_text(encoding="utf-8"))
     for reason in Reason:
         if text.lower() in {reason.lower(), reason.rule}:
-            return f"{reason} {reason.rule} (refused conversion)\n\n{reason.meaning}\n"
+            return f"{reason} {reason.rule} (refused conversion)\n\n{_refusals()[reason]}\n"
     spec = by_text(text)
     specs = [spec] if spec else [row for row in SPECS.values() if row.key.type.lower() == text.lower()]
     if not specs:
@@ -115,7 +123,7 @@ def _rule(rule: Rule) -> str:
     text = f"{rule.code} {rule.name} ({rule.severity})\n\n{rule.documentation}\n"
     if lowered := _warns_for(rule):
         text += f"\nA warning for {', '.join(lowered)}, where runtimes take it as meant.\n"
-    page = DOCS / "rules" / f"{rule.code}.md"
+    page = PAGES / f"{rule.code}.md"
     _, _, example = page.read_text(encoding="utf-8").partition(END) if page.exists() else ("", "", "")
     return text + _plain(example)
 

@@ -3,13 +3,21 @@
 import re
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from inspect import cleandoc
+from pathlib import Path
 from typing import TypeAlias
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Related, Severity, Side
 from ir_scatter.ops.spec import Role
+
+PAGES = Path(__file__).parent.with_name("docs") / "rules"
+END = "<!-- end -->\n"
+"""In the page of a rule it is followed by the example."""
+
+_SECTION = "(Why|Applies to|Runtimes|Example|Fix)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class Rule:
         name: "updates-shape-mismatch"; a defect of this name found by a reader belongs to it.
         severity: the row of an operator may lower an error to a warning.
         check: yields the violations of one scatter node; None if a reader finds them.
-        text: what documents it; of a check its docstring.
+        text: what documents a check, its docstring; of others their page does.
         reads: all that it looks at to tell whether anything is to be found. What it finds for one node
             it finds for all that are the same in that; if nothing is declared it is asked about each.
         is_legality: whether a node that breaks it has no documented result.
@@ -97,15 +105,29 @@ class Rule:
     @property
     def summary(self) -> str:
         """The first sentence of what documents it."""
-        return first_sentence(self.text)
+        return first_sentence(self._told)
 
     @property
     def fix(self) -> str:
         """How to mend what it finds, without a full stop; "" if the documentation does not say."""
-        fix = self.text.strip().rpartition("Fix: ")[2] if "Fix: " in self.text else ""
-        return " ".join(fix.split()).removesuffix(".")
+        _, word, fix = self._told.rpartition("Fix: ")
+        return " ".join(fix.split()).removesuffix(".") if word else ""
 
     @property
     def documentation(self) -> str:
         """What `explain` prints."""
-        return re.sub(r"\n+(?=(Why|Applies to|Runtimes|Example|Fix): )", "\n\n", self.text.strip())
+        return re.sub(rf"\n+(?={_SECTION}: )", "\n\n", self._told.strip())
+
+    @property
+    def _told(self) -> str:
+        return self.text or _of_page(self.code)
+
+
+@cache
+def _of_page(code: str) -> str:
+    """Return what the page of a rule says before its example, "" if there is none."""
+    page = PAGES / f"{code}.md"
+    if not page.exists():
+        return ""
+    _, _, text = page.read_text(encoding="utf-8").partition(END)[0].split("\n\n", 2)  # heading, severity
+    return re.sub(rf"\*\*{_SECTION}:\*\*", r"\1:", text).replace("&lt;", "<")

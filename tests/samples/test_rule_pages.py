@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.explain import END, catalogue
+from ir_scatter.explain import catalogue
 from ir_scatter.rules import all_rules, by_code
-from ir_scatter.rules.base import Rule
+from ir_scatter.rules.base import END, Rule
 from ir_scatter_cli.main import main
 from tests.samples.pages import (
     BLOCK,
