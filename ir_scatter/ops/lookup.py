@@ -11,11 +11,9 @@ from ir_scatter.ops.spec import OpSpec
 SPECS: dict[OpKey, OpSpec] = {spec.key: spec for spec in (*openvino_ops.ROWS, *onnx_ops.ROWS)}
 
 _FAMILIES: dict[tuple[str, str], tuple[OpSpec, ...]] = {}
-_BY_OPSET: dict[tuple[str, str, str | int], OpSpec] = {}
 for _spec in SPECS.values():
     _type = (_spec.key.domain, _spec.key.type.lower())
     _FAMILIES[_type] = (*_FAMILIES.get(_type, ()), _spec)
-    _BY_OPSET.update({(*_type, opset): _spec for opset in _spec.opsets})
 
 _LARGEST_OPSET = (1 << 31) - 1
 
@@ -70,7 +68,7 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
         opset = min(opset, onnx_ops.LATEST_OPSET) if is_known else None
     if domain == OPENVINO:
         is_known = opset in openvino_ops.OPSET_WORDS
-    spec = None if opset is None else _BY_OPSET.get((domain, type.lower(), opset))
+    spec = next((one for one in family if opset in one.opsets), None)
     return Lookup(family[0].key.type, spec, family, is_known)
 
 

@@ -35,8 +35,7 @@ _INT64 = onnx_types("int64")
 _DEPRECATED = "SCT401"
 
 _AXIS = Attribute("axis", Kind.INT, 0, meaning="the axis that indices count on")
-_ADD_MUL = {"none": Reduction.NONE, "add": Reduction.SUM, "mul": Reduction.PROD}
-_MAX_MIN = {"max": Reduction.MAX, "min": Reduction.MIN}
+_ADD_MUL, _MAX_MIN = ("none", "add", "mul"), ("max", "min")
 _NO_ARITHMETIC = frozenset({"string"})
 _NO_ORDER = _NO_ARITHMETIC | onnx_types("complex64", "complex128")
 _EXCLUDES = {
@@ -49,11 +48,11 @@ _REDUCTION_16 = Attribute(
     "reduction",
     Kind.WORD,
     "none",
-    choices=tuple(_ADD_MUL),
+    choices=_ADD_MUL,
     undocumented=frozenset(_MAX_MIN),
     meaning="how an update meets the value that is there",
 )
-_REDUCTION_18 = _REDUCTION_16._replace(choices=tuple(_ADD_MUL | _MAX_MIN), undocumented=frozenset())
+_REDUCTION_18 = _REDUCTION_16._replace(choices=_ADD_MUL + _MAX_MIN, undocumented=frozenset())
 
 
 def _opsets(first: int, last: int = LATEST_OPSET) -> tuple[int, ...]:
@@ -107,15 +106,10 @@ def _versions(first: OpSpec, reducing: str) -> tuple[OpSpec, ...]:
         summary=reducing,
         opsets=_opsets(16, 17),
         attributes=(*attributes, _REDUCTION_16),
-        reductions=_ADD_MUL,
         reduction_excludes=_EXCLUDES,
     )
     newest = replace(
-        reduces,
-        key=OpKey(ONNX, type, 18),
-        opsets=_opsets(18),
-        attributes=(*attributes, _REDUCTION_18),
-        reductions=_ADD_MUL | _MAX_MIN,
+        reduces, key=OpKey(ONNX, type, 18), opsets=_opsets(18), attributes=(*attributes, _REDUCTION_18)
     )
     return first, bfloat16, reduces, newest
 

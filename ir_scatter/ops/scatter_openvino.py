@@ -50,10 +50,6 @@ def _reduction(*words: str) -> Attribute:
     return Attribute("reduction", Kind.WORD, "none", choices=words, meaning=meaning)
 
 
-def _meanings(*words: str) -> dict[str, Reduction]:
-    return {word: Reduction(word) for word in words}
-
-
 SCATTER_UPDATE_3 = OpSpec(
     key=OpKey(OPENVINO, "ScatterUpdate", 3),
     summary="Writes slices of updates over the slices of data that indices name on the axis.",
@@ -100,7 +96,6 @@ SCATTER_ELEMENTS_UPDATE_12 = replace(
             "use_init_val", Kind.BOOLEAN, True, meaning="whether the old value takes part in the reduction"
         ),
     ),
-    reductions=_meanings("none", "sum", "prod", "min", "max", "mean"),
     reduction_excludes={
         Reduction.MEAN: frozenset({"boolean"}) | _NO_ARITHMETIC,
         **dict.fromkeys(_ARITHMETIC, _NO_ARITHMETIC),
@@ -138,7 +133,6 @@ SCATTER_ND_UPDATE_15 = replace(
     opsets=_words(15, 16),
     index_range=IndexRange.WRAPPING,
     attributes=(_reduction("none", "sum", "sub", "prod", "min", "max"),),
-    reductions=_meanings("none", "sum", "sub", "prod", "min", "max"),
     tolerated=frozenset(),
     errata=(
         "On boolean data sum is OR, sub is XOR and prod is AND.",

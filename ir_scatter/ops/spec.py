@@ -68,6 +68,10 @@ class Reduction(StrEnum):
     MEAN = "mean"
 
 
+_OF_ONNX = {"add": Reduction.SUM, "mul": Reduction.PROD}
+"""What words mean that are not the names of reductions."""
+
+
 class Kind(StrEnum):
     """What an attribute holds."""
 
@@ -115,7 +119,6 @@ class OpSpec:
         output: the documented name of the output; it has the shape and type of data.
         updates_formula: the documented shape of updates, printed.
         opsets: the IR's words or ONNX's numbers where this row is valid.
-        reductions: words of this dialect and what they mean.
         reduction_excludes: element types that a reduction is not defined for.
         scalar_updates: whether one element of any rank may stand for 0-D updates.
         tolerated: codes that are warnings here: the text forbids it, runtimes take it as meant.
@@ -136,7 +139,6 @@ class OpSpec:
     attributes: tuple[Attribute, ...] = ()
     axis: AxisSource | None = None
     indices_limit: IndicesLimit = IndicesLimit.NOWHERE
-    reductions: Mapping[str, Reduction] = field(default_factory=dict)
     reduction_excludes: Mapping[Reduction, frozenset[str]] = field(default_factory=dict)
     scalar_updates: bool = False
     tolerated: frozenset[str] = frozenset()
@@ -154,6 +156,12 @@ class OpSpec:
 
     def attribute(self, name: str) -> Attribute | None:
         return next((row for row in self.attributes if row.name == name), None)
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """The words of this dialect for reductions, and what they mean."""
+        row = self.attribute("reduction")
+        return {word: _OF_ONNX.get(word) or Reduction(word) for word in row.choices} if row else {}
 
     def input_names(self) -> str:
         """Print the inputs: `data, indices, updates, axis`."""
