@@ -72,6 +72,8 @@ class Predicate(NamedTuple):
 
     def __str__(self) -> str:
         feature, value = self.feature, self.value
+        if feature == "broken":
+            return f"{value} {self.relation} broken"
         if isinstance(value, bool):
             return feature if (self.relation == "is") is value else _negated(feature)
         if self.relation == "in":

@@ -31,7 +31,8 @@ _SHAPES, _FILLS = 64, 4
 """Of one form: a runtime prepares for each shape anew, and to compile a model takes as long as 200 cases."""
 _REPEATED, _TWINS = 4, 4
 """So many cases of a form come twice; of a batch one in so many is a twin."""
-_ILLEGAL = 24
+_ILLEGAL, _OF_VALUES = 24, 4
+"""Of a round of illegal cases; and so many times as many break a rule about values as another one."""
 _TRIES = 60
 _LARGE, _ELEMENTS, _TIMES = 12, 1 << 15, 16
 """One form in so many has data of so many elements at most; its cases come so often, which shows races."""
@@ -136,7 +137,8 @@ class Drawer:
 
     def illegal(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases that break one rule each."""
-        ways, cases = list(WAYS), list[Case]()
+        ways = [name for name, way in WAYS.items() for _ in range(_OF_VALUES if way.is_of_values else 1)]
+        cases = list[Case]()
         for attempt in range(_TRIES):
             way = ways[(number + attempt) % len(ways)]
             case = self.broken(spec, f"illegal {number} {attempt}", way)

@@ -717,5 +717,5 @@ def _reason(case: Case, judged: Judged) -> str:
 
 def _told(judged: Judged) -> str:
     if not judged.is_run:
-        return f"{_NOT_RUN}: {judged.message}"
+        return f"{_NOT_RUN}: {judged.message.removeprefix(f'{_NOT_RUN}: ')}"
     return _RIGHT if judged.symptom is None else f"{judged.symptom}: {judged.message}"

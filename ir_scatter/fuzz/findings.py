@@ -25,6 +25,7 @@ from ir_scatter.inputs.cases import Case
 RECORD = "finding.json"
 """What the report says of a finding, in its folder; written last, so that what has it is whole."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
+_PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime"}
 _RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
@@ -137,9 +138,9 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
         "inputs": inputs,
         "output": _about(case.element_type),
         "sentence": f"{finding.operator} on {finding.runner}: {finding.when}",
-        "document": f"{case.spec.summary} {case.spec.url}",
+        "document": case.documented,
     }
-    needs = {"openvino": "openvino", "onnxruntime": "onnxruntime"}.get(runtime, "onnx")
+    needs = _PACKAGES.get(runtime, "onnx")
     needs += f"=={release}" if release else ""
     if device.endswith("@cpu"):
         needs += ", with ir-scatter[gpu-on-cpu] to reach the plugin without a GPU"
@@ -163,7 +164,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         f"- {name}: {case_type(array)} {show(array.shape)} {_shown(array)}" for name, array in arrays.items()
     ]
     if case.axis is not None:
-        lines.append(f"- axis: {case.axis}")
+        lines.append(f"- axis: {case.axis}" + (f" as {show(case.axis_shape)}" if case.axis_shape else ""))
     lines += [f"- {name}: {value}" for name, value in case.attributes.items()]
     constants = ", ".join(sorted(role.value for role in case.constants)) or "none"
     if case.iterations:
@@ -178,13 +179,16 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         "",
         f"{finding.symptom}: {finding.judged.message}",
         "",
-        f"The document says: {case.spec.summary} ({case.spec.url})",
+        f"The document says: {case.documented}",
         "",
         "The simplest case that was found:",
         "",
         *lines,
     ]
-    steps = [f"`python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is there."]
+    steps = [f"1. `pip install numpy {_PACKAGES.get(runtime, 'onnx')}=={version}`"]
+    steps += [
+        f"2. `python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is there."
+    ]
     both = [
         "### Expected",
         "",

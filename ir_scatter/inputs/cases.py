@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isqrt, prod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -206,6 +206,11 @@ class Case:
     def axis_from_front(self) -> int:
         """Return the axis counted from 0; 0 where there is none."""
         return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
+
+    @property
+    def documented(self) -> str:
+        """Return what the document says: of the operator, or the rule that is broken; and where."""
+        return f"{WAYS[self.broken].rule if self.broken else self.spec.summary} {self.spec.url}"
 
     @property
     def format(self) -> str:
@@ -618,12 +623,21 @@ def value_features(arrays: Sequence[Array], what: str = "a value") -> dict[str, 
 
 # Cases that break one rule.
 
-_Way: TypeAlias = Callable[[Draws, Case], Case | None]
+
+class Way(NamedTuple):
+    """How a case is made to break a rule, None if it cannot be, and the rule in a sentence.
+
+    What is of values is seen when a model runs, if at all, and by other code for other types and ranks.
+    """
+
+    broken: Callable[[Draws, Case], Case | None]
+    rule: str
+    is_of_values: bool = False
 
 
 def break_case(draws: Draws, case: Case, way: str) -> Case | None:
     """Return a case that breaks one rule; None if this one cannot be made to."""
-    found = WAYS[way](draws, case)
+    found = WAYS[way].broken(draws, case)
     return None if found is None else replace(found, broken=way, decisions=tuple(draws.made))
 
 
@@ -700,7 +714,8 @@ def _ranks_differ(draws: Draws, case: Case) -> Case | None:
 def _longer_indices(draws: Draws, case: Case) -> Case | None:
     if case.spec.indices_limit is IndicesLimit.NOWHERE or case.indices is None:
         return None
-    axes = [axis for axis in range(case.data.ndim) if axis != case.axis_from_front]
+    is_everywhere = case.spec.indices_limit is IndicesLimit.EVERYWHERE
+    axes = [axis for axis in range(case.data.ndim) if is_everywhere or axis != case.axis_from_front]
     if not axes or not case.indices.size:
         return None
     axis = draws.pick(axes)
@@ -769,21 +784,27 @@ def _longer(array: Array, axis: int, count: int = 1) -> Array:
     return np.full(shape, "" if array.dtype == object else 0, array.dtype)
 
 
-WAYS: Mapping[str, _Way] = {
-    "attribute-value": _word,
-    "axis-out-of-range": _axis_out_of_range,
-    "axis-shape": _axis_shape,
-    "batch-mismatch": _batch,
-    "element-type": _element_type,
-    "index-out-of-range": _index_out_of_range,
-    "index-type": _index_type,
-    "indices-longer-than-data": _longer_indices,
-    "negative-index": _negative_index,
-    "rank-too-small": _low_rank,
-    "ranks-differ": _ranks_differ,
-    "tuple-too-long": _long_tuple,
-    "type-mismatch": _other_type,
-    "updates-shape-mismatch": _updates_shape,
+WAYS: Mapping[str, Way] = {
+    "attribute-value": Way(_word, "An attribute has one of the words that are listed."),
+    "axis-out-of-range": Way(_axis_out_of_range, "The axis is in [-rank(data), rank(data) - 1]."),
+    "axis-shape": Way(_axis_shape, "The axis is one number, of shape [] or [1]."),
+    "batch-mismatch": Way(_batch, "There is one index for each element of the batch."),
+    "element-type": Way(_element_type, "Data has an element type that is listed."),
+    "index-out-of-range": Way(
+        _index_out_of_range, "Each index is within the size of data that it counts on."
+    ),
+    "index-type": Way(_index_type, "Indices are whole numbers of a type that is listed."),
+    "indices-longer-than-data": Way(
+        _longer_indices, "Indices are no longer than data, or on the axis only where that is allowed."
+    ),
+    "negative-index": Way(_negative_index, "Indices are not negative.", is_of_values=True),
+    "rank-too-small": Way(_low_rank, "Data has at least one dimension."),
+    "ranks-differ": Way(_ranks_differ, "Indices and updates have the rank of data."),
+    "tuple-too-long": Way(_long_tuple, "A tuple has no more coordinates than data has dimensions."),
+    "type-mismatch": Way(_other_type, "Updates have the element type of data."),
+    "updates-shape-mismatch": Way(
+        _updates_shape, "Updates have the shape that follows from data and indices."
+    ),
 }
 """By the rule that each breaks."""
 
