@@ -131,11 +131,11 @@ class OpSpec:
     summary: str
     url: str
     ports: tuple[Port, ...]
-    output: str
     layout: Layout
     updates_formula: str
     opsets: tuple[str | int, ...]
     index_range: IndexRange
+    output: str = "output"
     attributes: tuple[Attribute, ...] = ()
     axis: AxisSource | None = None
     indices_limit: IndicesLimit = IndicesLimit.NOWHERE

@@ -81,8 +81,7 @@ class View:
     @property
     def keeps_initial(self) -> bool:
         """Tell whether the old value takes part in the reduction."""
-        is_dropped = self.scatter.attribute("use_init_val") is False and self.reduction is not Reduction.NONE
-        return not is_dropped
+        return self.scatter.attribute("use_init_val") is not False or self.reduction is Reduction.NONE
 
     @property
     def data(self) -> Value:

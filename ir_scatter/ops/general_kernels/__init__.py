@@ -78,7 +78,6 @@ def _loaded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def _kernel(text: str) -> Kernel:
-    """Return the kernel that a row names, see `GeneralOp`."""
     path, _, argument = text.rstrip(")").partition("(")
     module_name, _, function_name = path.partition(".")
     module = import_module(f"{__name__}.{module_name}")

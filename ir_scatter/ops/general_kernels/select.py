@@ -92,7 +92,6 @@ def gather_elements(case: Case) -> Array:
 
 
 def _batch(data: Array, indices: Array, rank: int) -> int:
-    """Return how many batches there are."""
     if indices.shape[:rank] != data.shape[:rank]:
         raise UnsupportedCase(
             f"indices is {show(indices.shape)}, expected {show(data.shape[:rank])} in front"
