@@ -21,7 +21,6 @@ from ir_scatter.core.display import html_table, html_text, short_repr
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.model import Model as BareModel
 from ir_scatter.core.shapes import Shape, counted, parse_dim, parse_shape, with_article
-from ir_scatter.evaluate import evaluate_model as evaluate_file
 from ir_scatter.explain import explain as explain_topic
 from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.inspect import inspect as inspect_model
@@ -745,7 +744,9 @@ def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outpu
         >>> found["scatter"]
         array([[0., 1., 0., 1., 0.]], dtype=float32)
     """
-    return Outputs(evaluate_file(read(model), feeds))
+    from ir_scatter.evaluate.model import prepare
+
+    return Outputs(prepare(read(model)).run(feeds))
 
 
 def fuzz(

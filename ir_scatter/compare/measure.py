@@ -24,7 +24,6 @@ class Tolerance:
     relative: float = 0.0
 
     def limits(self, expected: Array) -> Array:
-        """Return how far each element may be off."""
         sizes = magnitudes(expected)
         return self.absolute + np.where(np.isfinite(sizes), self.relative * sizes, 0.0)
 

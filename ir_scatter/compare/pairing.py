@@ -267,7 +267,6 @@ class _Matcher(Generic[_End]):
         ends: tuple[Sequence[_End], Sequence[_End]],
         wanted: Sequence[str],
     ) -> None:
-        """Take what there is, and what the caller says of it."""
         self.models, self.noun = models, noun
         self._ends: tuple[Sequence[_End], Sequence[_End]] = ends
         self.matches: list[Match[_End]] = []

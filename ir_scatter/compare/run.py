@@ -146,7 +146,11 @@ def run_both(
         sides = both.cases(number, feeds)
         both.ask(runner, sides)
         before, after = (side.outcomes[0] for side in sides)
-        yield before, after, tuple(compared(before, after, sides, both.pairing, runner, keeps_types=True))
+        yield (
+            before,
+            after,
+            tuple(_compare_models(before, after, sides, both.pairing, runner, keeps_types=True)),
+        )
 
 
 def facts_about_model(model: Model) -> ModelFacts:
@@ -170,32 +174,32 @@ def compare_outputs(
     reference: Outcome,
     case: int,
     tolerances: Tolerances,
-    open: OpenOutputs = dict,
-    open_in_reference: OpenOutputs | None = None,
-    *,
+    *open: OpenOutputs,
     pairing: Pairing | None = None,
+    model: str = "",
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
     What is open is requested of the subject's model, and of that of the reference, if it is another one. The
     pairing says of two models how their outputs belong together; the subject's have the other names already.
     """
-    precision, models, others = coarser(subject.precision, reference.precision), ("", ""), dict[str, str]()
+    precision, models = coarser(subject.precision, reference.precision), (model, model)
+    others: dict[str, str] = {}
     if pairing is not None:
         precision = coarser(precision, pairing.precision)
         models = pairing.models[1].path, pairing.models[0].path
         others = {match.first.name: match.second.name for match in pairing.outputs}
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
-        names, requested = (name, others.get(name)), None
+        allowed = tolerances.find(name, others.get(name))
         if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
             got, expected, narrow = in_one_type(got, expected, precision)
-            requested = tolerances.find(*names) or narrow
-        found = _measured(names, got, expected, precision, tolerances, open, open_in_reference, requested)
+            allowed = allowed or narrow
+        found = _measured(name, got, expected, allowed, precision, *open)
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
 
 
-def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
+def compare_runs(outcome: Outcome, case: int, model: str) -> Iterator[Comparison]:
     """Yield a comparison of a runner with itself for each output that changes from run to run."""
     for name, first in outcome.outputs.items():
         got = None
@@ -206,30 +210,28 @@ def compare_runs(outcome: Outcome, case: int) -> Iterator[Comparison]:
                 continue
             found = measure(got, first, default_tolerance(first))
         found = replace(found, verdict=Verdict.NONDETERMINISTIC)
-        yield _of_output(name, case, outcome.runner, outcome.runner, found, got, first)
+        runner, models = outcome.runner, (model, model)
+        yield _of_output(name, case, runner, runner, found, got, first, models=models)
 
 
 def _measured(
-    names: tuple[str | None, ...],
+    name: str,
     got: Array | None,
     expected: Array | None,
+    requested: Tolerance | None,
     precision: str,
-    tolerances: Tolerances,
-    open: OpenOutputs = dict,
-    open_in_reference: OpenOutputs | None = None,
-    tolerance: Tolerance | None = None,
+    *open: OpenOutputs,
 ) -> Measure:
     """Return how an output differs from another, where it is not left open in the models of both."""
     if got is None or expected is None:
         size = sum(0 if one is None else one.size for one in (got, expected))
         remark = "is missing" if got is None else "is missing in the reference"
         return Measure(Verdict.MISMATCH, size, size, remark=remark)
-    allowed = tolerance or tolerances.find(*names) or default_tolerance(expected, precision)
-    found = measure(got, expected, allowed)
-    if found.verdict is not Verdict.MISMATCH:
+    found = measure(got, expected, requested or default_tolerance(expected, precision))
+    if found.verdict is not Verdict.MISMATCH or not open:
         return found
-    name = names[0] or ""
-    return excused(found, got, expected, open().get(name), (open_in_reference or open)().get(name))
+    sides = [known().get(name) for known in open]
+    return excused(found, got, expected, sides[0], sides[-1])
 
 
 def _of_output(
@@ -333,8 +335,8 @@ def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
 class _Side:
     """One model, its nodes, and what is known of those who ran it."""
 
-    def __init__(self, model: Model, settings: Settings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(self, model: Model, settings: Settings, *, is_single: bool) -> None:
+        self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         # what was saved does not say all of a tap
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
@@ -480,10 +482,6 @@ class _Case:
             return {}
         return self.side.reference.foresee(self.feeds, self.contested, self.settings.timeout)
 
-    def _measured(self, name: str, precision: str, got: Array | None, expected: Array) -> Measure:
-        tolerances = self.settings.tolerances
-        return _measured((name,), got, expected, precision, tolerances, lambda: self._open)
-
     @cached_property
     def _open(self) -> Mapping[str, Open]:
         return self.open()
@@ -499,11 +497,11 @@ class _Case:
             if self.settings.pairwise or reference is ran[0]:
                 self.compare(subject, reference)
         for outcome in self.outcomes if repeats else ():
-            self.findings += compare_runs(outcome, self.number)
+            self.findings += compare_runs(outcome, self.number, self.side.name)
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
-        tolerances = self.settings.tolerances
-        self.findings += compare_outputs(subject, reference, self.number, tolerances, lambda: self._open)
+        given = subject, reference, self.number, self.settings.tolerances, lambda: self._open
+        self.findings += compare_outputs(*given, model=self.side.name)
 
     def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
@@ -524,7 +522,7 @@ class _Case:
         self.findings += found.values()
 
     def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
-        first, reference, tolerances = found[0], found[0].reference, self.settings.tolerances
+        first, reference = found[0], found[0].reference
         verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
         wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
         if not wrong or len(verdicts) + 1 < _CAMPS:
@@ -533,7 +531,8 @@ class _Case:
         ran = [one for one in self.outcomes if one.runner in wrong and first.tensor in one.outputs]
         precision = coarser(*(one.precision for one in ran)) if ran else ""
         arrays = [one.outputs[first.tensor] for one in ran]
-        among = (_measured((first.tensor,), one, arrays[0], precision, tolerances) for one in arrays[1:])
+        allowed = self.settings.tolerances.find(first.tensor)
+        among = (_measured(first.tensor, one, arrays[0], allowed, precision) for one in arrays[1:])
         runners, names = tuple(wrong), listed(wrong)
         if right:
             message = f"{act(wrong, 'departs', 'depart')} from what {listed([reference, *right])} say"
@@ -569,9 +568,11 @@ class _Case:
             runner, without, right = ran.runner, ran.outputs[name], document.get(name)
             if (runner, name) in done:
                 continue
-            tell = partial(self._measured, name, ran.precision)
-            found = tell(tapped, without)
-            against_document = [] if right is None else [tell(tapped, right), tell(without, right)]
+            allowed = self.settings.tolerances.find(name), ran.precision, lambda: self._open
+            found = _measured(name, tapped, without, *allowed)
+            against_document = [
+                _measured(name, got, right, *allowed) for got in (tapped, without) if right is not None
+            ]
             is_wrong = [one.verdict is Verdict.MISMATCH for one in against_document]
             if found.verdict is not Verdict.MISMATCH or (is_wrong and not any(is_wrong)):
                 assert tapped is not None
@@ -595,7 +596,8 @@ class _Case:
                 words = ["wrong" if wrong else "right" for wrong in is_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
             elif tapped is not None and runner in are_right:
-                comparison = make(runner, tell(without, tapped), without, tapped, tapped=True)
+                untapped = _measured(name, without, tapped, *allowed)
+                comparison = make(runner, untapped, without, tapped, tapped=True)
                 end = "; with taps every scatter node is right"
             if comparison.reference == runner or (runner, name, comparison.reference) not in known:
                 self.findings.append(comparison)
@@ -604,10 +606,8 @@ class _Case:
                 place, got, expected = found.worst.words
                 how = f": {place} {got} with taps and {expected} without"
             message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
-            outliers = of_kind(Outlier, self.findings)
-            is_named = any(
-                (one.node, one.tensor) == (None, name) and runner in one.runners for one in outliers
-            )
+            outliers = [one for one in of_kind(Outlier, self.findings) if one.node is None]
+            is_named = any(one.tensor == name and runner in one.runners for one in outliers)
             outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message, tapped=True)
             self.findings.append(message if is_named else outlier)
 
@@ -629,7 +629,8 @@ class _Session:
         if len(models) == 2:
             self.pairing = pair(models[0], models[1], settings.map_inputs, settings.map_outputs)
         self.has_reference = with_numpy or (settings.reference and bool(runners))
-        self.sides, self.paths = [_Side(one, settings) for one in models], [one.path for one in models]
+        self.paths = [one.path for one in models]
+        self.sides = [_Side(one, settings, is_single=self.pairing is None) for one in models]
         self.notes = [] if self.pairing is None else [*self.pairing.notes]
         """Remarks that come before those on runners."""
         self.outcomes: dict[str, Outcome] = {}
@@ -726,8 +727,8 @@ class _Session:
             raise
         for case, (numpy, sight) in zip(cases, ended, strict=False):
             case.runs.insert(0, Runs(replace(numpy, implicit=not self.with_numpy)))
-            path, case.sight = "" if self.pairing is None else case.side.model.path, sight
-            case.findings[:0] = [replace(one, case=number, model=path) for one in sight.seen.values()]
+            case.sight, model = sight, case.side.name
+            case.findings[:0] = [replace(one, case=number, model=model) for one in sight.seen.values()]
         if self.pairing is None:
             cases[0].compare_all()
             self._finish(cases[0])
@@ -793,7 +794,7 @@ class _Session:
         cross = [
             one
             for before, after in zip(*(case.outcomes for case in cases), strict=True)
-            for one in compared(before, after, cases, pairing, runners.get(before.runner))
+            for one in _compare_models(before, after, cases, pairing, runners.get(before.runner))
         ]
         self.findings += cross
         of_sides: list[list[Comparison]] = []
@@ -801,10 +802,8 @@ class _Session:
             has_numpy = any(one.runner == NUMPY and one.status is Status.OK for one in case.outcomes)
             if has_numpy or self.settings.pairwise:
                 case.compare_all(repeats=False)
-            found = comparisons_in(case.findings)
-            of_sides.append([replace(one, subject_model=path, reference_model=path) for one in found])
-            self.findings += [one for one in case.findings if not isinstance(one, Comparison)]
-            self.findings += of_sides[-1]
+            of_sides.append(comparisons_in(case.findings))
+            self.findings += case.findings
             own = self.sides[self.paths.index(path)].outcomes
             for outcome in case.outcomes:
                 _enter(own, outcome)
@@ -859,17 +858,14 @@ class _Session:
             for places, runners in groups.items():
                 where = listed([short[place] for place in places])
                 first = wrong[places[0]][runners[0]]
-                message = (
-                    f"{act(runners, 'departs', 'depart')} from the document on {where}{_elements(first)}"
-                )
+                who = act(runners, "departs", "depart")
+                message = f"{who} from the document on {where}{_elements(first)}"
                 yield make(tuple(runners), message, model=self.paths[places[0]] if len(places) == 1 else "")
             for known, other in ((0, 1), (1, 0)):
                 right = [name for name in apart if name in told[known] and name not in wrong[known]]
                 if right and not told[other]:
-                    message = (
-                        f"{act(right, 'is', 'are')} right on {short[known]} and another on {short[other]}"
-                    )
-                    message += f", which NumPy cannot compute{_elements(apart[right[0]])}"
+                    message = f"{act(right, 'is', 'are')} right on {short[known]} and another on "
+                    message += f"{short[other]}, which NumPy cannot compute{_elements(apart[right[0]])}"
                     yield make(tuple(right), message, model=self.paths[other])
 
     def _idle(self) -> Iterator[str]:
@@ -924,7 +920,7 @@ class _Session:
         )
 
 
-def compared(
+def _compare_models(
     before: Outcome,
     after: Outcome,
     cases: Sequence[_Case],
@@ -934,10 +930,9 @@ def compared(
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
     """Yield comparisons of the second of two models with the first, then of each with itself."""
-    paths = [case.side.model.path for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
         known = [cache(partial(case.open, tapper)) for case in cases]
-        for one in compare_outputs(
+        yield from compare_outputs(
             replace(after, runs=tuple(map(pairing.by_first, after.runs))),
             before,
             cases[0].number,
@@ -945,11 +940,9 @@ def compared(
             lambda: pairing.by_first(known[1]()),
             known[0],
             pairing=None if keeps_types else pairing,
-        ):
-            yield replace(one, subject_model=paths[1], reference_model=paths[0])
-    for path, outcome in zip(paths, (before, after), strict=True):
-        for one in compare_runs(outcome, cases[0].number):
-            yield replace(one, subject_model=path, reference_model=path)
+        )
+    for case, outcome in zip(cases, (before, after), strict=True):
+        yield from compare_runs(outcome, case.number, case.side.name)
 
 
 def _elements(one: Comparison) -> str:

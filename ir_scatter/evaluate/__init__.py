@@ -3,14 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
     from typing import Never, SupportsIndex, TypeAlias
 
     from numpy.typing import ArrayLike
 
     from ir_scatter.core.arrays import Array
-    from ir_scatter.core.model import Model
     from ir_scatter.evaluate.certainty import DetailedResult
     from ir_scatter.ops.names import OperatorName
 
@@ -110,10 +108,3 @@ def evaluate_detailed(
     words: dict[str, Any] = {"reduction": reduction, "use_init_val": use_init_val, "mode": mode}
     words |= {"axis": axis, **unknown}
     return detail(make_case(operator, data=data, indices=indices, updates=updates, **words)).settled()
-
-
-def evaluate_model(model: "Model | str | Path", feeds: "Mapping[str, ArrayLike]") -> "dict[str, Array]":
-    """Compute the outputs of a model in NumPy, as `ir_scatter.evaluate_model` says, which takes more."""
-    from ir_scatter.evaluate.model import prepare
-
-    return prepare(model).run(feeds)

@@ -86,7 +86,6 @@ def scatter_node_of(step: Step) -> ScatterNode:
 
 
 def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:
-    """Return the inputs that are there by role."""
     assert lookup.spec is not None
     pairs = zip(lookup.spec.ports, arrays, strict=False)
     return {port.role: array for port, array in pairs if array is not None}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import parser
 
-from ir_scatter.evaluate import evaluate_model
+from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import make_feeds
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import read
@@ -116,7 +116,7 @@ def demand_equal(before: Path, after: Path, **given: Any) -> None:
     """Demand that NumPy computes the same for two models on generated inputs, but for those given."""
     for seed in range(3):
         feeds = {**make_feeds(before, seed), **{name: np.array(value) for name, value in given.items()}}
-        old, new = evaluate_model(before, feeds), evaluate_model(after, feeds)
+        old, new = prepare(before).run(feeds), prepare(after).run(feeds)
         assert list(old) == list(new)
         for name, array in old.items():
             np.testing.assert_array_equal(new[name], array)
