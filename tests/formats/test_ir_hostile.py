@@ -302,6 +302,11 @@ def test_bodies_as_deep_as_may_be(tmp_path: Path) -> None:
     render_all(checked)
 
 
+def test_a_port_inside_of_something_else_is_none(tmp_path: Path) -> None:
+    text = SIMPLE.replace("<output>", "<output><input>", 1).replace("</output>", "</input></output>", 1)
+    assert codes(check(write(tmp_path, text))) == ["SCT921"]
+
+
 def test_long_names_are_kept_once(tmp_path: Path) -> None:
     """Many findings at a node of a long name take no memory each."""
     inputs = [port(n) for n in range(4_000)]

@@ -13,18 +13,20 @@ from ir_scatter.core.model import Defect
 from ir_scatter.core.shapes import Shape, show, with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
-from ir_scatter.formats.onnx.index import Definitions, GraphIndex, Usage, normal_domain, schema_of, text
+from ir_scatter.formats.onnx.index import (
+    ONLY_CONSTANTS,
+    Definitions,
+    GraphIndex,
+    Usage,
+    normal_domain,
+    schema_of,
+    text,
+)
 from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
 
 _NODES_NAMED = 5
-_WITH_CONSTANTS = 4
-"""The first IR version whose initializers need not be inputs."""
-
 _ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
-_WITH_TYPES = 2
-"""The first IR version whose attributes have a type."""
 
-_Pair: TypeAlias = tuple[TensorType, TensorType]
 _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
 """The graphs around a body, and the positions of the nodes that it is in."""
 
@@ -41,13 +43,10 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
             message = f"{text(name)!r} is the name of more than one value, expected one"
             node = inner.node(position) if position is not None else None
             yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
-        yield from _names(inner, is_body=bool(around))
-        yield from _outputs(inner, is_body=bool(around))
-        yield from _order(inner, is_body=bool(around))
-        yield from _nodes(inner)
-        yield from _contradictions(inner)
-        yield from _declarations(inner)
-        yield from _tensors(inner)
+        for check in (_names, _outputs, _order):
+            yield from check(inner, is_body=bool(around))
+        for look in (_nodes, _contradictions, _declarations, _tensors):
+            yield from look(inner)
         places = [((inner.index, at), inner.bodies_at(at).values()) for at in sorted(inner.index.bodies)]
         bodies = [(body, (*around, place)) for place, graphs in places for body in graphs]
         waiting += reversed(bodies)
@@ -78,20 +77,16 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
 
 
 def _versions(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield what is wrong with the IR version, of the main graph."""
-    version, index = graph.shared.ir_version, graph.index
+    version, index, place = graph.shared.ir_version, graph.index, Location(graph.shared.path)
     if not graph.shared.is_function and version < 1:
         message = f"ir_version is {version or 'missing'}, expected 1 or more"
-        yield Defect("bad-number", message, Location(graph.shared.path))
-    bodies = [one for one in index.all_graphs() if one is not index] if version < _WITH_CONSTANTS else []
+        yield Defect("bad-number", message, place)
+    bodies = [one for one in index.all_graphs() if one is not index]
     names = [name for body in bodies for name in body.initializers if name not in body.inputs]
-    if names:
-        message = (
-            f"ir_version is {version}, but the initializer {text(names[0])!r} of a body is none of its inputs"
-        )
-        yield Defect(
-            "bad-number", f"{message}, expected {_WITH_CONSTANTS} or more", Location(graph.shared.path)
-        )
+    if names and version < ONLY_CONSTANTS:
+        which = f"the initializer {text(names[0])!r} of a body is none of its inputs"
+        message = f"ir_version is {version}, but {which}, expected {ONLY_CONSTANTS} or more"
+        yield Defect("bad-number", message, place)
 
 
 def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
@@ -103,19 +98,15 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
             node = graph.node(places[-1])
             message = f"{text(name)!r} is the name of {len(places)} nodes, expected one"
             yield Defect("duplicate-id", message, node.location, node)
-    if is_body and not index.name:
-        yield Defect("missing-attribute", "the body has no name, expected one", graph.place(""))
-    if not graph.shared.is_function or is_body:
-        for word, found in (("an input", index.inputs), ("an output", index.outputs)):
-            if "" in found and (is_body or word == "an input"):
-                who = "body" if is_body else "graph"
-                yield Defect(
-                    "missing-attribute", f"{word} of the {who} has no name, expected one", graph.place("")
-                )
-    if is_body and "" in index.initializers:
-        yield Defect(
-            "missing-attribute", "an initializer of the body has no name, expected one", graph.place("")
-        )
+    nameless = []
+    if is_body:
+        values = {"input": index.inputs, "output": index.outputs, "initializer": index.initializers}
+        nameless = ["the body"] if not index.name else []
+        nameless += [f"an {word} of the body" for word, found in values.items() if "" in found]
+    elif not graph.shared.is_function and "" in index.inputs:
+        nameless = ["an input of the graph"]
+    for what in nameless:
+        yield Defect("missing-attribute", f"{what} has no name, expected one", graph.place(""))
 
 
 def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
@@ -136,8 +127,8 @@ def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
 
 def _domains(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield the first node of each domain that the model, or the function, does not import."""
-    index, opsets, is_function = graph.index, graph.shared.opsets, graph.shared.is_function
-    used = {normal_domain(domain) for one in index.all_graphs() for domain in one.domains}
+    opsets, is_function = graph.shared.opsets, graph.shared.is_function
+    used = {normal_domain(domain) for one in graph.index.all_graphs() for domain in one.domains}
     missing = {domain for domain in used if domain not in opsets and (domain or is_function)}
     for node in graph.walk() if missing else ():
         if normal_domain(node.domain) in missing:
@@ -149,9 +140,8 @@ def _domains(graph: OnnxGraph) -> Iterator[Defect]:
 
 def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield attributes that are written twice or have no type, outputs without name, inputs no tensors."""
-    has_types = graph.shared.ir_version >= _WITH_TYPES
     for usage, places in graph.index.usages.items():
-        problems = [*_of_usage(graph, usage, has_types=has_types)]
+        problems = [*_of_usage(graph, usage)]
         for node in map(graph.node, places) if problems else ():
             for kind, message in problems:
                 yield Defect(kind, message, node.location, node)
@@ -175,7 +165,7 @@ def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
         return
     for position in chain(*[index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]):
         told.update(index.nodes[position].input, index.nodes[position].output)
-    pairs = {True: dict(graph.wrong_defaults), False: dict[str, _Pair]()}
+    pairs = {True: dict(graph.wrong_defaults), False: dict[str, tuple[TensorType, TensorType]]()}
     for name, pair in graph.contradicted.items():
         if name not in told or name in index.inputs:
             is_made = name in index.producers and index.producers[name][0] not in index.tensors
@@ -197,7 +187,8 @@ def _shown(element_type: ElementType | None, shape: Shape) -> str:
     return show(shape) if element_type is None else f"{element_type.onnx_name}{show(shape)}"
 
 
-def _of_usage(graph: OnnxGraph, usage: Usage, *, has_types: bool) -> Iterator[tuple[str, str]]:
+def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[tuple[str, str]]:
+    has_types = graph.shared.ir_version > 1
     for name, count in Counter(name for name, _, _ in usage.attributes).items():
         if count > 1:
             yield "duplicate-id", f"attribute {text(name)!r} is written {count} times, expected once"

@@ -1,17 +1,17 @@
 """Graphs of an ONNX model: nodes and values are made when somebody asks for them."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Graph, Input, Node, Value
-from ir_scatter.core.shapes import Shape, agree, is_static
-from ir_scatter.core.tensors import Constant, few_numbers
+from ir_scatter.core.shapes import Shape, agree
+from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.onnx.index import (
+    ONLY_CONSTANTS,
     Bindings,
     Definitions,
     GraphIndex,
@@ -32,18 +32,16 @@ from ir_scatter.formats.onnx.inference import (
     differ,
     is_alike,
     tensor_message,
+    type_held,
 )
-from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, held_type, shape_of
-
-_Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview] | None]
-"""Element type, shape and, of a constant, bytes of an input of a node."""
+from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, shape_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
     """What all graphs of one model, or of one use of a function, share.
 
-    Below `ir_version` 4 every initializer is an input too, and a constant all the same.
+    Below `ir_version` ONLY_CONSTANTS every initializer is an input too, and a constant all the same.
     """
 
     path: str
@@ -164,41 +162,6 @@ class OnnxGraph(Graph):
     def place(self, name: str) -> Location:
         return Location(self.shared.path, scope=self.scope + text(name))
 
-    def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
-        """Tell nodes apart by their attributes, and by what is known of their inputs and stored for them."""
-        proto = self.index.nodes[node.handle]
-        names, stored = proto.input[:], self.index.stored
-        known = [source for source in map(self._source, names) if source is not None]
-        if not indices < len(names) == len(known) or any(one.ref_attr_name for one in proto.attribute):
-            return None
-        numbers = [few_numbers(*known[at]) for at in (indices, *spelled) if at < len(names)]
-        if numbers[0] is None or None in numbers:
-            return None
-        key = (
-            node.type, node.opset, self.refuses_types,
-            tuple([one.SerializeToString() for one in proto.attribute]),
-            tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
-            tuple([name in stored and self.stored_type(name) for name in (*names, *proto.output)]),
-            tuple(map(names.index, names)),
-        )  # fmt: skip
-        return key, numbers[0]
-
-    def _source(self, name: str) -> _Source | None:
-        """Return what an input is; None if what stands in front may tell more of its shape."""
-        index = self.index
-        if name in index.inputs:
-            return None
-        tensor, position = index.initializers.get(name), index.producers.get(name, (None,))[0]
-        if tensor is None and position is not None:
-            tensor = index.tensors.get(position)
-        if tensor is not None:
-            held = held_type(tensor) if tensor.HasField("raw_data") else None
-            return None if held is None else (*held, lambda: memoryview(tensor.raw_data))
-        known = UNKNOWN if position is None else self.type_of(name)
-        if known.element_type is None or not is_static(known.shape):
-            return None
-        return known.element_type, known.shape, None
-
     @cached_property
     def no_tensors(self) -> Mapping[str, str]:
         """What values of this graph, or of those around it, are that are no tensors: "sequence", by name."""
@@ -217,19 +180,14 @@ class OnnxGraph(Graph):
             if type is not None and not is_alike(type, one.type):
                 pairs[name] = described(type), declared(one)
             elif name in held and name not in self.index.inputs:
-                known = TensorType(from_onnx_number(held[name].data_type), shape_of(held[name]))
-                pairs[name] = known, declared(one)
+                pairs[name] = type_held(held[name]), declared(one)
         return {name: pair for name, pair in pairs.items() if differ(*pair)}
 
     @property
     def wrong_defaults(self) -> Mapping[str, tuple[TensorType, TensorType]]:
         """What an initializer holds, and what the input of its name declares, where they differ."""
-        pairs = {}
-        for name, one in self.index.inputs.items():
-            if name in self.index.initializers:
-                tensor = self.index.initializers[name]
-                known = TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
-                pairs[name] = known, declared(one)
+        held, inputs = self.index.initializers, self.index.inputs
+        pairs = {name: (type_held(held[name]), declared(one)) for name, one in inputs.items() if name in held}
         return {name: pair for name, pair in pairs.items() if differ(*pair)}
 
     @cached_property
@@ -274,8 +232,7 @@ class OnnxGraph(Graph):
             return self._initializer(name)
         if name in index.sparse_initializers:
             sparse = index.sparse_initializers[name]
-            shape = None if any(dim < 0 for dim in sparse.dims) else tuple(sparse.dims)
-            return self._value(name, TensorType(from_onnx_number(sparse.values.data_type), shape))
+            return self._value(name, TensorType(type_held(sparse.values).element_type, shape_of(sparse)))
         if name in index.inputs:
             known = self._declared_input(name)
             best = known if self.parent is None else best_of(self.type_of(name), known)
@@ -287,13 +244,14 @@ class OnnxGraph(Graph):
 
     def _initializer(self, name: str) -> Value:
         tensor = self.index.initializers[name]
+        known = type_held(tensor)
+        if name in self.index.inputs and self.shared.ir_version >= ONLY_CONSTANTS:
+            claimed = self._declared_input(name).shape  # by an input, of which it is no more than a default
+            is_claimed = claimed is not None and agree(claimed, known.shape)
+            return self._value(name, known._replace(shape=claimed) if is_claimed else known)
         constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
-        shape: Shape = constant.shape if constant is not None else None
-        if name in self.index.inputs and self.shared.ir_version >= 4:  # no more than a default
-            constant = None
-            claimed = self._declared_input(name).shape
-            shape = claimed if agree(claimed, shape) and claimed is not None else shape
-        return self._value(name, TensorType(from_onnx_number(tensor.data_type), shape), constant=constant)
+        constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
+        return self._value(name, known, constant=constant)
 
     def _declared_input(self, name: str) -> TensorType:
         """Return the type of an input, with the shape that the caller of the reader gives for it."""

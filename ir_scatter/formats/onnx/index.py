@@ -26,6 +26,9 @@ from onnx.defs import OpSchema
 
 from ir_scatter.formats.cycles import find_cycles
 
+ONLY_CONSTANTS = 4
+"""The first IR version whose initializers need not be inputs."""
+
 _LARGEST_OPSET = (1 << 31) - 1
 
 _Key = TypeVar("_Key")

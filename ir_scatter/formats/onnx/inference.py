@@ -27,6 +27,7 @@ from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape, excludes, narrow
 from ir_scatter.formats.onnx.index import (
+    ONLY_CONSTANTS,
     Bindings,
     Definition,
     Definitions,
@@ -103,6 +104,10 @@ def described(type: TypeProto) -> TensorType:
     return TensorType(from_onnx_number(message.elem_type), shape)
 
 
+def type_held(tensor: TensorProto) -> TensorType:
+    return TensorType(from_onnx_number(tensor.data_type), shape_of(tensor))
+
+
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     size = dim.dim_value
     if size > 0 or (size == 0 and dim.HasField("dim_value")):
@@ -163,7 +168,7 @@ class Inference:
         """Take the functions; `is_wanted` is False if nobody will ask for a type."""
         self.count = self.cut_short = 0
         self._definitions = definitions
-        self._are_inputs_defaults = ir_version >= 4
+        self._are_inputs_defaults = ir_version >= ONLY_CONSTANTS
         self._is_wanted = is_wanted
         self._prepared = cache(_prepared)
         self._left = 0.0

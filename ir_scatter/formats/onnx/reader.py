@@ -82,8 +82,6 @@ def read(path: str, data: bytes, options: ReadOptions) -> Model:
 
 def _parse(path: str, data: bytes) -> ModelProto:
     location = Location(path)
-    if not data:
-        raise UnreadableModel("empty-file", "the file is empty", location)
     if data.startswith(_LFS_POINTER):
         message = "the file is a Git LFS pointer, expected the model that it stands for"
         raise UnreadableModel("malformed-protobuf", message, location)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_onnx_number
@@ -227,7 +227,7 @@ def is_external(tensor: TensorProto) -> bool:
     return tensor.data_location == TensorProto.EXTERNAL
 
 
-def shape_of(tensor: TensorProto) -> tuple[int, ...] | None:
+def shape_of(tensor: TensorProto | SparseTensorProto) -> tuple[int, ...] | None:
     """Return the dimensions of a tensor, None if one is negative."""
     dims = tuple(tensor.dims)
     return None if dims and min(dims) < 0 else dims

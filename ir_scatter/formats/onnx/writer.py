@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-import onnx
 from google.protobuf.wrappers_pb2 import BytesValue
 from onnx import (
     AttributeProto,
@@ -34,6 +33,7 @@ from ir_scatter.formats.onnx.index import (
     is_graph,
     kind_of,
     normal_domain,
+    schema_of,
     text,
 )
 from ir_scatter.formats.onnx.inference import declared, tensor_message
@@ -42,9 +42,6 @@ from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 
 LARGEST = 2**31 - 1
 """Bytes that a protobuf file can have."""
-
-_LARGEST_OPSET = 2**31 - 1
-"""onnx counts in 32 bits, what is written in a file has 64."""
 
 
 def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = None) -> bytes:
@@ -321,16 +318,10 @@ def _content(attribute: AttributeProto | None) -> bytes | None:
     return bytes(copy.SerializeToString(deterministic=True))
 
 
-@cache
 def _default(domain: str, type: str, opset: str | int | None, name: str) -> AttributeProto | None:
-    if not isinstance(opset, int) or not 0 < opset <= _LARGEST_OPSET:
-        return None
-    try:
-        schema = onnx.defs.get_schema(type, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
-    default = schema.attributes[name].default_value if name in schema.attributes else None
-    return default if default is not None and default.type else None
+    schema = schema_of(domain, type, {domain: opset}) if isinstance(opset, int) else None
+    known = {} if schema is None else schema.attributes
+    return known[name].default_value if name in known and known[name].default_value.type else None
 
 
 # Stored shapes
@@ -352,7 +343,8 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
         return [inner for graph in map(_onnx, graphs) for inner in graph.with_bodies()]
 
     asking = [patch.node for patch in patches if any(new.type in _OF_SHAPES for new in patch.fragment.news)]
-    waiting = [(_onnx(one.graph), name) for one in asking for name in _index(one).nodes[one.handle].input]
+    graphs = [(_onnx(node.graph), node.handle) for node in asking]
+    waiting = [(graph, name) for graph, at in graphs for name in graph.index.nodes[at].input]
     seen, found = set[tuple[OnnxGraph, str]](), defaultdict[GraphIndex, dict[str, Shape]](dict)
     while waiting:
         graph, name = waiting.pop()
@@ -362,8 +354,10 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
         seen.add((graph, name))
         stored, proven = graph.stored_type(name).shape, graph.type_of(name).shape
         says_sizes = any(isinstance(dim, int) for dim in stored or ())
-        is_doubtful = excludes if name in index.outputs else _is_unproven
-        if says_sizes and is_doubtful(proven, stored):
+        is_doubtful = proven is None or claims_more(stored, proven)
+        if name in index.outputs:
+            is_doubtful = excludes(proven, stored)
+        if says_sizes and is_doubtful:
             found[index][name] = proven
         if name in index.producers:
             position = index.producers[name][0]
@@ -384,14 +378,6 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
                     (caller, one) for call in calls if function_key(call) in keys for one in call.input
                 ]
     return found
-
-
-def _is_unproven(proven: Shape, stored: Shape) -> bool:
-    return proven is None or claims_more(stored, proven)
-
-
-def _index(node: Node) -> GraphIndex:
-    return _onnx(node.graph).index
 
 
 def _leave_open(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:

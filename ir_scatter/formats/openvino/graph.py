@@ -62,7 +62,8 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
 class IrGraph(Graph):
     """The main graph of an IR, or a body; a node's handle is the key of its layer.
 
-    `output_ports` are the numbers of a layer's output ports by id, the first one's of equal ids.
+    `output_ports` are the numbers of a layer's output ports by id, the first one's of equal ids; `value` is
+    that of an output port, None if there is no such port.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class IrGraph(Graph):
         self.graphs: Callable[[bytes], dict[str, IrGraph]] = cache(self._make_graphs)
         self.layer: Callable[[bytes], LayerText] = cache(lambda key: parse_layer(self.text_of(key)))
         self.node: Callable[[bytes], Node] = cache(self._make_node)
-        self._value: Callable[[Port], Value | None] = cache(self._find_value)
-        self._location: Callable[[bytes], Location] = cache(self._find_location)
+        self.value: Callable[[Port | None], Value | None] = cache(self._find_value)
+        self._location: Callable[[bytes], Location] = cache(
+            lambda key: file.text.location(body.layers[key][1], self.node(key).scope)
+        )
         self.output_ports: Callable[[bytes], dict[bytes, int]] = cache(self._number_outputs)
         self.places: Callable[[bytes], LayerPlaces] = cache(lambda key: LayerPlaces(self.text_of(key)))
 
@@ -222,9 +225,6 @@ class IrGraph(Graph):
         """Return the place of the layer's start tag; one object, as many findings may name a long scope."""
         return self._location(node.handle)
 
-    def _find_location(self, key: bytes) -> Location:
-        return self.file.text.location(self.body.layers[key][1], self.node(key).scope)
-
     def span_of(self, node: Node, part: Part) -> Span:
         """Return where a part of a layer stands, or what it would be in."""
         key = node.handle
@@ -256,11 +256,9 @@ class IrGraph(Graph):
         """Return the names that a Parameter may be called by: the layer's, and those of its tensor."""
         return frozenset([self.node(key).name]).union(*self.tensor_names(key).values())
 
-    def value(self, producer: Port | None) -> Value | None:
-        """Return the value of a layer's output port, None if there is no such port."""
-        return None if producer is None else self._value(producer)
-
-    def _find_value(self, producer: Port) -> Value | None:
+    def _find_value(self, producer: Port | None) -> Value | None:
+        if producer is None:
+            return None
         key, id = producer
         if id == b"0" and key in self.body.constants and not self.file.options.shapes:
             value = self._make_value(key, 0, None)

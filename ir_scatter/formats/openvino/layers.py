@@ -11,9 +11,8 @@ from ir_scatter.formats.openvino.xml_text import Element, attribute_place, decod
 
 _HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
-    rb'(?: (?!version=)[\w:.-]+="[^"]*")*\s*>(?:\s*<data((?: [\w:.-]+="[^"&\t\r\n]*")+)\s*/>)?'
+    rb'(?: (?!version=)[\w:.-]+="[^"]*")*\s*>'
 )
-_ATTRIBUTE = re.compile(r'([\w:.-]+)="([^"]*)"')
 _NAMES = re.compile(rb'(<port id="[^"]*" precision="[^"]*") names="[^"]*"')
 _WORDS = {"opset": b"version", "type": b"type", "id": b"id", "name": b"name"}
 _OF_PORTS = {"type": b"precision", "id": b"id"}
@@ -57,16 +56,13 @@ def parse_layer(text: bytes) -> LayerText:
     behind = text[head.end() :]
     if b" names=" in behind:
         behind = _NAMES.sub(rb"\1", behind)
-    attributes, inputs, outputs = _parse_rest(behind)
-    if head[3]:
-        attributes = dict(_ATTRIBUTE.findall(decoded(head[3])))
     version = None if head[2] is None else decoded(head[2])
-    return LayerText(decoded(head[1]), version, attributes, inputs, outputs)
+    return LayerText(decoded(head[1]), version, *_parse_rest(behind))
 
 
 @lru_cache(1 << 11)
 def _parse_rest(text: bytes) -> _Rest:
-    """Parse what tells a layer from few others: behind its start tag and `<data>`, without names."""
+    """Parse what many layers have in common: what is behind the start tag, without names."""
     return _rest(parse_elements(text))
 
 
