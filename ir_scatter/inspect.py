@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import cast
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.scatter_node import Operand, ScatterNode, scatter_nodes
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.display import brief, record, short_repr
 from ir_scatter.core.model import Model
@@ -97,35 +97,25 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
         type = cast(OperatorName, scatter.lookup.type)
         return NodeSummary(node.location, node.name, type, {}, None, None, IndexSummary(False))
     axis = UNKNOWN if scatter.written_axis is None else scatter.written_axis
+    inputs, shapes = dict[str, str](), dict[str, Shape]()
+    for port in spec.ports:
+        operand, inputs[port.name] = scatter.operand(port.role), ""
+        if operand is not None:
+            shapes[port.name] = scatter.indices_shape if operand is scatter.indices else operand.shape
+            element_type = operand.element_type
+            shown = UNKNOWN if element_type is None else spec.show_type(element_type)
+            inputs[port.name] = f"{shown}{show(shapes[port.name])}"
     return NodeSummary(
         node.location,
         node.name,
         cast(OperatorName, str(spec.key)),
-        {port.name: _show(scatter, scatter.operand(port.role)) for port in spec.ports},
+        inputs,
         axis if spec.axis else None,
         None if spec.attribute("reduction") is None else str(scatter.attribute("reduction")),
         _indices(scatter),
-        _shapes(scatter),
+        {**shapes, spec.output: scatter.data_shape},
         {row.name: scatter.attribute(row.name) for row in spec.attributes},
     )
-
-
-def _shapes(scatter: ScatterNode) -> dict[str, Shape]:
-    found = {}
-    for port in scatter.spec.ports:
-        operand = scatter.operand(port.role)
-        if operand is not None:
-            found[port.name] = scatter.indices_shape if operand is scatter.indices else operand.shape
-    return {**found, scatter.spec.output: scatter.data_shape}
-
-
-def _show(scatter: ScatterNode, operand: Operand | None) -> str:
-    if operand is None:
-        return ""
-    element_type = operand.element_type
-    name = UNKNOWN if element_type is None else scatter.spec.show_type(element_type)
-    shape = scatter.indices_shape if operand is scatter.indices else operand.shape
-    return f"{name}{show(shape)}"
 
 
 def _indices(scatter: ScatterNode) -> IndexSummary:

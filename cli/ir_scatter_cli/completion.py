@@ -1,9 +1,9 @@
 """What a shell offers for values of options; it waits for them, so a large model is not looked at."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 
-import click
 from click.shell_completion import (
     BashComplete,
     CompletionItem,
@@ -18,69 +18,69 @@ _LARGEST_MODEL = 1 << 25
 """Bytes of a model file that may be read while somebody waits for a word."""
 _MOST_NODES = 200
 
-_Items = list[CompletionItem[str]]
+
+def complete(kind: str, incomplete: str) -> list[CompletionItem[str]]:
+    """Return the words of a kind that begin so, in any case, with what is said of them."""
+    words = globals()[kind](incomplete)
+    return [CompletionItem(word, help=words[word] or None) for word in words if _begins(word, incomplete)]
 
 
-def files(_: click.Context, incomplete: str) -> _Items:
-    return [CompletionItem(incomplete, type="file")]
+def _begins(word: str, incomplete: str) -> bool:
+    return word.lower().startswith(incomplete.lower())
 
 
-def folders(_: click.Context, incomplete: str) -> _Items:
-    return [CompletionItem(incomplete, type="dir")]
+# Kinds: words, and what is said of them
 
 
-def codes(_: click.Context, incomplete: str) -> _Items:
+def codes(incomplete: str) -> dict[str, str]:
     """Codes of rules, and names for who begins to write one; the last of several."""
     from ir_scatter.explain import REFUSAL, catalogue
 
-    entries = [entry for entry in catalogue() if entry.severity != REFUSAL]
     done, comma, word = incomplete.rpartition(",")
-    found = _matching([(entry.code, entry.name) for entry in entries], word)
-    found += _matching([(entry.name, entry.code) for entry in entries], word) if word else []
-    return [CompletionItem(f"{done}{comma}{one.value}", help=one.help) for one in found]
+    entries = [entry for entry in catalogue() if entry.severity != REFUSAL]
+    found = {entry.code: entry.name for entry in entries}
+    found |= {entry.name: entry.code for entry in entries} if word else {}
+    return {f"{done}{comma}{one}": what for one, what in found.items()}
 
 
-def topics(_: click.Context, incomplete: str) -> _Items:
+def topics(_: str) -> dict[str, str]:
     from ir_scatter.explain import catalogue, pages
 
-    rules = [pair for one in catalogue() for pair in ((one.code, one.name), (one.name, one.code))]
-    return _matching([*rules, *((name, "") for name in (*_operators(None), *pages()))], incomplete)
+    rules = dict(pair for one in catalogue() for pair in ((one.code, one.name), (one.name, one.code)))
+    return {**rules, **dict.fromkeys((*_operators(None), *pages()), "")}
 
 
-def operators(_: click.Context, incomplete: str) -> _Items:
-    return _matching(((name, "") for name in _operators(_domain())), incomplete)
+def operators(_: str) -> dict[str, str]:
+    return dict.fromkeys(_operators(_domain()), "")
 
 
-def targets(_: click.Context, incomplete: str) -> _Items:
+def targets(_: str) -> dict[str, str]:
     """Operators that some rewrite leads to, in the model's dialect where it is known."""
     from ir_scatter.rewrites import all_rewrites
 
     known = {str(rewrite.target.key) for rewrite in all_rewrites()}
     known |= {name.rpartition("-")[0] for name in known}
-    return _matching(((name, "") for name in _operators(_domain()) if name in known), incomplete)
+    return {name: "" for name in _operators(_domain()) if name in known}
 
 
-def conditions(_: click.Context, incomplete: str) -> _Items:
+def conditions(_: str) -> dict[str, str]:
     from ir_scatter.analysis.conditions import Condition
 
-    return _matching(((one, "") for one in Condition), incomplete)
+    return dict.fromkeys(Condition, "")
 
 
-def runners(_: click.Context, incomplete: str) -> _Items:
+def runners(incomplete: str) -> dict[str, str]:
     """Names of runners, numpy among them; the short ones where they begin so."""
+    return {"numpy": "", **devices(incomplete)}
+
+
+def devices(_: str) -> dict[str, str]:
     from ir_scatter import runners
 
-    long = ["numpy", *runners.known()]
-    return _matching(
-        ((name, "") for one in long for name in dict.fromkeys((one, runners.short(one)))), incomplete
-    )
+    return {name: "" for long in runners.known() for name in (long, runners.short(long))}
 
 
-def devices(context: click.Context, incomplete: str) -> _Items:
-    return [one for one in runners(context, incomplete) if one.value != "numpy"]
-
-
-def nodes(_: click.Context, incomplete: str) -> _Items:
+def nodes(incomplete: str) -> dict[str, str]:
     """Scatter nodes of the model on the line."""
     from ir_scatter.analysis.constants import Facts
     from ir_scatter.analysis.scatter_node import scatter_nodes
@@ -88,16 +88,11 @@ def nodes(_: click.Context, incomplete: str) -> _Items:
 
     path = _model()
     if path is None or os.path.getsize(path) > _LARGEST_MODEL:
-        return []
+        return {}
     model = read(path)
-    named = ((one.node.scope, one.lookup.type) for one in scatter_nodes(model, Facts(0, model)))
-    return _matching(dict(named).items(), incomplete)[:_MOST_NODES]
-
-
-def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> _Items:
-    """Return words that begin so, in any case, with what is said of them."""
-    begin = incomplete.lower()
-    return [CompletionItem(word, help=what or None) for word, what in words if word.lower().startswith(begin)]
+    named = {one.node.scope: one.lookup.type for one in scatter_nodes(model, Facts(0, model))}
+    found = (pair for pair in named.items() if _begins(pair[0], incomplete))
+    return dict(islice(found, _MOST_NODES))
 
 
 def _operators(domain: str | None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -219,14 +220,16 @@ _KINDS = {
 def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
     """Return what completes a value of some kind; a shell waits for it, and never sees it fail."""
 
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-        try:
-            from ir_scatter_cli import completion
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+        from click.shell_completion import CompletionItem
 
-            found: list[CompletionItem[str]] = getattr(completion, kind)(ctx, incomplete)
-        except Exception:  # whatever a file on the line makes of it
-            return []
-        return found
+        from ir_scatter_cli import completion
+
+        if kind in {"file", "dir"}:
+            return [CompletionItem(incomplete, type=kind)]
+        with suppress(Exception):  # whatever a file on the line makes of it
+            return completion.complete(kind, incomplete)
+        return []
 
     return complete
 
@@ -276,7 +279,7 @@ def option(declared: str, help: str = "", name: str | None = None, **more: Any) 
         known |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}
     else:
         known["is_flag"] = True
-    if offers := more.pop("offers", {"FILE": "files", "DIR": "folders"}.get(metavar.partition(".")[0])):
+    if offers := more.pop("offers", {"FILE": "file", "DIR": "dir"}.get(metavar.partition(".")[0])):
         known["shell_complete"] = offer(offers)
     return click.option(*names, *filter(None, [name]), **known | more)
 
@@ -287,7 +290,7 @@ def formats(result: str, help: str, leave_out: str = "") -> _Decorator:
     return option("--format", help, choices=names, default="text")
 
 
-def argument(metavar: str, name: str, offers: str = "files", **more: Any) -> _Decorator:
+def argument(metavar: str, name: str, offers: str = "file", **more: Any) -> _Decorator:
     """What stands on the line without the name of an option; with dots, "PATH...", any number."""
     count, complete = -1 if metavar.endswith("...") else 1, offer(offers)
     return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete, **more)

@@ -12,6 +12,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.report.characters import Cell, Table, table_text, visible, without_middle, wrapped
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (
+    MOST_ROWS,
     NOT_APPLICABLE,
     groups_of,
     kernel_table,
@@ -23,9 +24,6 @@ from ir_scatter.report.matrices import (
     verdict_matrix,
 )
 from ir_scatter.runners.base import Status
-
-_MOST_ROWS = 40
-"""Rows of a table, and lines of a list; more are counted."""
 
 IMPLICIT = "the reference: what the documents say; --no-reference leaves it out"
 
@@ -126,8 +124,8 @@ def _tables(found: Compared) -> Iterator[Table]:
         for noun, chosen in groups_of(found, level):
             if level is Level.MODEL and outputs_are_nodes(found):
                 continue
-            yield verdict_matrix(chosen, noun, _MOST_ROWS)
-    yield kernel_table(found, _MOST_ROWS)
+            yield verdict_matrix(chosen, noun)
+    yield kernel_table(found)
 
 
 def _differences(found: Compared, head: Headline) -> Iterator[str]:
@@ -145,10 +143,10 @@ def _differences(found: Compared, head: Headline) -> Iterator[str]:
             worst[key] = one
     order = list(Verdict)[::-1]
     ordered = sorted(worst.values(), key=lambda one: (order.index(one.measure.verdict), one.node is None))
-    for one in ordered[:_MOST_ROWS]:
+    for one in ordered[:MOST_ROWS]:
         yield f"{one.measure.verdict}: {name_of(one)} on {_who(one)}: {_how(one, one is head.subject)}"
-    if len(ordered) > _MOST_ROWS:
-        yield f"and {len(ordered) - _MOST_ROWS} more that are not equal"
+    if len(ordered) > MOST_ROWS:
+        yield f"and {len(ordered) - MOST_ROWS} more that are not equal"
 
 
 def _who(one: Comparison) -> str:
@@ -217,23 +215,23 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
         where = f" in {PurePath(one.model).name}" if one.model else ""
         same.setdefault((one.kind, f"{one.node} ({one.operator}){where}", one.message), []).append(one)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
-    for (kind, node, message), members in groups[:_MOST_ROWS]:
+    for (kind, node, message), members in groups[:MOST_ROWS]:
         what = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(one.runner for one in members))
         told = "" if subject in members else f": {message}"
         yield f"{what}: {node}{told} (seen by {runners})"
-    if len(groups) > _MOST_ROWS:
-        yield f"and {counted(len(groups) - _MOST_ROWS, 'more node')} with such indices"
+    if len(groups) > MOST_ROWS:
+        yield f"and {counted(len(groups) - MOST_ROWS, 'more node')} with such indices"
 
 
 def _outliers(found: Compared, head: Headline) -> Iterator[str]:
     """Yield who is wrong where verdicts alone do not tell."""
     told = untold_outliers(found, head.sentence)
-    for one in told[:_MOST_ROWS]:
+    for one in told[:MOST_ROWS]:
         where = one.node if one.node is not None else one.tensor
         yield f"who is wrong: {where}: {one.message}"
-    if len(told) > _MOST_ROWS:
-        yield f"and {len(told) - _MOST_ROWS} more"
+    if len(told) > MOST_ROWS:
+        yield f"and {len(told) - MOST_ROWS} more"
 
 
 def _notes(found: Compared, head: Headline) -> Iterator[str]:
@@ -246,8 +244,8 @@ def _notes(found: Compared, head: Headline) -> Iterator[str]:
     for one in found.not_tapped:
         same.setdefault((one.runner, one.reason), []).append(one)
     for (runner, reason), members in same.items():
-        names = ", ".join(one.node for one in members[:_MOST_ROWS])
-        more = f" and {len(members) - _MOST_ROWS} more" if len(members) > _MOST_ROWS else ""
+        names = ", ".join(one.node for one in members[:MOST_ROWS])
+        more = f" and {len(members) - MOST_ROWS} more" if len(members) > MOST_ROWS else ""
         yield f"not compared on {runner}: {names}{more}: {reason}"
     yield from (remark for remark in found.remarks if not remark.startswith(NOTHING))
     for runner, remarks in found.about.items():

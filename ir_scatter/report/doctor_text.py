@@ -18,9 +18,7 @@ _LONGEST = 120
 """Some drivers tell how they were compiled."""
 
 
-def render(
-    found: Sequence[Diagnosis], *, color: bool = False, width: int | None = None, verbose: bool = False
-) -> str:
+def render(found: Sequence[Diagnosis], *, width: int | None = None, verbose: bool = False) -> str:
     return "\n".join("".join(f"{line}\n" for line in _device(one, width, verbose)) for one in found)
 
 
@@ -73,17 +71,17 @@ def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked
 
 def state(one: Checked) -> str:
     """Return what a device did, and what is new of that: "new: crashed", "gone, recorded: wrong"."""
-    before = one.before.result
+    is_other = one.differs and not one.missed
     if one.result is None:
         told = "not told"
-    elif one.differs and not one.missed:
-        is_new = one.is_here and not one.before.is_bad
-        told = "gone" if not one.is_here else f"{'new' if is_new else 'here'}: {one.result}"
-        told += f", recorded: {before}"
-    else:
+    elif not is_other:
         told = "here" if one.is_here else "not here"
-    if one.result is None and one.differs:
-        told += f", recorded: {before}"
+    elif one.is_here:
+        told = f"{'here' if one.before.is_bad else 'new'}: {one.result}"
+    else:
+        told = "gone"
+    if is_other or (one.differs and one.result is None):
+        told += f", recorded: {one.before.result}"
     if one.before.basis is Basis.UNTESTED:
         told += ", untested before"
     if one.missed:

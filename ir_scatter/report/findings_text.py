@@ -98,32 +98,24 @@ class _Page:
             yield from self._snippet(one, digits, color)
         if shown:
             yield f"{' ' * digits} {bar}"
-        remarks = [("in", phrases.subject(found))]
-        remarks += [("note:", phrases.note(related, found)) for related in notes]
-        for word, text in remarks:
-            if text:
-                yield from self._remark(digits, word, self.fold(text, *self._edges(digits, word)))
-        sentence, command = phrases.help_of(found)
-        if sentence or command:
-            yield from self._remark(digits, "help:", self._help(digits, sentence, command))
+        remarks = [("in", phrases.subject(found), "")]
+        remarks += [("note:", phrases.note(related, found), "") for related in notes]
+        for word, text, command in (*remarks, ("help:", *phrases.help_of(found))):
+            if text or command:
+                yield from self._remark(digits, word, text, command)
 
-    def _edges(self, digits: int, word: str) -> tuple[str, str]:
-        return f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
-
-    def _remark(self, digits: int, word: str, lines: list[str]) -> Iterator[str]:
-        first, _ = self._edges(digits, word)
+    def _remark(self, digits: int, word: str, text: str, command: str) -> Iterator[str]:
+        """Yield a text and a command, which is on lines of its own if both do not fit one."""
+        first, rest = f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
+        whole = ": ".join(filter(None, (text, command)))
+        if self.width is None or not command or cells(first + whole) <= self.width:
+            lines = self.fold(whole, first, rest)
+        else:
+            broken = fold(command, self.width - 2, rest, f"{rest}  ")
+            lines = self.fold(f"{text}:", first, rest) if text else [first.rstrip()]
+            lines += [*(f"{line} \\" for line in broken[:-1]), broken[-1]]
         yield f"{' ' * digits} {self.paint('=', _CYAN)} {self.paint(word, _BOLD)} {lines[0][len(first) :]}"
         yield from lines[1:]
-
-    def _help(self, digits: int, sentence: str, command: str) -> list[str]:
-        """Return a sentence and a command, which is on lines of its own if both do not fit one."""
-        first, rest = self._edges(digits, "help:")
-        whole = f"{sentence}: {command}" if sentence and command else sentence or command
-        if self.width is None or not command or cells(first + whole) <= self.width:
-            return self.fold(whole, first, rest)
-        lines = self.fold(f"{sentence}:", first, rest) if sentence else [first.rstrip()]
-        broken = fold(command, self.width - 2, rest, f"{rest}  ")
-        return [*lines, *(f"{line} \\" for line in broken[:-1]), broken[-1]]
 
     def _place(self, found: Diagnostic, indent: str) -> str:
         arrow, shown = f"{indent}--> ", phrases.place(found.location, place_of(found))

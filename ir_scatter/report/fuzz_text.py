@@ -8,7 +8,7 @@ from ir_scatter.report.characters import visible, wrapped
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
-def render(found: Campaign, *, color: bool = False, width: int | None = None) -> str:
+def render(found: Campaign, *, width: int | None = None) -> str:
     """Say what was looked at; `one_finding` says what was found."""
     told = found.as_json()
     new = [one for one in found.findings if not one.is_known]
@@ -27,7 +27,7 @@ def render(found: Campaign, *, color: bool = False, width: int | None = None) ->
     return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
 
 
-def one_finding(one: Finding, *, color: bool = False, width: int | None = None) -> str:
+def one_finding(one: Finding, *, color: bool = False) -> str:
     """Say one finding: what is wrong where, when, the simplest case, and its name."""
     told = one.as_json()
     head = f"{one.operator}: {one.symptom} on {one.runner}"
@@ -45,8 +45,4 @@ def one_finding(one: Finding, *, color: bool = False, width: int | None = None) 
         one.path or one.signature,
     ]
     shown = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)
-    inner = None if width is None else width - 4
-    body = "".join(
-        f"    {part}\n" for line in lines if line for part in wrapped(visible(line), inner).splitlines()
-    )
-    return f"{shown}\n{body}"
+    return f"{shown}\n" + "".join(f"    {visible(line)}\n" for line in lines if line)

@@ -21,6 +21,8 @@ _COLORS = {
 }
 VERDICTS = list(Verdict)
 """The better ones first."""
+MOST_ROWS = 40
+"""Rows of a table, and lines of a list; more are counted."""
 FEW_ROWS = 6
 """So many rows are drawn even if all verdicts in them are equal, and so many kernels one by one."""
 
@@ -117,12 +119,12 @@ def worst_of(found: Iterable[Comparison]) -> Verdict:
     return max((one.measure.verdict for one in found), key=VERDICTS.index)
 
 
-def verdict_matrix(found: Sequence[Comparison], noun: str, most: int) -> Table:
+def verdict_matrix(found: Sequence[Comparison], noun: str) -> Table:
     """Return the table of one level, the worst rows first; what is behind so many rows is counted."""
     columns, by_name = by_tensor(found)
     rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
-    shown = min(max(loud, FEW_ROWS), most)
+    shown = min(max(loud, FEW_ROWS), MOST_ROWS)
     drawn: list[tuple[object, ...]] = [
         (
             Cell(name_of(_all(row)[0]), narrow=tensor_of(_all(row)[0])),
@@ -211,7 +213,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(words) or (NOT_APPLICABLE if counts else "")
 
 
-def kernel_table(found: Compared, most: int) -> Table:
+def kernel_table(found: Compared) -> Table:
     """Return the table: first the nodes that differ, then the others, together if they are many and alike."""
     compared = {one.node for one in found.comparisons}
     loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
@@ -228,11 +230,11 @@ def kernel_table(found: Compared, most: int) -> Table:
         is_alone = len(rows) <= FEW_ROWS or not loud.isdisjoint(row[0])
         groups.setdefault(number if is_alone else row[1], []).append(row)
     drawn: list[tuple[object, ...]] = []
-    for members in list(groups.values())[:most]:
+    for members in list(groups.values())[:MOST_ROWS]:
         names = [name for nodes, _, _ in members for name in nodes]
         times = [time for _, _, time in members if time is not None]
         named = ", ".join(names) if len(names) < 4 else counted(len(names), "node")
         drawn.append((named, *members[0][1], f"{sum(times):.0f} us" if times else ""))
-    if len(groups) > most:
-        drawn.append((f"and {len(groups) - most} more", "", "", "", "", ""))
+    if len(groups) > MOST_ROWS:
+        drawn.append((f"and {len(groups) - MOST_ROWS} more", "", "", "", "", ""))
     return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)

@@ -120,7 +120,7 @@ def test_facts_of_few_nodes_and_of_many() -> None:
         facts = tuple(NodeFacts(name, (name,), "X", "kernel", "i32", ("i32",), 2.0) for name in names)
         nodes = [of_node(name, ONE_OFF if n in loud else ZEROS, ZEROS) for n, name in enumerate(names)]
         model = compared(*nodes, facts={CPU: facts}, types=dict.fromkeys(names, "i64"))
-        return list(kernel_table(model, 40).rows)
+        return list(kernel_table(model).rows)
 
     assert found(2) == [(f"n{n}", CPU, "kernel", "i32", "i64 -> i32", "2 us") for n in range(2)]
     assert found(100, 7) == [
