@@ -106,17 +106,12 @@ __all__ = [
 ]
 
 
-_SOURCES = {
-    "evaluate": ("evaluate", "evaluate_detailed"),
-    "inspect": ("IndexSummary", "NodeSummary"),
-    "ops.names": ("OperatorName",),
-    "notebook": (
-        "ComparisonResult", "Conversion", "Devices", "Explanation", "Findings", "Model", "Outputs",
-        "ScatterNodes", "compare", "convert", "devices", "evaluate_model", "explain", "fuzz", "inspect",
-        "read", "validate",
-    ),
-}  # fmt: skip
-"""Where names come from that are imported when somebody asks for them."""
+_ELSEWHERE = {
+    **dict.fromkeys(("evaluate", "evaluate_detailed"), "evaluate"),
+    **dict.fromkeys(("IndexSummary", "NodeSummary"), "inspect"),
+    "OperatorName": "ops.names",
+}
+"""Where names come from that are imported when somebody asks for them; the others are in `notebook`."""
 
 
 class _Package(ModuleType):
@@ -148,7 +143,7 @@ class _Names(list[str]):
 
 if not TYPE_CHECKING:
     __all__ = _Names(__all__)
-    for _source, _names in _SOURCES.items():
-        for _name in _names:
-            setattr(_Package, _name, _lazy(_source, _name))
+    for _name in __all__:
+        if _name not in globals():
+            setattr(_Package, _name, _lazy(_ELSEWHERE.get(_name, "notebook"), _name))
     sys.modules[__name__].__class__ = _Package

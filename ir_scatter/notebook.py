@@ -25,6 +25,7 @@ from ir_scatter.explain import explain as explain_topic
 from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.inspect import inspect as inspect_model
 from ir_scatter.ops.lookup import opset_number, scatter_types
+from ir_scatter.report.characters import fields_of
 from ir_scatter.report.registry import render
 from ir_scatter.validate import code_prefixes
 from ir_scatter.validate import validate as validate_model
@@ -353,17 +354,13 @@ class ComparisonResult(_Table):
             yield {
                 "level": one.level.value,
                 "node": one.node or "",
-                "tensor": one.tensor,
-                "case": one.case,
+                **fields_of(one, "tensor case"),
                 "runner": one.subject,
                 "against": one.reference,
                 "verdict": found.verdict.value,
                 "elements": found.elements,
                 "differ": found.mismatched,
-                "max_abs": found.max_abs,
-                "max_rel": found.max_rel,
-                "max_ulp": found.max_ulp,
-                "remark": found.remark,
+                **fields_of(found, "max_abs max_rel max_ulp remark"),
             }
 
     def write_report(self, path: "str | PathLike[str]") -> None:

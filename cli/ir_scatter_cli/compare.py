@@ -85,7 +85,7 @@ def command(**given: Any) -> int:
         others += map(str, Path(given["against"]).glob("*"))
     demand_apart({"-o": given["output"], "--report": given["report"]}, models, others)
     demand_apart_from_folders(given["save"], given["extract"], models, others)
-    demand_free_folder("--save", given["save"], each=job.each, overwrite=given["overwrite"])
+    demand_free_folder(given["save"], each=job.each, overwrite=given["overwrite"])
     try:
         with used_fleet(given) as fleet:
             if fleet is not None and not job.names:

@@ -41,7 +41,7 @@ def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 
-def demand_free_folder(option: str, folder: str | None, *, each: bool, overwrite: bool) -> None:
+def demand_free_folder(folder: str | None, *, each: bool, overwrite: bool) -> None:
     """Demand that a folder has no results of `compare`, nor with `each` a folder in it."""
     if folder is None:
         return
@@ -49,7 +49,7 @@ def demand_free_folder(option: str, folder: str | None, *, each: bool, overwrite
 
     found = next(Path(folder).glob(f"*/{MANIFEST}" if each else MANIFEST), None)
     if found is not None and not overwrite:
-        raise UsageError(f"{option}: {found} exists, expected a folder without results or --overwrite")
+        raise UsageError(f"--save: {found} exists, expected a folder without results or --overwrite")
 
 
 def demand_apart(

@@ -1,8 +1,9 @@
 """Findings as a page by file and by rule, in the style of the page of a comparison."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import count
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.shapes import counted
@@ -54,27 +55,23 @@ def _head(report: Report, what: str) -> Iterator[str]:
 
 
 def _body(report: Report, docs_url: str | None) -> Iterator[str]:
-    numbered = list[tuple[FileResult, list[tuple[int, Diagnostic]]]]()
-    count = 0
-    for file in report.files:
-        numbered.append((file, [*enumerate(file.diagnostics, count)]))
-        count += len(file.diagnostics)
-    if numbered:
+    if report.files:
         yield '<nav class="index" aria-labelledby="files"><h2 id="files">Files</h2>'
-        yield from _index(numbered)
+        yield from _index(report.files)
         yield "</nav>"
-    if count:
+    if report.diagnostics():
         yield '<nav class="index" aria-labelledby="rules"><h2 id="rules">Rules</h2>'
-        yield from _rules([pair for _, found in numbered for pair in found], docs_url)
+        yield from _rules(report.diagnostics(), docs_url)
         yield "</nav>"
-    for number, (file, found) in enumerate(numbered):
-        if found:
+    numbers = count()
+    for number, file in enumerate(report.files):
+        if file.diagnostics:
             yield f'<section class="model" id="file{number}" aria-labelledby="file{number}-name">'
             yield f'<h2 id="file{number}-name">{named(file.path)}</h2>'
             yield f'<p class="soft">{plain(_told(file))}</p>'
             drawn = dict[tuple[Location, int | None], int]()
-            for at, one in found:
-                yield from _card(at, one, file, drawn)
+            for one in file.diagnostics:
+                yield from _card(next(numbers), one, file, drawn)
             yield '<p class="back"><a href="#top">Back to the top<span class="hidden"> of the page, from '
             yield f"{plain(file.path)}</span></a></p></section>"
 
@@ -86,14 +83,14 @@ def _told(file: FileResult) -> str:
     return f"{file.format or 'no known format'}, {counted(file.scatter_nodes, 'scatter node')}"
 
 
-def _index(numbered: Iterable[tuple[FileResult, list[tuple[int, Diagnostic]]]]) -> Iterator[str]:
+def _index(files: Iterable[FileResult]) -> Iterator[str]:
     yield '<table class="cards" role="table"><thead role="rowgroup"><tr role="row">'
     yield from (f'<th scope="col" role="columnheader">{head}</th>' for head in ("File", "Model", "Findings"))
     yield '</tr></thead><tbody role="rowgroup">'
-    for number, (file, found) in enumerate(numbered):
-        name = f'<a href="#file{number}">{named(file.path)}</a>' if found else named(file.path)
-        counts = [(severity, sum(one.severity is severity for _, one in found)) for severity in Severity]
-        badges = " ".join(_badge(severity, counted(count, severity)) for severity, count in counts if count)
+    for number, file in enumerate(files):
+        name = f'<a href="#file{number}">{named(file.path)}</a>' if file.diagnostics else named(file.path)
+        counts = Counter(one.severity for one in file.diagnostics)
+        badges = " ".join(_badge(one, counted(counts[one], one)) for one in Severity if counts[one])
         none = '<span class="soft">no findings</span>' if file.is_readable else "could not be read"
         yield f'<tr role="row"><th scope="row" role="rowheader">{name}</th>'
         yield f'<td role="cell" data-label="Model">{plain(_told(file))}</td>'
@@ -101,11 +98,11 @@ def _index(numbered: Iterable[tuple[FileResult, list[tuple[int, Diagnostic]]]]) 
     yield "</tbody></table>"
 
 
-def _rules(found: Iterable[tuple[int, Diagnostic]], docs_url: str | None) -> Iterator[str]:
+def _rules(found: Iterable[Diagnostic], docs_url: str | None) -> Iterator[str]:
     """Yield the findings once more, as links below what their rules say."""
     broken = defaultdict[str, list[tuple[int, Diagnostic]]](list)
-    for pair in found:
-        broken[pair[1].code].append(pair)
+    for number, one in enumerate(found):
+        broken[one.code].append((number, one))
     yield '<div class="rules">'
     for code, pairs in sorted(broken.items()):
         first = pairs[0][1]

@@ -1,5 +1,6 @@
 """What the fuzzer found as a page over all findings, in the style of the page of a comparison."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
@@ -62,18 +63,13 @@ def _coverage(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield the table of operators and runners."""
     runners = told["runners"]
-    operators = sorted({one["operator"] for one in told["findings"]})
-    rows = []
-    for operator in operators:
-        cells = []
-        for runner in runners:
-            places = [
-                (number, one)
-                for number, one in enumerate(told["findings"])
-                if (one["operator"], one["runner"]) == (operator, runner)
-            ]
-            cells.append(" ".join(_badge(one["symptom"], f"#f{number}") for number, one in places))
-        rows.append((named(operator), *cells))
+    badges = defaultdict[str, defaultdict[str, str]](lambda: defaultdict(str))
+    for number, one in enumerate(told["findings"]):
+        badges[one["operator"]][one["runner"]] += f" {_badge(one['symptom'], f'#f{number}')}"
+    rows = [
+        (named(operator), *(cells[runner].lstrip() for runner in runners))
+        for operator, cells in sorted(badges.items())
+    ]
     if rows:
         yield "<section><h2>Operators and runners</h2>"
         yield _table(("Operator", *map(plain, runners)), rows, "Findings by operator and runner")
