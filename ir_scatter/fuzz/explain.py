@@ -87,6 +87,7 @@ class Finding:
         counters: features of some that pass although the condition holds.
         fresh: what became of the case in processes that had run nothing else, and how often.
         also: other symptoms of the same cases: a process that is damaged may end, or not.
+        reason: see `Lot`: what is refused in other words is no evidence for the condition.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -111,6 +112,7 @@ class Finding:
     is_explained: bool = True
     also: set[Symptom] = field(default_factory=set)
     otherwise: Counter[str] = field(default_factory=Counter)
+    reason: str = ""
     tried: int = 0
 
     @property
@@ -379,13 +381,12 @@ class Explainer:
         signature = self._signature(lot.operator, symptom, condition)
         same = next((one for one in self.findings if one.signature == signature), None)
         if same is None:
-            alike = [one for one in self._known(lot) if one.symptom is symptom and one.samples]
+            alike = [one for one in self._alike(lot) if one.symptom is symptom]
             same = next(
                 (
                     one
                     for one in alike
                     if (_covers(condition, one.samples) if is_pure else not one.is_explained)
-                    and self._is_apt(one.case, lot)
                 ),
                 None,
             )
@@ -404,7 +405,7 @@ class Explainer:
             case, judged,
             samples=[described(case) for case, _ in meeting[:_SAMPLES]],
             counters=[one for one in lot.passing if condition.holds(one)][:_SAMPLES],
-            fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom},
+            fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom}, reason=lot.reason,
         )  # fmt: skip
         self.findings.append(finding)
         return finding
@@ -443,10 +444,6 @@ class Explainer:
         ]
         return [found for case, shown in kept if _disproves(shown, symptom, found := described(case))]
 
-    def _is_apt(self, case: Case | None, lot: "Lot") -> bool:
-        """Tell whether a case may be evidence: of illegal ones, those that break the same rule."""
-        return not self.is_illegal or (case is not None and case.broken == lot.reason)
-
     def _condition(self, lot: "Lot", simplest: Case) -> tuple[Condition, bool]:
         """Return when most of what is open fails, held against cases that were drawn to disprove it.
 
@@ -454,7 +451,7 @@ class Explainer:
         """
         condition, own = None, described(simplest)
         fixed = (Predicate("broken", "is", lot.reason),) if self.is_illegal else ()
-        alike = [one for one in self._known(lot) if one.is_explained and self._is_apt(one.case, lot)]
+        alike = [one for one in self._alike(lot) if one.is_explained]
         earlier = [sample for one in alike for sample in one.samples]
         lot.passing += [counter for one in alike for counter in one.counters]
         for attempt in range(_CHALLENGES):
@@ -537,6 +534,10 @@ class Explainer:
             for one in self.findings
             if one.operator == lot.operator and lot.symptom in {one.symptom, *one.also}
         ]
+
+    def _alike(self, lot: "Lot") -> list[Finding]:
+        """Return those of them that may be about the same defect, with evidence."""
+        return [one for one in self._known(lot) if one.reason == lot.reason and one.samples]
 
     def _spending(self, most: int) -> "_Spending":
         now = monotonic()
