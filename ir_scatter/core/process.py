@@ -32,7 +32,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.shapes import counted
 
 if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
+    pass
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -61,8 +61,8 @@ _NUMBERS = count()
 _OF_THE_PARENT: "list[_Process]" = []
 """What a fork got from its parent and must neither use nor clean up."""
 
-_Message: TypeAlias = tuple[bytes, str, list[int]]
-"""A pickle, the file of its arrays, and where in that each begins."""
+_Message: TypeAlias = tuple[bytes, str]
+"""A pickle, and the file of its arrays; "" if they have no bytes."""
 
 _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
@@ -324,62 +324,58 @@ def _words(error: BaseException) -> str:
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves the bytes of arrays to others: in C order, and of NumPy's own dtype when they are read.
+    """Writes the bytes of arrays to a file: in C order, and of NumPy's own dtype when they are read.
 
     Whatever is twice in a message is two arrays when it is read, unlike buffers of a pickle.
     """
 
-    def __init__(self, stream: io.BytesIO) -> None:
+    def __init__(self, stream: io.BytesIO, file: IO[bytes]) -> None:
         super().__init__(stream, 5)
-        self.arrays: list[Array] = []
+        self._file = file
 
     def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
         if (found := as_bytes(value)) is None:
             return None
         name, array = found
-        self.arrays.append(array.reshape(-1).view("u1"))
-        return len(self.arrays) - 1, name, value.shape
+        begin = self._file.seek(-self._file.tell() % _ALIGNMENT, os.SEEK_CUR)
+        self._file.write(array.reshape(-1).view("u1").data)
+        return begin, name, value.shape
 
 
 def _packed(value: Any, folder: str) -> _Message:
     """Return a message, whose arrays are written to a folder."""
-    stream = io.BytesIO()
-    pickler = _Pickler(stream)
-    pickler.dump(value)
-    if not pickler.arrays:
-        return stream.getvalue(), "", []
-    path, begins = os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}"), []
+    stream, path = io.BytesIO(), os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}")
+    size = 0
     try:
         with open(path, "wb") as file:
-            for array in pickler.arrays:
-                file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-                begins.append(file.tell())
-                file.write(array.data)
-            file.truncate()
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
-    return stream.getvalue(), path, begins
+            _Pickler(stream, file).dump(value)
+            size = file.truncate()
+    finally:
+        if not size:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+    return stream.getvalue(), path if size else ""
 
 
 def _unpacked(message: _Message) -> Any:
     """Return what was packed; arrays can be written to, which changes no file."""
-    data, path, begins = message
-    unpickler = pickle.Unpickler(io.BytesIO(data))
+    data, path = message
+    unpickler, whole = pickle.Unpickler(io.BytesIO(data)), None
     if path:
         import numpy
 
-        size = os.path.getsize(path)
-        whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray) if size else bytearray()
+        whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray)
         with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
             os.unlink(path)
 
-        def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
-            number, name, shape = told
-            return numpy.ndarray(shape, dtype(ELEMENT_TYPES[name]), whole, begins[number])
+    def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
+        import numpy
 
-        unpickler.persistent_load = load  # type: ignore[method-assign]
+        begin, name, shape = told
+        type = dtype(ELEMENT_TYPES[name])
+        return numpy.empty(shape, type) if whole is None else numpy.ndarray(shape, type, whole, begin)
+
+    unpickler.persistent_load = load  # type: ignore[method-assign]
     return unpickler.load()
 
 
