@@ -9,20 +9,19 @@ from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.arrays import Array, are_equal, kind
+from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, NoInputs
-from ir_scatter.core.fragment import Fragment, NewConstant
-from ir_scatter.core.model import Node, Value
+from ir_scatter.core.fragment import Fragment
+from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted, show_numbers
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import make_case
 from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
-from ir_scatter.ops import index_values
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
-from ir_scatter.ops.spec import IndexRange, Layout, Role
+from ir_scatter.ops.spec import Layout, Role
 from ir_scatter.rewrites.base import Promises, View, fragment_like
 from ir_scatter.rewrites.guard import Guard, guard_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
@@ -190,33 +189,13 @@ def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: b
     # A node may name further inputs that are left out, "" at the end of an ONNX node.
     pairs = zip(fragment.given, inputs, strict=False)
     known: dict[int, Array | None] = {id(value): array for value, array in pairs if value is not None}
+    known |= {id(value): value.constant.load() for value in fragment.constants if value.constant}
     for node, new in zip(fragment.nodes, fragment.news, strict=True):
-        arrays = []
-        for value in new.inputs:
-            if value is not None and id(value) not in known:
-                assert isinstance(value.constant, NewConstant)
-                known[id(value)] = value.constant.array
-            arrays.append(None if value is None else known[id(value)])
-        known[id(new.output)] = _run(node, arrays, wraps=wraps)
+        arrays = [None if value is None else known[id(value)] for value in new.inputs]
+        work = find(node.domain, node.type, node.opset) or find_computed(node.domain, node.type)
+        assert work is not None
+        step = Step(node, (), ("output",), work, ())
+        (known[id(new.output)],) = compute_node(step, arrays, wraps=wraps)
     found = known[id(fragment.result.output)]
     assert found is not None
-    return found
-
-
-def _run(node: Node, arrays: list[Array | None], *, wraps: bool) -> Array:
-    lookup = find(node.domain, node.type, node.opset)
-    spec = lookup.spec if lookup is not None and wraps else None
-    number = spec.port_index(Role.INDICES) if spec is not None else None
-    if spec is not None and number is not None and spec.index_range is IndexRange.NON_NEGATIVE:
-        data, indices = arrays[spec.port_index(Role.DATA) or 0], arrays[number]
-        assert data is not None
-        assert indices is not None
-        if kind(indices) == "signed":
-            axis = spec.port_index(Role.AXIS)
-            at = None if axis is None else arrays[axis]
-            sizes = data.shape[: indices.shape[-1]] if at is None else data.shape[int(at.reshape(-1)[0])]
-            arrays = [*arrays[:number], index_values.from_front(indices, sizes), *arrays[number + 1 :]]
-    work = lookup or find_computed(node.domain, node.type)
-    assert work is not None
-    (found,) = compute_node(Step(node, (), ("output",), work, ()), arrays)
     return found

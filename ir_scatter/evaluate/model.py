@@ -1,7 +1,7 @@
 """Runs whole models in NumPy: `prepare` once, and then `run` as often as one likes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,8 +55,10 @@ class ForwardArrays(Forward[Array]):
         return compute_node(step, cells)
 
 
-def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
+def compute_node(step: Step, arrays: Sequence[Array | None], *, wraps: bool = False) -> Sequence[Array]:
     """Return the outputs of a node without bodies; None stands for an input that was left out.
+
+    If it `wraps`, negative indices count from the end where the text forbids them, as in every runtime.
 
     Raises:
         EvaluationFailed: it cannot be computed with these inputs.
@@ -64,7 +66,8 @@ def compute_node(step: Step, arrays: Sequence[Array | None]) -> Sequence[Array]:
     node = step.node
     try:
         if not isinstance(step.work, GeneralOp):
-            return [run(case_of_node(scatter_node_of(step), arrays))]
+            case = case_of_node(scatter_node_of(step), arrays)
+            return [run(replace(case, task=replace(case.task, wraps=True)) if wraps else case)]
     except Error as error:
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:

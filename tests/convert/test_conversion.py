@@ -152,3 +152,10 @@ def test_data_without_elements_brings_no_note(tmp_path: Path) -> None:
     source.write_bytes(one_onnx("ScatterND", 16, [5, 0, 3], [2, 1], [2, 0, 3]))
     convert(source, "ScatterElements").write(tmp_path / "new.onnx")
     assert [list(validate(read(path))) for path in (source, tmp_path / "new.onnx")] == [[], []]
+
+
+def test_runs_are_proven_where_negative_indices_are_kept(tmp_path: Path) -> None:
+    source = tmp_path / "old.onnx"
+    source.write_bytes(one_onnx("TensorScatter", 24, [5, 4, 3], [5], [5, 2, 3]))
+    found = convert(source, guard="clamp", keep_negative_indices=True)
+    assert [one.cases for one in found.verified] == [8]
