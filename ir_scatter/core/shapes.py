@@ -168,22 +168,16 @@ def parse_dim(text: str) -> Dim:
     """
     if text in {"?", "-1"}:
         return UNKNOWN_DIM
-    if _NUMBER.fullmatch(text):
-        return _checked(int(text), text)
     match = _BOUNDS.fullmatch(text)
-    if match is None:
+    if match is None and not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r} is no dimension, expected a number, ?, -1 or 1..5")
-    low = _checked(int(match[1] or 0), text)
-    high = _checked(int(match[2]), text) if match[2] else None
+    ends = (text, text) if match is None else match.groups()
+    low, high = int(ends[0] or 0), int(ends[1]) if ends[1] else None
+    if max(low, high or 0) > LARGEST_DIM:
+        raise ValueError(f"{text!r} is no dimension: more than {LARGEST_DIM}")
     if high is not None and high < low:
         raise ValueError(f"{text!r} is no dimension: its upper bound is below its lower one")
     return low if low == high else Bounds(low, high)
-
-
-def _checked(number: int, text: str) -> int:
-    if number > LARGEST_DIM:
-        raise ValueError(f"{text!r} is no dimension: more than {LARGEST_DIM}")
-    return number
 
 
 def parse_shape(text: str) -> Shape:
@@ -203,18 +197,6 @@ def parse_shape(text: str) -> Shape:
     if len(dims) > MAX_RANK:
         raise ValueError(f"{len(dims)} dimensions are more than {MAX_RANK}")
     return tuple(parse_dim(dim.strip()) for dim in dims)
-
-
-def positions(flat: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
-    """Turn flat, row-major positions into positions along each axis of `shape`."""
-    found = []
-    for offset in flat:
-        position = []
-        for size in reversed(shape):
-            offset, coordinate = divmod(offset, size)
-            position.append(coordinate)
-        found.append(position[::-1])
-    return found
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:

@@ -21,7 +21,6 @@ from ir_scatter.core.shapes import (
     narrow,
     parse_dim,
     parse_shape,
-    positions,
     show,
     show_dim,
     show_numbers,
@@ -176,15 +175,3 @@ def test_what_is_shown() -> None:
 def test_a_symbol_survives_what_is_known() -> None:
     assert narrow((Bounds(symbol="N"),), (Bounds(2, 5),)) == (Bounds(2, 5, "N"),)
     assert narrow((Bounds(symbol="N"),), (7,)) == (7,)
-
-
-@given(st.lists(st.integers(1, 4), max_size=3), st.data())
-def test_positions(shape: list[int], data: st.DataObject) -> None:
-    count = math.prod(shape)
-    flat = data.draw(st.lists(st.integers(0, count - 1), max_size=5))
-    for offset, position in zip(flat, positions(flat, shape), strict=True):
-        back = 0
-        for size, coordinate in zip(shape, position, strict=True):
-            assert 0 <= coordinate < size
-            back = back * size + coordinate
-        assert back == offset
