@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,9 +12,9 @@ from typing import Any
 from ir_scatter import runners
 from ir_scatter.defects.evidence import read_rows
 from ir_scatter.jobs.wire import Refused, decode, encode
-from ir_scatter.portability import cache_file
+from ir_scatter.portability import cache_file, plain_name
 from ir_scatter.runners.base import Availability
-from ir_scatter.runners.openvino.runner import VIRTUAL_DEVICES
+from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
 from ir_scatter.runners.releases.environments import THIS_PYTHON, installed
 from ir_scatter.version import __version__, versions
 
@@ -25,7 +24,6 @@ OPERATION = "ir_scatter"
 """What it is asked."""
 
 _INSTRUCTIONS = ("amx_int8", "amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
-_NUMBER = re.compile(r"\.\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +58,10 @@ class Machine:
     def offers(self, runner: str) -> bool:
         """Tell whether a runner, without the name of a machine, can run there."""
         runtime, _, device = runner.partition(":")
-        package, _, release = runtime.partition("@")
-        if release:
-            numbers = release.split(".")
-            there = (one.partition("@") for one in self.releases)
-            if not any(
-                one == package and other.split(".")[: len(numbers)] == numbers for one, _, other in there
-            ):
-                return False
-            runner = f"{package}:{device}" if device else package
-        if device.startswith(VIRTUAL_DEVICES):
-            runner = f"{package}:CPU"
-        known = {runner, _NUMBER.sub("", runner)}
-        return any(one.is_available and one.runner in known for one in self.devices)
+        if "@" in runtime and not any(f"{one}.".startswith(f"{runtime}.") for one in self.releases):
+            return False
+        wanted = f"{PREFIX}CPU" if device.startswith(VIRTUAL_DEVICES) else plain_name(runner)
+        return any(one.is_available and one.runner == wanted for one in self.devices)
 
     @property
     def runners(self) -> list[str]:
