@@ -5,14 +5,17 @@ __version__ = "0.1.0"
 PACKAGES = ("openvino", "onnx", "lxml", "numpy")
 
 
-def versions() -> dict[str, str]:
-    """Return the versions by package name, without importing the packages."""
+def version_of(package: str) -> str:
+    """Return the version of a package without importing it, "" if it is not installed."""
     from importlib import metadata
 
-    found = {"ir-scatter": __version__}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions by package name."""
+    found = {package: version_of(package) or "not installed" for package in PACKAGES}
+    return {"ir-scatter": __version__, **found}

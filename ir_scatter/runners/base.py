@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -19,6 +18,7 @@ from ir_scatter.core.process import Child, Failure
 from ir_scatter.core.shapes import static
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
+from ir_scatter.version import version_of
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -235,7 +235,7 @@ class Runner:
     @cached_property
     def problem(self) -> str:
         """Why it cannot run here, as far as that is known without trying; "" if it may."""
-        missing = [name for name in self.packages if not _version(name)]
+        missing = [name for name in self.packages if not version_of(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
     def remedy(self) -> str:
@@ -249,7 +249,7 @@ class Runner:
     @cached_property
     def versions(self) -> Mapping[str, str]:
         """The versions of the packages involved; empty if they are not installed."""
-        found = {name: _version(name) for name in self.packages}
+        found = {name: version_of(name) for name in self.packages}
         return found if all(found.values()) else {}
 
     def availability(self) -> Availability:
@@ -436,14 +436,6 @@ class Family:
     def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
         """Return the family of a single runner."""
         return cls((name,), lambda given: make() if given == name else None, order)
-
-
-def _version(name: str) -> str:
-    """Return the version of a distribution, "" if it is not installed."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":

@@ -4,7 +4,6 @@ A tapped value is a pair on the way: the key of an array and how many of the loo
 stacked it, each on one leading dimension; or the name of a feed and None.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.atomic_write import identity
 from ir_scatter.core.dataflow import feeds_by_input
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
@@ -148,7 +148,8 @@ class Engine(ABC):
         """Read the model; who inherits holds the feeds against its inputs."""
         self.request = request
         self.feeds = feeds
-        self.file = _identity(request.model)
+        path = Path(request.model)
+        self.file = (request.model, identity(path), identity(path.with_suffix(".bin")))
         self.loaded = _loaded(type(self), self.file)
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
@@ -176,18 +177,6 @@ class Engine(ABC):
     def facts(self) -> tuple[NodeFacts, ...]:
         """Return what the runtime made of the nodes, if it tells anything."""
         return ()
-
-
-def _identity(path: str) -> tuple[Any, ...]:
-    """Return what tells one state of a file, and of the weights beside it, from another."""
-    found: list[Hashable] = [path]
-    for name in (path, str(Path(path).with_suffix(".bin"))):
-        try:
-            state = os.stat(name)
-            found.append((state.st_mtime_ns, state.st_size, state.st_ino, state.st_dev))
-        except OSError:
-            found.append(None)
-    return tuple(found)
 
 
 @lru_cache(_MODELS)

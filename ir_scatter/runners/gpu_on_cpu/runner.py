@@ -3,7 +3,7 @@
 import ctypes
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from ir_scatter.core.shapes import listed
 from ir_scatter.runners.base import Availability, Family
 from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
+from ir_scatter.version import version_of
 
 NAME = "GPU plugin on the CPU OpenCL runtime"
 """What reports call the device: never "GPU"."""
@@ -84,20 +85,19 @@ class GpuOnCpuRunner(OpenVinoRunner):
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        found = {name: package.version for name, package in _installed(["openvino", *_PACKAGES]).items()}
-        return {} if self.problem else found
+        return {} if self.problem else {name: version_of(name) for name in ("openvino", *_PACKAGES)}
 
     def environment(self) -> dict[str, str]:
         machine = f"{platform.system()} on {platform.machine()}"
         if machine != _MACHINE:
             raise UsageError(f"this is {machine}, expected {_MACHINE}")
-        openvino = _installed(["openvino"]).get("openvino")
-        if openvino is None:
+        openvino = version_of("openvino")
+        if not openvino:
             raise UsageError(f"openvino is not installed: {_INSTALL}")
-        year, release, *_ = [*openvino.version.split("."), "0"]
+        year, release, *_ = [*openvino.split("."), "0"]
         if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
             wanted = ".".join(map(str, _OPENVINO))
-            found = f"openvino {openvino.version} is installed"
+            found = f"openvino {openvino} is installed"
             raise UsageError(f"{found}, expected {wanted} or later: {_INSTALL}")
         runtime = _find_libraries()[_RUNTIME]
         layer = build_layer()
@@ -141,7 +141,10 @@ def _find_libraries() -> dict[str, Path]:
     Raises:
         UsageError: a package is not installed, or not whole.
     """
-    installed = _installed(_PACKAGES)
+    installed = dict[str, Distribution]()
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            installed[name] = distribution(name)
     missing = [name for name in _PACKAGES if name not in installed]
     if missing:
         raise UsageError(
@@ -156,14 +159,6 @@ def _find_libraries() -> dict[str, Path]:
                 wrong = f"{name} {package.version} is installed without its {library}"
                 raise UsageError(f"{wrong}: pip install --force-reinstall {name}")
             found[library] = paths[0]
-    return found
-
-
-def _installed(names: Iterable[str]) -> dict[str, Distribution]:
-    found = {}
-    for name in names:
-        with suppress(PackageNotFoundError):
-            found[name] = distribution(name)
     return found
 
 
