@@ -1,6 +1,6 @@
 """Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels that ran the nodes."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -167,7 +167,7 @@ def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
     return Cell(text, _COLORS[verdict], narrow)
 
 
-def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, dict[str, Counter[str]]]]:
+def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, defaultdict[str, Counter[str]]]]:
     """Return runners, and by operator and runner of the nodes of all models how many the runner gets right.
 
     A node works on a runner if what the runner gives for it agrees with the document, or is one of
@@ -175,7 +175,7 @@ def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, dic
     run, for whatever reason, but a format that is not the runner's is not applicable; a node that could
     not be looked at does not count.
     """
-    counts: dict[tuple[str, str], Counter[str]] = {}
+    operators = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
     runners: dict[str, None] = {}
     for one in found:
         for outcome in one.outcomes:
@@ -185,25 +185,22 @@ def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, dic
             if outcome.status is not Status.OK:
                 word = NOT_APPLICABLE if outcome.reason == OTHER_FORMAT else REFUSES
                 for operator in one.operators.values():
-                    counts.setdefault((operator, outcome.runner), Counter())[word] += 1
-        nodes: dict[tuple[str, str, str | None], list[Comparison]] = {}
+                    operators[operator][outcome.runner][word] += 1
+        nodes: dict[tuple[str, str, str | None], bool] = {}
         for case in one.comparisons:
             if case.level is Level.NODE:
-                nodes.setdefault((case.operator, case.subject, case.node), []).append(case)
-        for (operator, runner, _), cases in nodes.items():
-            is_wrong = any(case.measure.verdict.is_difference for case in cases)
-            counts.setdefault((operator, runner), Counter())[DIFFERS if is_wrong else WORKS] += 1
-    operators: dict[str, dict[str, Counter[str]]] = {}
-    for (operator, runner), words in sorted(counts.items()):
-        operators.setdefault(operator, {})[runner] = words
-    return list(runners), operators
+                node = (case.operator, case.subject, case.node)
+                nodes[node] = nodes.get(node, False) or case.measure.verdict.is_difference
+        for (operator, runner, _), is_wrong in nodes.items():
+            operators[operator][runner][DIFFERS if is_wrong else WORKS] += 1
+    return list(runners), dict(sorted(operators.items()))
 
 
 def operator_matrix(found: Sequence[Compared]) -> Table:
     """Return a row for each operator, of what `operator_counts` says."""
     runners, operators = operator_counts(found)
     rows: list[tuple[object, ...]] = [
-        (name, *(_counts(words.get(runner, {})) for runner in runners)) for name, words in operators.items()
+        (name, *(_counts(words[runner]) for runner in runners)) for name, words in operators.items()
     ]
     return Table(("operator", *map(_runner_cell, runners)), rows)
 

@@ -4,7 +4,6 @@ Templates say it in the order in which they are filled in here.
 """
 
 import importlib.util
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -153,7 +152,7 @@ def _operators(found: Sequence[Compared]) -> _Parts:
     runners, operators = operator_counts(found)
     rows = []
     for name, words in operators.items():
-        counts = [words.get(runner, Counter[str]()) for runner in runners]
+        counts = [words[runner] for runner in runners]
         cells = [[(word, each[word]) for word in _USES if each[word]] for each in counts]
         rows.append({"name": name, "cells": cells, "is_quiet": not any(each[DIFFERS] for each in counts)})
     return {"runners": runners, "rows": rows}
