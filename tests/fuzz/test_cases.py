@@ -6,7 +6,7 @@ import pytest
 from ir_scatter import evaluate
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.fuzz.draw import Coverage, Drawer, again, variations
-from ir_scatter.fuzz.judge import described, judge, reference
+from ir_scatter.fuzz.judge import contradicted, described, judge, reference
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, features, repeats
 from ir_scatter.ops.lookup import SPECS
@@ -175,3 +175,13 @@ def test_text_where_none_is_legal_flows_in(drawer: Drawer) -> None:
     texts = [case for case in cases if case is not None and case.element_type.kind == "string"]
     assert texts
     assert not any(case.constants & {Role.DATA, Role.UPDATES} for case in texts)
+
+
+def test_twins_of_one_wrong_shape_are_wrong_and_no_mistake_of_ours(drawer: Drawer) -> None:
+    cases = [case for case in drawer.batch(ROWS["ScatterElementsUpdate-12"], 0, 40) if case.twin]
+    assert cases
+    for case in cases:
+        got = np.zeros(97, case.data.dtype if case.data.dtype != object else np.float32)
+        judged = judge(case, Streamed(Status.OK, [got]))
+        assert contradicted(case, judged, got) == judged
+        assert judged.message.startswith("the output ")
