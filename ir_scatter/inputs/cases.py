@@ -53,7 +53,7 @@ _FAR = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
 _MANY_INDICES, _CROWD = 4096, 3
 """Where data is large, indices are so many at most, and name so few places on each axis that they meet."""
 
-_LOOPED, _FEW_ITERATIONS = 0.08, 3
+_LOOPED, _FEW_ITERATIONS = 0.12, 3
 """How often a node stands in a loop, where it may, and in how many iterations at most."""
 
 _SIMPLE_TYPES = ("f32", "i64", "i32")
