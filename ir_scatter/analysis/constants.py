@@ -156,16 +156,10 @@ class Facts:
         op = None if node is None else find_computed(node.domain, node.type)
         if node is None or op is None or node.bodies:
             return None
-        inputs: list[Array | None] = []
-        for port in node.inputs:
-            source = port.value
-            if source is None:
-                found = None
-            else:
-                found = self._stand_in(source) if op.reads_shapes_only else self._arrays.get(source)
-            if found is None and port.is_present:
-                return None
-            inputs.append(found)
+        known = self._stand_in if op.reads_shapes_only else self._arrays.get
+        inputs = [None if port.value is None else known(port.value) for port in node.inputs]
+        if any(found is None and port.is_present for found, port in zip(inputs, node.inputs, strict=True)):
+            return None
         from ir_scatter.ops import general_kernels
 
         limit = min(self.max_elements, self._budget)

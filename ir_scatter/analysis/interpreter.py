@@ -14,6 +14,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import (
+    BodyInput,
     Call,
     Choice,
     Dataflow,
@@ -337,16 +338,10 @@ class Forward(ABC, Generic[Cell]):
             if self.iterations == self.most_iterations:
                 raise self.endless(step, self.iterations)
             self.iterations += 1
-            given: list[Cell | None] = []
-            for input, declared, cell in zip(work.inputs, plan.inputs, carried, strict=True):
-                if input.source is Source.ITERATION:
-                    given.append(self.lift(declared_scalar(done, declared, np.dtype(np.int64))))
-                elif input.source is Source.CONDITION:
-                    given.append(self.lift(declared_scalar(goes_on, declared, np.dtype(np.bool_))))
-                elif input.slice is None or cell is None:
-                    given.append(cell)
-                else:
-                    given.append(self.move(part_of(step, input.slice, self.array(cell).shape, done), cell))
+            given = [
+                self.body_input(step, input, declared, cell, done)
+                for input, declared, cell in zip(work.inputs, plan.inputs, carried, strict=True)
+            ]
             outputs = self.graph(plan, [*given, *captured])
             done += 1
             for number, input in enumerate(work.inputs):
@@ -366,15 +361,30 @@ class Forward(ABC, Generic[Cell]):
             elif outputs is not None:
                 results.append(outputs[output.inner])
             else:
-                initial = [
-                    cell
-                    for input, cell in zip(work.inputs, carried, strict=True)
-                    if input.source is Source.CARRIED and input.successor == output.inner
-                ]
+                pairs = zip(work.inputs, carried, strict=True)
+                initial = [cell for input, cell in pairs if input.successor == output.inner]
                 if not initial:
                     raise failure(step, f"output {number} has no value, as the body was never computed")
                 results.append(initial[0])
         return results
+
+    def body_input(
+        self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
+    ) -> Cell | None:
+        """Return what the body gets in the iteration after so many."""
+        if input.source is Source.ITERATION:
+            return self.lift(_declared_scalar(done, declared, np.dtype(np.int64)))
+        if input.source is Source.CONDITION:
+            return self.lift(_declared_scalar(1, declared, np.dtype(np.bool_)))
+        cut = input.slice
+        if cut is None or cell is None:
+            return cell
+        shape = self.array(cell).shape
+        first, _ = _span(step, cut, shape)
+        begin = first + done * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
+        place: list[slice | int] = [slice(None)] * len(shape)
+        place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
+        return self.move(lambda array: array[tuple(place)], cell)
 
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
@@ -393,15 +403,6 @@ class Forward(ABC, Generic[Cell]):
                 length = abs(last - first) + 1 if shape[input.slice.axis] else 0
                 limits.append(length // input.slice.part)
         return min(limits, default=None)
-
-
-def part_of(step: Step, cut: Slice, shape: Sequence[int], number: int) -> Callable[[Array], Array]:
-    """Return what cuts the part of an iteration out of an array."""
-    first, _ = _span(step, cut, shape)
-    begin = first + number * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
-    place: list[slice | int] = [slice(None)] * len(shape)
-    place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
-    return lambda array: array[tuple(place)]
 
 
 def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
@@ -446,7 +447,7 @@ def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
     return first, last
 
 
-def declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
+def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
     """Return one number in the type and the rank that the body declares."""
     known = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()

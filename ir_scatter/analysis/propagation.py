@@ -74,8 +74,8 @@ class Propagation:
         self._model, self._numbers, self._trusts_stored = model, numbers, trusts_stored
         self._known: dict[Value, Known] = {}
         self._of_nodes: dict[Node, Sequence[Known]] = {}
-        self._inside: dict[Value, _Part] | None = {} if bodies == "declared" else None
-        self._bodies = bodies
+        self._bodies, self._is_bound = bodies, bodies == "declared"
+        self._inside: dict[Value, _Part] = {}
         self._behind: dict[tuple[Node, int], list[_Part]] = {}
         self._alike: defaultdict[Hashable, dict[tuple[int, ...], dict[Hashable, Sequence[Known]]]]
         self._alike = defaultdict(dict)
@@ -112,8 +112,8 @@ class Propagation:
 
     def _parts(self, value: Value) -> list[_Part] | None:
         """Return what an input of a body, or an output of a node with bodies, is; None for other values."""
-        if self._inside is None:
-            self._inside = {}
+        if not self._is_bound:
+            self._is_bound = True
             if any(True for _ in self._model.graph.walk(WITH_BODIES)):
                 self._bind(FORMATS[self._model.format].dataflow(self._model))
         if value in self._inside:
@@ -122,7 +122,6 @@ class Propagation:
 
     def _bind(self, flow: Dataflow) -> None:
         """Note what flows into bodies, and out of them."""
-        assert self._inside is not None
         for node in flow.graph.walk(WITH_BODIES):
             if node.graph is not flow.graph:
                 continue
@@ -135,7 +134,7 @@ class Propagation:
             calls += [nested] if isinstance(nested, Call) else []
             for call in calls:
                 for input, number in zip(call.body.inputs, call.inputs, strict=True):
-                    self._enter(call.body.value(input.key), None if number is None else outer[number])
+                    self._enter(call.body.value(input.key), _Part(None if number is None else outer[number]))
                 for place, inner in enumerate(call.outputs):
                     found = call.body.value(call.body.outputs[inner].key)
                     self._behind.setdefault((node, place), []).append(_Part(found))
@@ -148,9 +147,8 @@ class Propagation:
     def _bind_loop(self, node: Node, loop: Repeat, outer: Sequence[Value | None]) -> None:
         for input, inflow in zip(loop.body.inputs, loop.inputs, strict=True):
             if inflow.source in {Source.WHOLE, Source.CARRIED, Source.PART} and inflow.outer is not None:
-                is_carried = inflow.source is Source.CARRIED
-                value = loop.body.value(input.key)
-                self._enter(value, outer[inflow.outer], inflow.slice, is_carried=is_carried)
+                part = _Part(outer[inflow.outer], inflow.slice, inflow.source is Source.CARRIED)
+                self._enter(loop.body.value(input.key), part)
         for place, outflow in enumerate(loop.outputs):
             value = loop.body.value(loop.body.outputs[outflow.inner].key)
             parts = [_Part(value, outflow.slice)]
@@ -159,12 +157,9 @@ class Propagation:
                     parts.append(_Part(outer[inflow.outer]))
             self._behind[node, place] = parts
 
-    def _enter(
-        self, inner: Value | None, outer: Value | None, cut: Slice | None = None, *, is_carried: bool = False
-    ) -> None:
-        assert self._inside is not None
+    def _enter(self, inner: Value | None, part: _Part) -> None:
         if inner is not None:
-            self._inside[inner] = _Part(outer, cut, is_carried)
+            self._inside[inner] = part
 
     def _settled(self, value: Value) -> Known:
         """Return what follows, and where nothing speaks against it what is stored as well."""
@@ -188,7 +183,7 @@ class Propagation:
         parts = self._parts(value)
         node = value.producer
         if parts is not None:
-            is_loop = node is not None and value not in (self._inside or ())
+            is_loop = node is not None and value not in self._inside
             return _joined([self._of_part(part, is_put_together=is_loop) for part in parts])
         if node is None or value.is_input:
             return Known(value.shape, value.element_type)

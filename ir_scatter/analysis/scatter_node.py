@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
-from ir_scatter.core.shapes import Shape, at_most, highest, static
+from ir_scatter.core.shapes import Shape, at_most, lowest, static
 from ir_scatter.ops import index_values
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
@@ -194,23 +194,19 @@ class ScatterNode:
         layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
         if not self.has_constant_indices or shape is None:
             return None
+        run = 1
         if layout is Layout.SEQUENCE:
             updates = self.updates.shape if self.updates else None
             if self.attribute("mode") != "linear" or self.axis is None or data is None:
                 return None
-            length = highest(data[self.axis])
-            if length is None:
-                return [None]
-            if updates is None or len(updates) != len(data):
-                return [length]
-            new = updates[self.axis]
-            return [length - (new if isinstance(new, int) else new.low) + 1]
-        if layout is Layout.TUPLES:
+            if updates is not None and len(updates) == len(data):
+                run = lowest(updates[self.axis])
+        elif layout is Layout.TUPLES:
             if not shape or (data is not None and shape[-1] > len(data)):
                 return None
         elif layout is Layout.ELEMENTS and data is not None and len(shape) != len(data):
             return None
-        return index_values.sizes(layout, data, self.axis, shape)
+        return index_values.sizes(layout, data, self.axis, shape, run)
 
     @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:

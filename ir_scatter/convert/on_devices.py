@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import runners
-from ir_scatter.analysis.conditions import Condition
 from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import Comparison, Settings
@@ -17,7 +16,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show_numbers
 from ir_scatter.formats import FORMATS
-from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
@@ -82,17 +81,9 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
     )
 
 
-def constraints_of(conversion: Conversion) -> Mapping[str, IndexConstraint]:
+def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
     """Return what inputs keep to, by node: for others the new model need not be right."""
-    return {
-        one.node.scope: IndexConstraint(
-            are_unique=Condition.UNIQUE in one.assumptions,
-            are_non_negative=Condition.NON_NEGATIVE in one.assumptions,
-            are_equal=not {Condition.EQUAL, Condition.FULL}.isdisjoint(one.assumptions),
-        )
-        for one in conversion.converted
-        if one.assumptions
-    }
+    return {one.node.scope: frozenset(one.assumptions) for one in conversion.converted}
 
 
 def against_numpy(outcome: Outcome, documented: Outcome, sight: Sight) -> tuple[Verdict, str]:

@@ -17,7 +17,6 @@ from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted, show_numbers
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import make_case
-from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
@@ -64,14 +63,12 @@ def _prove(
         scatter = _with_open_indices(scatter)
     view = View(scatter, promises)
     wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
-    constraint = IndexConstraint(
-        are_unique=Condition.UNIQUE in wanted,
-        are_non_negative=not view.may_be_negative,
-        are_equal=Condition.EQUAL in wanted,
-    )
+    kept = wanted & {Condition.UNIQUE, Condition.EQUAL}
+    if not view.may_be_negative:
+        kept.add(Condition.NON_NEGATIVE)
     done, elements = 0, 0
     try:
-        for given in draw_inputs(seed, scatter, constraint, cases, keeps_constants=rewritten.is_bound):
+        for given in draw_inputs(seed, scatter, kept, cases, keeps_constants=rewritten.is_bound):
             difference = _difference(rewritten.fragment, scatter, given, promises)
             if guard is not None and not difference:
                 illegal = with_illegal_indices(scatter, given, guard, done)

@@ -15,7 +15,7 @@ from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
-from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.inputs.node import MOST_ELEMENTS
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
@@ -120,7 +120,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 
 
 def _compare(
-    models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, IndexConstraint]
+    models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, Conditions]
 ) -> tuple[int, str, str]:
     """Return on how many cases outputs in NumPy are equal, how they differ, and why they cannot be compared.
 

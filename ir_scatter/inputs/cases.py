@@ -18,7 +18,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, fro
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
-from ir_scatter.inputs.constraints import by_lane, lanes_of
+from ir_scatter.inputs.constraints import by_lane
 from ir_scatter.inputs.numbers import clip_to_type, random_array, with_edges
 from ir_scatter.ops import index_values
 from ir_scatter.ops.kernels.targets import Operation, Task
@@ -247,15 +247,13 @@ class Case:
     @property
     def limits(self) -> list[int | None]:
         """Return the sizes that indices count on, one for each column; [None] where any is legal."""
-        shape, layout = self.data.shape, self.spec.layout
-        if layout is Layout.TUPLES:
-            return [] if self.indices is None else list(shape[: self.indices.shape[-1]])
-        size = shape[self.axis_from_front]
-        if layout is not Layout.SEQUENCE:
-            return [size]
-        words = [row for row in self.spec.attributes if row.kind is Kind.WORD]
-        is_linear = all(self.attribute(row.name) == row.default for row in words)
-        return [size - self.updates.shape[self.axis_from_front] + 1 if is_linear else None]
+        layout, axis, run = self.spec.layout, self.axis_from_front, 1
+        if layout is Layout.SEQUENCE:
+            if self.attribute("mode") != "linear":
+                return [None]
+            run = self.updates.shape[axis]
+        shape = () if self.indices is None else self.indices.shape
+        return index_values.sizes(layout, self.data.shape, axis, shape, run)
 
     def node(self, prefix: str = "") -> OneNode:
         """Return the case as a node of a model, whose inputs are named by role behind a prefix."""
@@ -502,7 +500,7 @@ def _legal_indices(
     if not is_unique:
         flat = generator.integers(0, room, count)
     else:
-        lanes = lanes_of(case.spec.layout, case.axis_from_front, blank)
+        lanes = index_values.lanes(case.spec.layout, case.axis_from_front, blank)
         number = int(lanes.max()) + 1
         flat = np.empty(count, np.int64)
         if count > number * room:  # they cannot all differ

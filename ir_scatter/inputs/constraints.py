@@ -1,6 +1,6 @@
 """What a node asks of the numbers and shapes that reach it, with the sizes of one run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
@@ -28,20 +29,11 @@ _MOST_DIMENSIONS = 8
 """Up to so many every choice of them is tried."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
+Conditions: TypeAlias = Set[str]
+"""Words of `Condition` that indices of a scatter node keep to, beyond its operator; full ones are equal."""
+
 _Size = TypeVar("_Size")
 """A dimension: its size, or where it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexConstraint:
-    """What indices of one scatter node must be, beyond what its operator demands.
-
-    Equal ones are so along every axis but the one they count on.
-    """
-
-    are_unique: bool = False
-    are_non_negative: bool = False
-    are_equal: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,10 +110,9 @@ class NodeInRun:
         step: Step,
         cells: Sequence[Cell | None],
         symbols: Mapping[str, int],
-        constraint: IndexConstraint | None = None,
+        conditions: Conditions = frozenset(),
     ) -> None:
-        self.step, self.cells, self.symbols = step, cells, symbols
-        self.constraint = constraint or IndexConstraint()
+        self.step, self.cells, self.symbols, self.conditions = step, cells, symbols, conditions
         self.arrays: list[Array | None] = [None if cell is None else cell.array for cell in cells]
         is_general = not isinstance(step.work, Lookup)
         self.needs = constraints_of(step.node.domain, step.node.type) if is_general else ()
@@ -264,8 +255,12 @@ def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
     if cell is not None and cell.array is not None and _holds_numbers(cell.array):
         sizes = _indexed_sizes(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
         if sizes is not None:
-            use = _index_use(scatter, cell, axis, sizes, node.constraint)
+            use = _index_use(scatter, cell, axis, sizes, node.conditions)
             yield scatter.spec.port_index(Role.INDICES) or 0, use
+
+
+def _are_equal(conditions: Conditions) -> bool:
+    return not conditions.isdisjoint({Condition.EQUAL, Condition.FULL})
 
 
 def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
@@ -301,22 +296,21 @@ def _indexed_sizes(
 
 
 def _index_use(
-    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], constraint: IndexConstraint
+    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], conditions: Conditions
 ) -> Use:
     layout, depth, indices = scatter.spec.layout, len(sizes), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
     is_documented = scatter.node.opset in scatter.spec.opsets
-    wraps = (
-        scatter.spec.index_range is IndexRange.WRAPPING and is_documented and not constraint.are_non_negative
-    )
+    wraps = scatter.spec.index_range is IndexRange.WRAPPING and is_documented
+    wraps = wraps and Condition.NON_NEGATIVE not in conditions
     most = np.array(sizes, np.int64) - 1
     in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
-    is_unique = scatter.reduction is Reduction.NONE or constraint.are_unique
+    is_unique = scatter.reduction is Reduction.NONE or Condition.UNIQUE in conditions
     is_unique = is_unique and layout is not Layout.SEQUENCE
-    lanes = lanes_of(layout, axis, indices) if depth else np.zeros(0, np.int64)
-    are_equal, is_unkept = constraint.are_equal and layout is Layout.ELEMENTS, False
+    lanes = index_values.lanes(layout, axis, indices) if depth else np.zeros(0, np.int64)
+    are_equal, is_unkept = _are_equal(conditions) and layout is Layout.ELEMENTS, False
     if is_unique and bool(in_range.all()) and not cell.is_unclear:
         place = None if axis is None else axis % max(indices.ndim, 1)
         is_unkept = index_values.repeats(layout, place, indices, sizes, wraps=wraps) is not None
@@ -344,7 +338,7 @@ def _unmet_by_scatter(node: NodeInRun, lookup: Lookup) -> tuple[Pairs, Pairs]:
         return [], []
     at = (axis or 0) % max(len(data), 1)
     equal, most = ties(
-        scatter.spec, data, indices, updates, at, depth, are_indices_equal=node.constraint.are_equal
+        scatter.spec, data, indices, updates, at, depth, are_indices_equal=_are_equal(node.conditions)
     )
     if depth == len(data) and len(indices) == 1:  # one number, whichever its rank
         equal = [(1, size) for size in updates]
@@ -384,17 +378,6 @@ def ties(
     if len(wanted) == len(updates):  # else updates are one number
         equal = [*zip(wanted, updates, strict=True), *equal]
     return equal, most
-
-
-def lanes_of(layout: Layout, axis: int | None, indices: Array) -> Array:
-    """Number the targets that can meet each other: for one index per element, those of one lane."""
-    if layout is Layout.TUPLES:
-        return np.zeros(indices.size // max(indices.shape[-1], 1), np.int64)
-    if layout is not Layout.ELEMENTS or axis is None:
-        return np.zeros(indices.size, np.int64)
-    others = [1 if number == axis % indices.ndim else dim for number, dim in enumerate(indices.shape)]
-    grid = np.arange(prod(others)).reshape(others)
-    return np.broadcast_to(grid, indices.shape).reshape(-1).copy()
 
 
 def by_lane(lanes: Array, array: Array) -> Array:

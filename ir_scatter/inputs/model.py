@@ -7,7 +7,6 @@ is legal. In the end indices of scatter nodes try what their operators allow.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
-from ir_scatter.inputs.constraints import IndexConstraint
+from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.search import Run, Search, Twin, inputs_of
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.lookup import Lookup
@@ -87,7 +86,7 @@ def draw_feeds(
     seed: int = 0,
     input_shapes: Mapping[str, Shape] | None = None,
     values: str = PLAIN,
-    constraints: Mapping[str, IndexConstraint] | None = None,
+    constraints: Mapping[str, Conditions] | None = None,
     twin: Twin | None = None,
 ) -> Drawn:
     """Draw legal inputs, and say where targets repeat; see `make_feeds`.
@@ -129,7 +128,7 @@ def _first_legal(
     inputs: Sequence[GraphInput],
     shapes: Sequence[Shape],
     seed: int,
-    constraints: Mapping[str, IndexConstraint],
+    constraints: Mapping[str, Conditions],
     twin: Twin | None,
 ) -> tuple[Search, Run]:
     """Return the first inputs that every node takes, or else the best; ranks may be tried."""
@@ -182,14 +181,11 @@ def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
     """Yield shapes of known rank: as the nodes that take the inputs have them, or tried one by one."""
-    whole = list(shapes)
-    for number, input in enumerate(inputs):
-        stored = [
-            port.stored_shape
-            for step in plan.steps
-            for port, key in zip(step.node.inputs, step.inputs, strict=False)
-            if key == input.key
-        ]
-        whole[number] = reduce(narrow, stored, None) if shapes[number] is None else shapes[number]
-    for rank in _RANKS if None in whole else _RANKS[:1]:
-        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole]
+    whole = {input.key: shape for input, shape in zip(inputs, shapes, strict=True)}
+    unknown = {key for key, shape in whole.items() if shape is None}
+    for step in plan.steps if unknown else ():
+        for port, key in zip(step.node.inputs, step.inputs, strict=False):
+            if key in unknown:
+                whole[key] = narrow(whole[key], port.stored_shape)
+    for rank in _RANKS if None in whole.values() else _RANKS[:1]:
+        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole.values()]

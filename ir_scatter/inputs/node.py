@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Plan, Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
@@ -28,7 +29,7 @@ from ir_scatter.core.shapes import (
     show,
 )
 from ir_scatter.evaluate.model import Sketch, arguments_of
-from ir_scatter.inputs.constraints import IndexConstraint, ties
+from ir_scatter.inputs.constraints import Conditions, ties
 from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import index_values
@@ -72,7 +73,7 @@ class Given:
 
 
 def draw_inputs(
-    seed: int, scatter: ScatterNode, constraint: IndexConstraint, cases: int, *, keeps_constants: bool
+    seed: int, scatter: ScatterNode, conditions: Conditions, cases: int, *, keeps_constants: bool
 ) -> Iterator[Given]:
     """Draw inputs that are legal and keep what is known of the node.
 
@@ -90,7 +91,7 @@ def draw_inputs(
         if number == 0 or (number == 1 and not keeps_constants and scatter.index_array is not None):
             runs, keeps = [], keeps_constants or number == 0
             fitting = islice(
-                _fitting_runs(random, scatter, constraint, number, keeps_constants=keeps), _CHOICES
+                _fitting_runs(random, scatter, conditions, number, keeps_constants=keeps), _CHOICES
             )
         run = next(fitting, None)
         if run is None and not runs:
@@ -115,7 +116,7 @@ def draw_inputs(
 def _fitting_runs(
     random: np.random.Generator,
     scatter: ScatterNode,
-    constraint: IndexConstraint,
+    conditions: Conditions,
     number: int,
     *,
     keeps_constants: bool,
@@ -136,7 +137,7 @@ def _fitting_runs(
             # Dimensions of one name are one size, unless that leaves none: names are but a memory.
             for known in (fitted, {role: tuple(map(_nameless, shape)) for role, shape in fitted.items()}):
                 with suppress(Misfit):
-                    yield _search(random, scatter, known, chosen, constraint, number)
+                    yield _search(random, scatter, known, chosen, conditions, number)
                     number += 1
                     break
 
@@ -221,7 +222,7 @@ def _search(
     scatter: ScatterNode,
     shapes: Mapping[Role, tuple[Dim, ...]],
     constants: Mapping[Role, Array],
-    constraint: IndexConstraint,
+    conditions: Conditions,
     number: int,
 ) -> Run:
     """Search inputs as for a model of this node alone, whose output nobody needs."""
@@ -250,7 +251,7 @@ def _search(
         [input.shape or () for input in inputs.values()],
         {size for array in fixed.values() for size in array.shape},
     )
-    constraints = {scatter.node.scope: constraint}
+    constraints = {scatter.node.scope: conditions}
     search = Search(Sketch("", plan, {}), sizes, random, constraints, number, fixed)
     next(sizes.attempts(is_blind=False))
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
@@ -262,7 +263,8 @@ def _search(
         run = search.run()
     except NoInputs:
         raise Misfit from None
-    unkept = [use for use in run.unkept if constraint.are_unique or (use.are_equal and not use.is_crowded)]
+    must_differ = Condition.UNIQUE in conditions
+    unkept = [use for use in run.unkept if must_differ or (use.are_equal and not use.is_crowded)]
     if run.stuck or unkept:
         raise Misfit
     return run

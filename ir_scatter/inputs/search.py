@@ -1,24 +1,34 @@
-"""Tries sizes for the inputs of a model, and for each of them values, until all that nodes ask holds."""
+"""Tries sizes for the inputs of a model, and for each of them values, until all that nodes ask holds.
 
-from collections.abc import Iterator, Mapping, Sequence
+The model is run forward on what was drawn, and each element of an index is followed back to the input that it
+comes from; from that new values are solved.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import reduce
+from operator import or_
+from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import Plan, load
+from ir_scatter.analysis.interpreter import Forward, Plan, Step, load
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.dataflow import GraphInput, Key
+from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat
+from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
-from ir_scatter.core.errors import NoInputs
-from ir_scatter.evaluate.model import Program, Sketch
-from ir_scatter.inputs.constraints import IndexConstraint, Use, by_lane
+from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
+from ir_scatter.core.shapes import Shape
+from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
+from ir_scatter.inputs.constraints import Conditions, NodeInRun, Pairs, Use, by_lane, uses_of
 from ir_scatter.inputs.numbers import LARGEST, clip_to_type, random_array, with_edges
-from ir_scatter.inputs.provenance import Cell, Terms, known
+from ir_scatter.inputs.provenance import Cell, Terms, combine, direct_of, known, origins_of, unknown
 from ir_scatter.inputs.sizes import Sizes
-from ir_scatter.inputs.trace import Inputs, Tracer, ports_of_positions, reads_shapes_only
-from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
+from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
+from ir_scatter.ops.spec import Reduction, Role
 
 _MENDS = 32
 _PASSES = 12
@@ -34,6 +44,19 @@ _STUCK_STARTS = 2
 """After so many starts no other values are tried for nodes that cannot be computed."""
 
 _FARTHEST = 2**31 - 1
+
+_MOST_ITERATIONS = (256, 16, 4)
+"""A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.
+
+So is every loop inside of these. One that has few nodes may run longer.
+"""
+
+_MOST_INSIDE = 20_000
+"""Up to so many nodes of bodies are computed in one run before loops may not run longer."""
+
+_WEIGHTS = 1 << 16
+"""Constants with more elements are no positions; where nothing is computed to the end they stay unread."""
+
 _STARTS = (
     ((-LARGEST, LARGEST), (0, 7), (1, 3)),
     ((1, LARGEST), (0, 3), (1, 1)),
@@ -52,7 +75,7 @@ def inputs_of(model: Sketch) -> list[GraphInput]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """Another model that gets the same inputs, which must be legal for both.
+    """A model that gets the inputs, maybe together with another one for which they must be legal as well.
 
     Attributes:
         sources: for each of its inputs the number of the input that it is, what it is if it has no such
@@ -64,34 +87,54 @@ class Twin:
     sources: tuple["int | Array | None", ...]
     types: tuple[ElementType | None, ...]
 
-    def cells(self, inputs: Sequence[Cell]) -> Iterator[Cell]:
-        """Yield the cells of its inputs, by those of the first model."""
+    def cells(self, drawn: Sequence[Cell]) -> Iterator[Cell]:
+        """Yield the cells of its inputs, in types that hold what was drawn."""
         for input, source in zip(self.model.inputs, self.sources, strict=True):
             if isinstance(source, int):
-                yield _typed(inputs[source], input.element_type)
+                array, type = drawn[source].array, input.element_type
+                assert array is not None
+                wanted = None if type is None else dtype(type)
+                yield replace(drawn[source], array=array.astype(wanted or array.dtype, copy=False))
             elif source is not None:
                 yield known(source)
             else:
                 assert input.default is not None
                 yield known(load(input.default))
 
-
-def _typed(cell: Cell, type: ElementType | None) -> Cell:
-    """Return the same numbers in another type, which holds them."""
-    wanted = None if type is None else dtype(type)
-    assert cell.array is not None
-    return cell if wanted is None else replace(cell, array=cell.array.astype(wanted, copy=False))
+    def inputs_of_positions(self) -> int:
+        """Return the inputs from which positions are computed; those in bodies show when the model runs."""
+        bits, found = dict[Key | None, int](), 0
+        for input, source in zip(self.model.inputs, self.sources, strict=True):
+            bits[input.key] = 1 << source if isinstance(source, int) else 0
+        for step in self.model.plan.steps:
+            ports, direct = ports_of_positions(step), 0
+            for port, key in enumerate(step.inputs):
+                direct |= bits.get(key, 0)
+                found |= bits.get(key, 0) if port in ports else 0
+            if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
+                bits.update(dict.fromkeys(step.outputs, direct))
+        return found
 
 
 class Search:
-    """Tries sizes, and for each of them values; notes in `found` what becomes of the inputs."""
+    """Tries sizes, and for each of them values.
+
+    Runs note what becomes of the inputs, one bit for each:
+
+    Attributes:
+        positions: positions and sizes are computed from them.
+        trips: it is computed from them how often a loop runs.
+        decisive: they have some part in positions, sizes and conditions, or become whole numbers.
+        written: data or updates of a scatter node are computed from them.
+        reaching: they have some part in data or updates of a scatter node.
+    """
 
     def __init__(
         self,
         model: Sketch,
         sizes: Sizes,
         random: np.random.Generator,
-        constraints: Mapping[str, IndexConstraint],
+        constraints: Mapping[str, Conditions],
         number: int,
         fixed: Mapping[int, Array] | None = None,
         twin: Twin | None = None,
@@ -103,27 +146,25 @@ class Search:
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
-        self.is_sketch, self.twin = not isinstance(model, Program), twin
-        self.plans = model.plans if twin is None else {**model.plans, **twin.model.plans}
+        self.is_sketch = not isinstance(model, Program)
+        numbers = {input.key: number for number, input in enumerate(self.inputs)}
+        takes = [numbers.get(input.key) for input in model.inputs]
+        own = Twin(model, tuple(takes), tuple([input.element_type for input in self.inputs]))
+        self.twins = [own] if twin is None else [own, twin]
         self.types = list[ElementType]()
-        types = [input.element_type for input in self.inputs] if twin is None else twin.types
-        for input, type in zip(self.inputs, types, strict=True):
+        for input, type in zip(self.inputs, self.twins[-1].types, strict=True):
             if type is None:
                 raise NoInputs(f"the element type of {input.names[0]} is not known")
             self.types.append(type)
-        numbers = {input.key: number for number, input in enumerate(self.inputs)}
-        self.found = Inputs(_inputs_of_positions(model.plan, numbers))
-        if twin is not None:
-            pairs = zip(twin.model.inputs, twin.sources, strict=True)
-            numbers = {input.key: number for input, number in pairs if isinstance(number, int)}
-            self.found.positions |= _inputs_of_positions(twin.model.plan, numbers)
+        self.positions = reduce(or_, (one.inputs_of_positions() for one in self.twins))
+        self.trips = self.decisive = self.written = self.reaching = 0
         self._reason = ""
-        self._runs = self._computed = self._mends = 0
+        self.runs = self.computed = self._mends = 0
 
     @property
     def traced(self) -> list[int]:
         """The inputs whose elements are followed: positions are computed from them."""
-        kinds, found = {"signed", "unsigned", "float"}, self.found.positions
+        kinds, found = {"signed", "unsigned", "float"}, self.positions
         numbers = enumerate(self.types)
         return [n for n, type in numbers if found >> n & 1 and type.kind in kinds and n not in self.fixed]
 
@@ -152,7 +193,7 @@ class Search:
             run, number = self._scout(ranges), 0
             while number < _PASSES:
                 if run.stuck:
-                    self._reason = str(run.stuck[0].error)
+                    self._reason = str(run.stuck[0][1])
                 if run.bad:
                     self._reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
                 if run.is_legal and (best is None or (run.rank, number != 1) < (best.rank, True)):
@@ -173,7 +214,7 @@ class Search:
                     break
                 if self._is_over or not any(use.has_terms for use in wanted):
                     break
-                run, number = self.trace(run.solved(wanted, number)), number + 1
+                run, number = Run(self, run.solved(wanted, number)), number + 1
             if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
                 return best
             beyond = [size for use in run.bad if use.is_scatter for size in use.beyond()]
@@ -185,9 +226,9 @@ class Search:
         """Run the model until it is known which inputs positions and trip counts are made of."""
         arrays = self.draw(*ranges)
         while True:
-            before = self.found.positions | self.found.trips
-            run = self.trace(arrays)
-            new = (self.found.positions | self.found.trips) & ~before
+            before = self.positions | self.trips
+            run = Run(self, arrays)
+            new = (self.positions | self.trips) & ~before
             if not new:
                 return run
             drawn = enumerate(zip(arrays, self.draw(*ranges), strict=True))
@@ -195,7 +236,8 @@ class Search:
 
     def _mend(self, run: "Run") -> bool:
         """Change sizes that stood in the way; tell whether some did."""
-        if self.sizes.grow(run.too_small) or any(self.sizes.mend(stuck.node) for stuck in run.stuck):
+        nodes = [node for node, _ in run.stuck if node is not None]
+        if self.sizes.grow(run.too_small) or any(map(self.sizes.mend, nodes)):
             return True
         if any(self.sizes.make_room(use) for use in run.bad if not use.room):
             return True
@@ -204,14 +246,14 @@ class Search:
     @property
     def _is_over(self) -> bool:
         most = _MOST_SKETCHED if self.is_sketch else _MOST_STEPS
-        return self._runs >= _FEWEST_RUNS and self._computed >= most
+        return self.runs >= _FEWEST_RUNS and self.computed >= most
 
     def draw(
         self, ordinary: tuple[int, int], of_positions: tuple[int, int], of_trips: tuple[int, int]
     ) -> list[Array]:
         arrays, traced = [], self.traced
         for number, (type, shape) in enumerate(zip(self.types, self.sizes.shapes(), strict=True)):
-            is_trips, is_whole = self.found.trips >> number & 1, number in traced
+            is_trips, is_whole = self.trips >> number & 1, number in traced
             low, high = of_trips if is_trips else of_positions if is_whole else ordinary
             if number in self.fixed:
                 arrays.append(self.fixed[number])
@@ -219,57 +261,56 @@ class Search:
                 arrays.append(random_array(self.random, type, shape, low=low, high=high, is_whole=is_whole))
         return arrays
 
-    def trace(self, arrays: list[Array]) -> "Run":
-        run = Run(self, arrays)
-        self._runs += 1
-        self._computed += run.computed
-        self.found.add(run.inputs)
-        return run
-
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
         """Return inputs with numbers at the edges of their types where they may stand.
 
         That is where data or updates of a scatter node are computed from them, and no positions, sizes or
         conditions; if there is none, where they reach them through operators that are not computed.
         """
-        arrays, found = run.arrays, self.found
-        eligible = found.written & ~found.decisive or found.reaching & ~found.decisive
+        arrays = run.arrays
+        eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
         for number in range(len(arrays)):
             if eligible >> number & 1:
                 tried = list(arrays)
                 tried[number] = with_edges(random, self.types[number], arrays[number])
-                arrays = tried if self.trace(tried).is_as_good_as(run) else arrays
+                arrays = tried if Run(self, tried).is_as_good_as(run) else arrays
         return arrays
 
 
-class Run:
-    """One run of the model with certain arrays, and what it asked of positions; see `Tracer`."""
+class _Unclear(EvaluationFailed):
+    """Something must be known of a value that comes from an operator which is not computed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not known", Location(""))
+
+
+class Run(Forward[Cell]):
+    """One run of the model on certain arrays, and what its nodes ask of positions.
+
+    Numbers are followed by their terms, and what cannot be computed gives unknown values. An index that is
+    not legal is noted, and a legal one takes its place, so that one run finds out about all of them.
+    `is_blind` says that some shape was not known; `too_small` are sizes that positions in the model itself
+    exceed, with how large they must be; `stuck` are nodes, None for one with a body, that cannot be computed.
+    """
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
+        super().__init__({flow: plan for twin in search.twins for flow, plan in twin.model.plans.items()})
         self.search, self.arrays, self._traced = search, arrays, search.traced
+        self.uses, self.too_small = list[Use](), Pairs()
+        self.stuck: list[tuple[NodeInRun | None, Exception]] = []
+        self.is_blind, self.computed, self._depth = False, 0, 0
+        self._symbols = search.sizes.symbols()
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
         self._terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
-        tracer = Tracer(
-            search.plans, self._terms, search.sizes.symbols(), search.constraints,
-            is_sketch=search.is_sketch,
-        )  # fmt: skip
-        drawn = list[Cell]()
-        for number, array in enumerate(arrays):
-            terms = None
-            if number in self._traced:
-                first = self._starts[self._traced.index(number)] + 1
-                terms = np.arange(first, first + array.size).reshape(array.shape)
-            drawn.append(known(array, terms, 1 << number))
-        given, cells = iter(drawn), list[Cell | None]()
-        for input in search.model.inputs:
-            default = input.default
-            cells.append(_typed(next(given), input.element_type) if default is None else known(load(default)))
-        tracer.run(search.model.plan, cells)
-        if search.twin is not None:
-            tracer.run(search.twin.model.plan, list(search.twin.cells(drawn)))
-        self.uses, self.stuck, self.inputs = tracer.uses, tracer.stuck, tracer.inputs
-        self.computed, self.is_blind, self.too_small = tracer.computed, tracer.is_blind, tracer.too_small
+        drawn = [known(array, inputs=1 << number) for number, array in enumerate(arrays)]
+        for first, number in zip(self._starts, self._traced, strict=False):
+            terms = first + 1 + np.arange(arrays[number].size).reshape(arrays[number].shape)
+            drawn[number] = replace(drawn[number], terms=terms)
+        for twin in search.twins:
+            self.run(twin.model.plan, [*twin.cells(drawn)])
+        self._constants.clear()
+        search.runs, search.computed = search.runs + 1, search.computed + self.computed
         self.illegal = [use for use in self.uses if not use.is_legal]
         self.bad = [use for use in self.illegal if use.is_strict]
         self.unkept = [use for use in self.uses if use.is_unkept]
@@ -303,7 +344,7 @@ class Run:
             drawn, solved = self.search.draw(*_STARTS[0]), self.solved(wanted, tried)
             for place in self._traced:
                 drawn[place] = solved[place]
-            run = self.search.trace(drawn)
+            run = Run(self.search, drawn)
             if run.is_as_good_as(self):
                 return run
         return self
@@ -322,18 +363,254 @@ class Run:
             arrays[one] = part.reshape(arrays[one].shape).astype(arrays[one].dtype)
         return arrays
 
+    def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
+        """Return the cell of a key; of a constant that is weights, or is not there, the shape."""
+        constant = plan.constants.get(key)
+        if constant is None:
+            return values.get(key)
+        if not self.search.is_sketch:
+            return super().fetch(plan, values, key)
+        try:
+            if np.prod(constant.shape, dtype=np.float64) <= _WEIGHTS:
+                return super().fetch(plan, values, key)
+        except UnreadableModel:
+            pass
+        return unknown(constant.shape, constant.element_type)
 
-def _inputs_of_positions(plan: Plan, numbers: Mapping[Key, int]) -> int:
-    """Return the inputs from which positions are computed; those in bodies show when the model runs."""
-    bits, found = {key: 1 << number for key, number in numbers.items()}, 0
-    for step in plan.steps:
-        ports, direct = ports_of_positions(step), 0
-        for port, key in enumerate(step.inputs):
-            direct |= bits.get(key, 0)
-            found |= bits.get(key, 0) if port in ports else 0
-        if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
-            bits.update(dict.fromkeys(step.outputs, direct))
-    return found
+    def lift(self, array: Array) -> Cell:
+        return known(array)
+
+    def array(self, cell: Cell) -> Array:
+        if cell.array is None:
+            raise _Unclear("the shape of a value")
+        return cell.array
+
+    def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
+        """Move numbers and terms alike."""
+        origins, direct = origins_of(cells), direct_of(cells)
+        if any(cell.array is None for cell in cells):
+            return unknown(None, None, origins, direct)
+        array = function(*(cell.array for cell in cells))
+        is_traced = any(cell.terms is not None for cell in cells)
+        terms = function(*(cell.all_terms for cell in cells)) if is_traced else None
+        return Cell(array, array.shape, terms, any(cell.is_opaque for cell in cells), origins, direct)
+
+    def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
+        if cell is not None:
+            self.search.decisive |= cell.origins
+            if cell.is_unclear:
+                raise _Unclear(what)
+        return super().scalar(step, cell, what)
+
+    def endless(self, step: Step, iterations: int) -> EvaluationFailed:
+        return _Unclear("the end of a loop") if self.search.is_sketch else super().endless(step, iterations)
+
+    def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Return the outputs of a node without bodies; of one whose outputs nobody needs, none."""
+        self.computed += 1
+        node = NodeInRun(
+            step, cells, self._symbols, self.search.constraints.get(step.node.scope, frozenset())
+        )
+        ports = ports_of_positions(step)
+        asked = [cell for port, cell in enumerate(cells) if port in ports]
+        if isinstance(step.work, Lookup):
+            data = [cell for port, cell in enumerate(cells) if port not in ports]
+            self.search.written |= direct_of(data)
+            self.search.reaching |= origins_of(data)
+        self.search.positions |= direct_of(asked)
+        self.search.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
+        for port, use in uses_of(node):
+            cell, array = node.cells[port], node.arrays[port]
+            assert cell is not None
+            if use.has_terms or cell.direct:
+                self.uses.append(use)
+            if array is not None and (not use.is_legal or cell.is_unclear):
+                node.arrays[port] = use.repaired(array)
+        self.too_small += node.too_small()
+        if not step.outputs:
+            if any(node.unmet()):
+                self.stuck.append((node, _Unclear("the output")))
+            return []
+        if step.work is None or self._is_hidden(node):
+            return self._unknown(node)
+        try:
+            return self._with_terms(node, compute_node(step, node.arrays))
+        except EvaluationFailed as error:
+            self.stuck.append((node, error))
+            return self._of_shapes(node)
+
+    def _is_hidden(self, node: NodeInRun) -> bool:
+        """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
+        there, work = [cell for cell in node.cells if cell is not None], node.step.work
+        if any(cell.array is None for cell in there):
+            return True
+        if not isinstance(work, GeneralOp) or not any(cell.is_unclear for cell in there):
+            return False
+        if work.shape is not None and all(cell.is_opaque and cell.terms is None for cell in there):
+            return True
+        cells = [node.cell(need.port) for need in node.needs if need.decides_shape]
+        return any(cell is not None and cell.is_unclear for cell in cells)
+
+    def _unknown(self, node: NodeInRun) -> Sequence[Cell | None]:
+        step = node.step
+        try:
+            shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)
+        except ShapesDiffer as error:
+            message = f"{step.node.type} {step.node.scope}: {error}"
+            self.stuck.append((node, EvaluationFailed(message, step.node.location)))
+            shapes = []
+        found = self._of_shapes(node, shapes or ())
+        self.is_blind = self.is_blind or any(cell.array is None for cell in found)
+        return found
+
+    def _of_shapes(self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
+        """Return outputs of which nothing is known but shapes, and for the rest what the model says."""
+        values, origins, found = node.step.node.outputs, origins_of(node.cells), []
+        direct = 0 if node.step.work is None else direct_of(node.cells)
+        for number in range(len(node.step.outputs)):
+            shape: Shape = computed[number] if number < len(computed) else None
+            if shape is None and number < len(values):
+                shape = node.declared[number]
+            type = values[number].element_type if number < len(values) else None
+            found.append(unknown(shape, type, origins, direct))
+        return found
+
+    def _with_terms(self, node: NodeInRun, outputs: Sequence[Array]) -> list[Cell]:
+        """Return computed outputs with what is known of their numbers."""
+        if reads_shapes_only(node.step):
+            return [known(array) for array in outputs]
+        origins, direct = origins_of(node.cells), direct_of(node.cells)
+        is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
+        terms: Sequence[Array | None] = [None] * len(outputs)
+        if any(cell is not None and cell.terms is not None for cell in node.cells):
+            terms = self._terms_of(node, outputs, is_opaque=is_opaque)
+        elif is_opaque:
+            return [unknown(array.shape, array.dtype, origins, direct) for array in outputs]
+        return [
+            Cell(array, array.shape, own, is_opaque, origins, direct)
+            for array, own in zip(outputs, terms, strict=True)
+        ]
+
+    def _terms_of(
+        self, node: NodeInRun, outputs: Sequence[Array], *, is_opaque: bool
+    ) -> Sequence[Array | None]:
+        work, cells = node.step.work, node.cells
+        moved = _scattered(node.step) if isinstance(work, Lookup) else ()
+        if isinstance(work, GeneralOp):
+            moved = work.moved_inputs(len(cells))
+            if work.copies:
+                return [None if cells[0] is None else cells[0].all_terms]
+        if moved:
+            arrays = [
+                cell.all_terms if number in moved and cell is not None else array
+                for number, (cell, array) in enumerate(zip(cells, node.arrays, strict=True))
+            ]
+            return compute_node(node.step, arrays)
+        if is_opaque or not isinstance(work, GeneralOp):
+            return [None] * len(outputs)
+        terms = [None if cell is None else cell.terms for cell in cells]
+        pairs = list(zip(node.arrays, terms, strict=True))
+        return [combine(self._terms, work.arithmetic, pairs, outputs[0]), *[None] * (len(outputs) - 1)]
+
+    def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Compute a node; where a condition or a trip count is not known what follows from none."""
+        work = step.work
+        if isinstance(work, Repeat):
+            return self._repeat(step, work, cells)
+        condition = cells[work.condition] if isinstance(work, Choice) else None
+        try:
+            if isinstance(work, Choice) and condition is not None and condition.is_unclear:
+                self.search.decisive |= condition.origins
+                found = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
+                return [_merged(cells) for cells in zip(*found, strict=True)]
+            return super().step(step, cells)
+        except EvaluationFailed as error:
+            self._note_stuck(error)
+        return list(self._of_shapes(NodeInRun(step, cells, self._symbols)))
+
+    def _note_stuck(self, error: EvaluationFailed) -> None:
+        if not isinstance(error, _Unclear):
+            self.stuck.append((None, error))
+
+    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Compute a loop, or if that is not possible its body once."""
+        trips = cells[work.trips] if work.trips is not None else None
+        self.search.trips |= 0 if trips is None else trips.direct
+        self._depth += 1
+        around = self.most_iterations
+        try:
+            if self._depth <= len(_MOST_ITERATIONS) or not self.search.is_sketch:
+                if self.search.is_sketch:
+                    room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
+                    self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
+                return super().step(step, cells)
+        except EvaluationFailed as error:
+            self._note_stuck(error)
+        finally:
+            self._depth -= 1
+            self.most_iterations = around
+        plan = self.plans[work.body]
+        given = [
+            self._body_input(step, input, declared, None if input.outer is None else cells[input.outer])
+            for input, declared in zip(work.inputs, plan.inputs, strict=True)
+        ]
+        outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
+        whole = self._of_shapes(NodeInRun(step, cells, self._symbols))
+        return [  # what the body carries may be another value after more iterations
+            _merged([outputs[output.inner]]) if output.slice is None else cell
+            for output, cell in zip(work.outputs, whole, strict=False)
+        ]
+
+    def _body_input(
+        self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None
+    ) -> Cell | None:
+        """Return what the body gets first, as far as that can be told."""
+        try:
+            if cell is not None or input.slice is None:
+                return self.body_input(step, input, declared, cell, 0)
+        except (EvaluationFailed, LookupError):
+            pass
+        return unknown(declared.shape, declared.element_type, origins_of([cell]))
+
+
+def ports_of_positions(step: Step) -> set[int | None]:
+    """Return the numbers of the inputs of a node that hold positions or sizes."""
+    if isinstance(step.work, Lookup):
+        assert step.work.spec is not None
+        return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
+    return {need.port for need in constraints_of(step.node.domain, step.node.type)}
+
+
+def reads_shapes_only(step: Step) -> bool:
+    return isinstance(step.work, GeneralOp) and step.work.reads_shapes_only
+
+
+def _merged(cells: Sequence[Cell | None]) -> Cell | None:
+    """Return what several cells have in common: a shape and a type."""
+    arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
+    kinds = {(array.shape, array.dtype) for array in arrays}
+    is_one = len(arrays) == len(cells) and len(kinds) == 1
+    shape, type = kinds.pop() if is_one else (None, None)
+    return unknown(shape, type, origins_of(cells), direct_of(cells))
+
+
+def _scattered(step: Step) -> tuple[int | None, ...]:
+    """Return the inputs whose elements a scatter node puts into its output: none with a reduction."""
+    scatter = scatter_node_of(step)
+    ports = scatter.spec.port_index(Role.DATA), scatter.spec.port_index(Role.UPDATES)
+    return ports if scatter.reduction is Reduction.NONE else ()
+
+
+def _makes_whole(step: Step) -> bool:
+    """Tell whether a node makes whole numbers of others, which is not defined for all of them."""
+    if not isinstance(step.work, GeneralOp) or not step.work.copies:
+        return False
+    value = step.node.inputs[0].value if step.node.inputs else None
+    before = None if value is None else value.element_type
+    after = step.node.outputs[0].element_type if step.node.outputs else None
+    if after is None or after.kind not in {"signed", "unsigned"}:
+        return False
+    return before is None or before.kind != after.kind or before.bits > after.bits
 
 
 # New elements of the inputs that positions are made of, so that every use of them is legal.
@@ -551,13 +828,11 @@ class _Rows:
         self.keys = self.elements.max(axis=1)
         self.sizes = use.highs - use.lows + 1
         self._strides = np.cumprod([1, *self.sizes[:0:-1].tolist()])[::-1]
-        self._lanes, self._has_steered = use.lanes * use.room, bool(self.is_steered.any())
+        self._lanes = use.lanes * use.room
 
     @property
     def numbers(self) -> Array:
         """[n, k]: the coordinates."""
-        if not self._has_steered:
-            return self.use.values
         steered = self._solver.values[self.elements] * self.slopes + self.offsets
         return np.where(self.is_steered, steered, self.use.values)
 

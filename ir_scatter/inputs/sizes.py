@@ -104,10 +104,8 @@ class Sizes:
             variable.choose(next(size for size in count(least) if size not in used), is_near=True)
             used.add(variable.size)
 
-    def mend(self, node: NodeInRun | None) -> bool:
+    def mend(self, node: NodeInRun) -> bool:
         """Give a node that is stuck the sizes that it wants; tell whether some size has changed."""
-        if node is None:
-            return False
         equal, least = node.unmet()
         if self._make_all_equal(equal) or self.grow(least):
             return True

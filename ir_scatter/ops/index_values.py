@@ -82,15 +82,19 @@ def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
     return numpy.where(wide < 0, wide + numpy.asarray(sizes, numpy.int64), wide)
 
 
-def sizes(layout: Layout, data: Shape, axis: int | None, indices: tuple[int, ...]) -> list[int | None]:
+def sizes(
+    layout: Layout, data: Shape, axis: int | None, indices: tuple[int, ...], run: int = 1
+) -> list[int | None]:
     """Return the size that indices count on: one, or for tuples one for each coordinate.
 
-    A dimension that is only bounded counts with its upper bound: what is outside of that is outside.
+    A dimension that is only bounded counts with its upper bound: what is outside of that is outside. Where an
+    index is the start of a run that must fit, there are as many starts.
     """
     if layout is Layout.TUPLES:
         depth = indices[-1]
         return [None] * depth if data is None else [highest(dim) for dim in data[:depth]]
-    return [None if data is None or axis is None else highest(data[axis])]
+    size = None if data is None or axis is None else highest(data[axis])
+    return [None if size is None else size - run + 1]
 
 
 def out_of_range(indices: "Array", limits: Sequence[int | None]) -> BadIndices | None:
@@ -158,10 +162,7 @@ def repeats(
         if span > 2**62:
             return None
         flat = flat * width + (column - low)
-    if layout is Layout.ELEMENTS:
-        others = [1 if number == axis else size for number, size in enumerate(shape)]
-        grid = numpy.arange(prod(others)).reshape(others)
-        flat += numpy.broadcast_to(grid, shape).reshape(-1) * span
+    flat += lanes(layout, axis, indices) * span
     ordered = numpy.sort(flat)
     if not bool((ordered[1:] == ordered[:-1]).any()):
         return None
@@ -170,6 +171,18 @@ def repeats(
     first = int(numpy.flatnonzero(earlier != numpy.arange(count))[0])
     places = _position(first, shape), _position(int(earlier[first]), shape)
     return Repeats(count - values.size, count, *places)
+
+
+def lanes(layout: Layout, axis: int | None, indices: "Array") -> "Array":
+    """Number the targets such that those of different numbers never meet: with ELEMENTS those of one lane."""
+    import numpy
+
+    shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
+    if layout is not Layout.ELEMENTS or axis is None:
+        return numpy.zeros(prod(shape), numpy.int64)
+    others = [1 if number == axis % len(shape) else size for number, size in enumerate(shape)]
+    grid = numpy.arange(prod(others)).reshape(others)
+    return numpy.broadcast_to(grid, shape).reshape(-1).copy()
 
 
 def _position(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

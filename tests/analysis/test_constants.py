@@ -134,6 +134,17 @@ def test_a_cycle_of_shapes_ends(tmp_path: Path) -> None:
     assert Facts().shape(value) is not None
 
 
+def test_a_node_behind_a_cycle_is_looked_at(tmp_path: Path) -> None:
+    ir = IrText()
+    ir.add("a", "Abs", "opset1", [Output(1, 1, "f32", (4, 4))], [("f32", (4, 4))])
+    second = ir.add("b", "Abs", "opset1", [Output(0, 1, "f32", (4, 4))], [("f32", (5, 5))])
+    inputs = [ir.parameter("data", "f32", (5, 3)), ir.parameter("at", "i64", (2,)), second]
+    made = ir.add("put", "ScatterUpdate", "opset3", [*inputs, ir.const("axis", "i64", 0)], [("f32", (5, 4))])
+    ir.add("result", "Result", "opset1", [made], [])
+    codes = {one.code for one in validate(read(ir.write(tmp_path)))}
+    assert {"SCT926", "SCT203"} <= codes
+
+
 def test_what_keeps_the_shape_has_it(tmp_path: Path) -> None:
     """The stored dimensions are unknown, those of the source are not."""
     ir = IrText()

@@ -24,7 +24,6 @@ from ir_scatter.evaluate.model import (
     prepare,
     scatter_node_of,
 )
-from ir_scatter.inputs.constraints import IndexConstraint
 from ir_scatter.inputs.model import draw_feeds, make_feeds
 from ir_scatter.inputs.node import Given, draw_inputs
 from ir_scatter.ops.lookup import SPECS, Lookup
@@ -179,7 +178,7 @@ def test_what_a_conversion_assumes_is_kept(tmp_path: Path) -> None:
     (scope,) = [step.node.scope for step in model.plan.steps]
     assumed = ["unique-indices", "non-negative-indices", "equal-indices"]
     for chosen in (assumed[:1], assumed[1:2], assumed[2:], assumed):
-        constraint = IndexConstraint(*(word in chosen for word in assumed))
+        constraint = frozenset(chosen)
         for seed in range(6):
             drawn = draw_feeds(path, seed, constraints={scope: constraint})
             at = drawn.feeds["at"]
