@@ -73,9 +73,10 @@ def docstrings(tree: ast.AST) -> set[ast.expr]:
 
 
 def probed(tree: ast.AST) -> set[ast.expr]:
-    """Return the nodes that are the operator of a probe, which is a case of the table."""
+    """Return the nodes that are the operator of a probe, a case of the table, or an example in a help."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) > 1]
-    return {call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Probe"}
+    names = {"Probe", "example"}
+    return {call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id in names}
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
