@@ -13,20 +13,24 @@ from ir_scatter.analysis.constants import MAX_NODES, Facts
 from ir_scatter.core.model import OPENVINO, Node, Value, follow
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops.attributes import Attributes
-from ir_scatter.ops.general import GeneralOp, find
-from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase
+from ir_scatter.ops.general import GeneralOp, find, named
+from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase, added, greatest, least
 
 _MOST_COLUMNS = 16
 _Columns: TypeAlias = tuple[Bounds, ...]
 """One for all elements, or one for each position on the last axis."""
 
 
-def bounds_of(facts: Facts, value: Value, count: int = 1) -> _Columns:
-    """Return the bounds of a value: one for each of `count` coordinates of its tuples, or one for all."""
+def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = False) -> _Columns:
+    """Return the bounds of a value: one for each of `count` coordinates of its tuples, or one for all.
+
+    If indices `are_legal`, numbers below 0 that are counted from the end name positions, and what is made of
+    positions fits its type.
+    """
     known: dict[Value, _Columns | None] = {}
 
     def made(value: Value) -> _Columns:
-        return _made(facts, value, known)
+        return _made(facts, value, known, are_legal)
 
     follow(value, known, _sources, made, MAX_NODES)
     found = known[value] or _of_type(facts, value)
@@ -51,12 +55,21 @@ def _sources(value: Value) -> list[Value]:
     return [one for one in values if one is not None]
 
 
-def _made(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -> _Columns:
+def _made(facts: Facts, value: Value, known: dict[Value, _Columns | None], are_legal: bool) -> _Columns:
     """Return what is known of a value whose sources are known; within its type, or else that of its type."""
     own = _of_type(facts, value)
-    found = own if own == (ANY,) else _computed(facts, value, known)
+    if own == (ANY,):
+        return own
     (limit,) = own
-    return tuple([one if one.is_within(*limit) else limit for one in found])
+    found = _chosen(facts, value, known, are_legal) or _computed(facts, value, known)
+    return tuple(
+        [one if one.is_within(*limit) else _cut(one, limit) if are_legal else limit for one in found]
+    )
+
+
+def _cut(bounds: Bounds, limit: Bounds) -> Bounds:
+    """Return bounds without what is beyond a limit."""
+    return Bounds(max(bounds.low, limit.low), min(bounds.high, limit.high))
 
 
 def _of_type(facts: Facts, value: Value) -> _Columns:
@@ -89,16 +102,83 @@ def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -
     if op.bounds is None:
         moved = [number for number in op.moved_inputs(len(inputs)) if number < len(inputs)]
         inputs, shapes = [inputs[number] for number in moved], [shapes[number] for number in moved]
+    columns = inputs[0] if inputs else (ANY,)
     if not op.is_elementwise and not op.copies and (op.bounds is not None or op.moves is not None):
         inputs = [(_joined(one),) for one in inputs]
     try:
         if op.moves is None:
             return _side_by_side(node, inputs, shapes)
+        if op is named("ReduceSum") and _is_along_last(facts, node, shapes[0]):
+            return (_total(columns, shapes[0]),)
         case = BoundsCase((), shapes, node.attributes, node.domain != OPENVINO, value.output)
         rule = op.bounds or (lambda case: _joined(case.inputs))
         return tuple([rule(case._replace(inputs=column)) for column in zip(*_repeated(inputs), strict=True)])
     except (LookupError, TypeError, ValueError):
         return (ANY,)
+
+
+def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
+    """Tell whether the last axis alone is reduced."""
+    given = node.inputs[1].value if len(node.inputs) > 1 else None
+    axes = None if given is None else facts.whole_numbers(given)
+    found = Attributes(node.attributes).integers("axes", []) if axes is None else axes.reshape(-1).tolist()
+    return found == [-1] or (shape is not None and found == [len(shape) - 1])
+
+
+def _total(columns: _Columns, shape: Shape) -> Bounds:
+    """Return the bounds of the sum of all columns; of one that stands for all as many as a shape tells."""
+    width = shape[-1] if shape else UNKNOWN_DIM
+    if len(columns) == 1 and isinstance(width, int) and width <= _MOST_COLUMNS:
+        columns *= width
+    elif len(columns) != width:
+        return Bounds(0) if all(one.low >= 0 for one in columns) else ANY
+    return reduce(lambda one, other: added(_case(one, other)), columns)
+
+
+def _chosen(
+    facts: Facts, value: Value, known: dict[Value, _Columns | None], are_legal: bool
+) -> _Columns | None:
+    """Return the bounds of the lesser or greater of two values, and of numbers counted from the end.
+
+    That is what a Select of Less makes; None of any other value.
+    """
+    choice = None if value.constant is not None else _inputs(value, "Select")
+    compared = None if choice is None else _inputs(choice[0], "Less")
+    if choice is None or compared is None:
+        return None
+    _, then, other = choice
+    columns = [known.get(one) or (ANY,) for one in compared]
+    if compared in ([then, other], [other, then]):
+        rule = least if then is compared[0] else greatest
+        return tuple([rule(_case(*pair)) for pair in zip(*_repeated(columns), strict=True)])
+    added, zero = _inputs(then, "Add"), facts.whole_numbers(compared[1])
+    if added is None or {compared[0], added[0]} != {other} or zero is None or not zero.size or zero.any():
+        return None
+    sizes = known.get(added[1]) or (ANY,)
+    pairs = zip(*_repeated([columns[0], sizes]), strict=True)
+    return tuple([_from_front(numbers, size, are_legal) for numbers, size in pairs])
+
+
+def _inputs(value: Value, type: str) -> list[Value] | None:
+    """Return the inputs of the node that makes a value, if it is of a type and none is left out."""
+    node = value.producer
+    if node is None or find(node.domain, node.type) is not named(type):
+        return None
+    values = [port.value for port in node.inputs]
+    present = [one for one in values if one is not None]
+    return present if len(present) == len(values) else None
+
+
+def _from_front(numbers: Bounds, size: Bounds, are_legal: bool) -> Bounds:
+    if numbers.low >= 0:
+        return numbers
+    if are_legal:
+        return Bounds(0, size.high - 1)
+    return Bounds(min(numbers.low + size.low, 0), max(numbers.high, size.high - 1))
+
+
+def _case(*inputs: Bounds) -> BoundsCase:
+    return BoundsCase(inputs, (), {}, False, 0)
 
 
 def _side_by_side(node: Node, inputs: Sequence[_Columns], shapes: Sequence[Shape]) -> _Columns:

@@ -18,7 +18,7 @@ from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.guard import Guard, rewrite_of
+from ir_scatter.rewrites.guard import Guard, is_needed, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
@@ -161,7 +161,16 @@ class Rewriter:
         if guard is not None:
             way = (rewrite_of(guard, scatter.spec.key), *(way or ()))
             found = [one for one in found if one.code not in mended]
-        return self.along(scatter, way, opset, found) if way else None
+        if not way:
+            return None
+        made = self.along(scatter, way, opset, found)
+        if guard is None or len(way) == 1 or isinstance(made, Refusal):
+            return made
+        news = filter(None, map(self.scatter, made.fragment.connected()))
+        if not any(is_needed(new, guard) for new in news):
+            return made
+        # Sizes that only a run tells hide the guard from whoever reads the new form: there it is said again.
+        return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, found)
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
         """Return the form with sizes taken at run time where a stored one is not proven.
@@ -227,7 +236,7 @@ class Rewriter:
             if port.value is not None:
                 self.check.facts.trust(port.value)
         for rewrite in way:
-            for node in fragment.nodes:
+            for node in reversed(fragment.nodes):
                 lookup = find(node.domain, node.type, node.opset)
                 if lookup is None or lookup.spec is not rewrite.source:
                     continue

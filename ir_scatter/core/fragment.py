@@ -91,15 +91,21 @@ class Fragment(Graph):
         """Return the new node that computes a value, None for what is given or constant."""
         return self._by_output.get(id(value))
 
+    def connected(self) -> tuple[Node, ...]:
+        """Return the nodes, whose outputs from now on tell what computes them as those of a file do."""
+        for node in self.nodes:
+            node.handle.output._producer = node
+        return self.nodes
+
     def substituted(self, node: Node, other: "Fragment") -> "Fragment":
-        """Return the fragment with one of its nodes replaced by another fragment."""
+        """Return the fragment with one of its nodes replaced by another fragment; nodes before it stay."""
         old: NewNode = node.handle
         taken = {new.label for new in self.news}
         news: list[NewNode] = []
         for new in self.news:
             if new is not old:
-                inputs = (other.result.output if value is old.output else value for value in new.inputs)
-                news.append(replace(new, inputs=tuple(inputs)))
+                inputs = [other.result.output if value is old.output else value for value in new.inputs]
+                news.append(replace(new, inputs=tuple(inputs)) if old.output in new.inputs else new)
                 continue
             for one in other.news[:-1]:
                 news.append(replace(one, label=free_name(one.label, taken)))

@@ -7,7 +7,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import Shape, element_count, is_static, lowest
+from ir_scatter.core.shapes import element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
@@ -15,7 +15,8 @@ from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
-_TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES, Fact.SHAPES})
+_EMPTY = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES})
+_TYPES = _EMPTY | {Fact.TYPES}
 _SMALL = ("u2", "f4e2m1", "f8e5m2", "f8e8m0")
 _REFUSED = {
     Layout.SLICES: _SMALL,
@@ -23,6 +24,7 @@ _REFUSED = {
     Layout.ELEMENTS: (*_SMALL, "f8e4m3", "i4", "u4", "i8", "u8", "boolean"),
 }
 _OF_INDICES = ("u2", "i4", "u4", "i8", "u8")
+_SUM = {"reduction": "sum"}
 _AXIS, _DATA, _INDICES, _UPDATES = (
     frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
 )
@@ -40,20 +42,36 @@ _LEAST_RANK = 4
         Probe("slices", "ScatterUpdate-3", (3, 2), [1], (1, 2), 0, constants=frozenset()),
         Probe("elements", "ScatterElementsUpdate-12", (3, 2), (1, 2), (1, 2), 0, constants=frozenset()),
     ),
-    near=(Probe("constant", "ScatterUpdate-3", (3, 2), [1], (1, 2), 0),),
+    near=(
+        Probe("constant", "ScatterUpdate-3", (3, 2), [1], (1, 2), 0),
+        Probe("nothing", "ScatterUpdate-3", (5,), (0,), (0,), 0, constants=_DATA),
+    ),
     avoid="make the axis a constant",
     stays=True,
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS}),
+    reads=_EMPTY | {Fact.AXIS},
 )
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin needs the axis when it compiles: "Unsupported parameter nodes type"."""
-    if (
-        scatter.spec.axis is None
-        or scatter.spec.axis.attribute is not None
-        or scatter.written_axis is not None
-    ):
+    """OpenVINO's GPU plugin needs the axis when it compiles: "Unsupported parameter nodes type".
+
+    Slices of constant data without indices are folded before.
+    """
+    spec = scatter.spec.axis
+    if spec is None or spec.attribute is not None or scatter.written_axis is not None or _is_folded(scatter):
         return None
     return Meeting("the axis is no constant", Role.AXIS)
+
+
+def _is_folded(scatter: ScatterNode) -> bool:
+    """Tell whether nothing is written into constant data: slices and tuples are that data then."""
+    is_known = element_count(scatter.indices_shape) == 0 and _is_constant(scatter, Role.DATA)
+    return is_known and scatter.spec.layout in {Layout.SLICES, Layout.TUPLES}
+
+
+def _is_constant(scatter: ScatterNode, role: Role) -> bool:
+    operand = scatter.operand(role)
+    if operand is None:
+        return False
+    return operand.value.constant is not None or scatter.facts.array(operand.value) is not None
 
 
 @Defect(
@@ -101,16 +119,22 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("slices-i8", "ScatterUpdate-3", (4,), [2], (1,), 0, "i8"),
         Probe("elements-f16", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f16"),
         Probe("tuples-u8", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "u8"),
+        Probe("nothing", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, "f8e5m2", constants=_AXIS | _DATA),
     ),
     avoid="convert to f16 or i32 in front of the node, and back behind it",
     reads=_TYPES,
 )
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has no kernel of these types: "No layout format available"."""
+    """OpenVINO's GPU plugin has no kernel of these types: "No layout format available".
+
+    It looks for one though there may be nothing to write, unless constant data is folded before.
+    """
+    if _is_folded(scatter):
+        return None
     found = element_type_is(scatter, Role.DATA, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
     known = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
-    return meets(f"data is {known}", [found, has_elements(scatter)], Role.DATA)
+    return meets(f"data is {known}", [found], Role.DATA)
 
 
 @Defect(
@@ -128,9 +152,11 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
 )
 def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin takes indices of i16, i32, i64 and their unsigned ones for elements."""
+    if _is_folded(scatter):
+        return None
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
     found = element_type_is(scatter, Role.INDICES, *types)
-    return meets("indices are of a small type", [found, has_elements(scatter)], Role.INDICES)
+    return meets("indices are of a small type", [found], Role.INDICES)
 
 
 @Defect(
@@ -142,16 +168,23 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
         Probe(word, "ScatterNDUpdate-15", (4,), [[2]], (1,), None, attributes={"reduction": word})
         for word in ("sum", "sub", "prod", "min", "max")
     ),
-    near=(Probe("none", "ScatterNDUpdate-15", (4,), [[2]], (1,), None),),
+    near=(
+        Probe("none", "ScatterNDUpdate-15", (4,), [[2]], (1,), None),
+        Probe("nothing", "ScatterNDUpdate-15", (3, 4), (0, 2), (0,), None, attributes=_SUM, constants=_DATA),
+    ),
     avoid="convert it to elements",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.SHAPES}),
+    reads=_EMPTY | {Fact.ATTRIBUTES},
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has tuples with reduction none only: the operator "is not supported"."""
+    """OpenVINO's GPU plugin has tuples with reduction none only: the operator "is not supported".
+
+    Constant data without tuples is folded before.
+    """
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
-    conditions = [has_elements(scatter), Known(element_count(scatter.indices_shape) != 0)]
-    return meets(f"the reduction of tuples is {scatter.attribute('reduction')}", conditions)
+    if _is_folded(scatter):
+        return None
+    return Meeting(f"the reduction of tuples is {scatter.attribute('reduction')}")
 
 
 @Defect(
@@ -209,21 +242,24 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     near=(
         Probe("one", "ScatterUpdate-3", (3, 4), (1,), (1, 4), 0),
         Probe("tuples", "ScatterNDUpdate-3", (3, 4), (0, 1), (0, 4), None),
+        Probe(
+            "open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_AXIS | _INDICES
+        ),
+        Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
     ),
     avoid="leave the node out where indices are empty",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
 
-    Of tuples it copies data first.
+    Of tuples it copies data first, slices of constant data are folded, and where an input of the model has an
+    open shape data is copied as well.
     """
-    count = element_count(scatter.indices_shape)
-    is_open = count is None and _may_be_empty(scatter.indices_shape)
-    if scatter.indices is None or scatter.spec.layout is Layout.TUPLES or not (is_open or count == 0):
+    if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
         return None
-    found = Known(None if count is None else count == 0, "indices are empty")
-    return meets("indices are empty", [found, has_elements(scatter)], Role.INDICES)
+    if element_count(scatter.indices_shape) != 0:
+        return None
+    return meets("indices are empty", [has_elements(scatter), _all_is_static(scatter)], Role.INDICES)
 
 
 @Defect(
@@ -322,7 +358,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     operand = scatter.operand(role)
     if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
         return False
-    return operand.value.constant is not None or scatter.facts.array(operand.value) is not None
+    return _is_constant(scatter, role)
 
 
 def _all_is_static(scatter: ScatterNode) -> Known:
@@ -393,7 +429,7 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
         ),
     ),
     avoid="give all shapes, or convert to i8 in front of the node, and back behind it",
-    reads=_TYPES | {Fact.VALUES},
+    reads=_TYPES,
 )
 def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin takes two elements of four bits for two bytes where it looks at what is fed.
@@ -488,10 +524,3 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         has_elements(scatter),
     ]
     return meets("the number of coordinates is open", conditions, Role.INDICES)
-
-
-def _may_be_empty(shape: Shape) -> bool:
-    """Tell whether a bound says that there may be no elements; of what is not bounded nothing is said."""
-    return shape is not None and any(
-        not isinstance(dim, int) and dim.low == 0 and dim.high is not None for dim in shape
-    )

@@ -6,8 +6,8 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
-from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES, Fact.SHAPES})
@@ -38,10 +38,12 @@ def _cache(type: str) -> Probe:
 def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> Meeting | None:
     if scatter.node.domain != ONNX or scatter.reduction not in reductions:
         return None
-    if scatter.updates is not None and element_count(scatter.updates.shape) == 0:
+    updates = scatter.updates
+    if updates is None or element_count(updates.shape) == 0:
         return None  # without updates there is nothing to reduce
     reason = f"the reduction is {scatter.attribute('reduction')} of {' or '.join(types)}"
-    return meets(reason, [element_type_is(scatter, Role.DATA, *types)], Role.DATA)
+    found = element_type_is(scatter, Role.DATA, *types)
+    return meets(reason, [found, has_elements(scatter), are_there(updates)], Role.DATA)
 
 
 @Defect(

@@ -505,8 +505,13 @@ ROWS = (
     _both("BitwiseLeftShift/", constraints=(number(1, 0, 3, _WHOLE),)),
     _both("BitwiseRightShift/", constraints=(number(1, 0, 3, _WHOLE),)),
     # along axes
-    _reduce("ReduceSum", "arithmetic.reduction(np.add)", spelling=_reducing(13)),
-    _reduce("ReduceProd", "arithmetic.reduction(np.multiply)", spelling=_reducing(18)),
+    _reduce(
+        "ReduceSum", "arithmetic.reduction(np.add)", spelling=_reducing(13), bounds=bounds.not_below_zero,
+    ),
+    _reduce(
+        "ReduceProd", "arithmetic.reduction(np.multiply)", spelling=_reducing(18),
+        bounds=bounds.not_below_zero,
+    ),
     _reduce("ReduceMax", "arithmetic.reduction(np.maximum)"),
     _reduce("ReduceMin", "arithmetic.reduction(np.minimum)"),
     *_each(

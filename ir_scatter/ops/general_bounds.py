@@ -86,10 +86,17 @@ def subtracted(case: BoundsCase) -> Bounds:
 
 def multiplied(case: BoundsCase) -> Bounds:
     one, other = case.inputs
+    if one.low >= 0 <= other.low:
+        return Bounds(one.low * other.low, one.high * other.high if one.high and other.high else 0)
     if not all(map(isfinite, (*one, *other))):
         return ANY
     ends = [left * right for left, right in product(one, other)]
     return Bounds(min(ends), max(ends))
+
+
+def not_below_zero(case: BoundsCase) -> Bounds:
+    """What is computed of numbers that are 0 at least is 0 at least."""
+    return Bounds(0) if case.inputs[0].low >= 0 else ANY
 
 
 def remainder(case: BoundsCase) -> Bounds:

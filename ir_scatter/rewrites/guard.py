@@ -73,7 +73,7 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
     if scatter.spec.layout is Layout.SEQUENCE and scatter.attribute("mode") != "linear":
         return False  # any position is taken modulo the length
     highs = [max(lowest(dim), 1) - 1 for dim in _counted_on(scatter)]
-    bounds = bounds_of(scatter.facts, indices.value, len(highs))
+    bounds = bounds_of(scatter.facts, indices.value, len(highs), are_legal=guard is Guard.WRAP)
     is_from_end = scatter.wraps if guard is Guard.CLAMP else scatter.spec.index_range is IndexRange.WRAPPING
     pairs = [(one, -1 - high if is_from_end else 0, high) for one, high in zip(bounds, highs, strict=True)]
     if guard is Guard.WRAP and all(one.is_within(low, inf) for one, low, _ in pairs):
@@ -99,8 +99,13 @@ def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
 
 def _sizes(view: View, build: Builder) -> Value:
     """Return the sizes that indices count on, whole numbers that are broadcast to them."""
-    is_tuple = view.scatter.spec.layout is Layout.TUPLES
-    return view.tuple_dims(build) if is_tuple else view.size_on_axis(build)
+    if view.scatter.spec.layout is not Layout.TUPLES:
+        return view.size_on_axis(build)
+    if view.depth == 1 and view.data.shape is None:  # a list of sizes might be longer, and hide the depth
+        return build.gather(
+            build.shape_of(view.data, "data_shape"), build.constant(0, "place"), 0, "size", ()
+        )
+    return view.tuple_dims(build)
 
 
 def _wrapped(view: View, build: Builder) -> Value:

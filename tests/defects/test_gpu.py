@@ -85,12 +85,30 @@ def test_one_coordinate(probe: Probe, when: str | None, tmp_path: Path) -> None:
     assert met("DEV310", probe, tmp_path) == when
 
 
-@pytest.mark.parametrize(("code", "reduction"), [("DEV305", "sum"), ("DEV307", "none")])
-def test_no_tuples_are_taken(code: str, reduction: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "word", "is_met"), [("DEV305", "sum", True), ("DEV307", "none", False)])
+def test_no_tuples(code: str, word: str, is_met: bool, tmp_path: Path) -> None:
+    """A reduction is refused though there is nothing to reduce."""
     for data, updates in (((3, 4), (0, 4)), ((0, 4), (0, 4))):
-        written = {"reduction": reduction}
+        written = {"reduction": word}
         probe = Probe("p", "ScatterNDUpdate-15", data, (0, 1), updates, None, attributes=written)
-        assert met(code, probe, tmp_path) is None
+        assert met(code, probe, tmp_path) == ("" if is_met else None)
+
+
+@pytest.mark.parametrize("code", ["DEV301", "DEV303", "DEV304", "DEV305", "DEV307"])
+def test_nothing_written_into_constant_data_is_folded(code: str, tmp_path: Path) -> None:
+    """Measured: slices and tuples of it are computed in any type; elements are not folded."""
+    for constants, is_met in ((DATA, False), (frozenset[Role](), True)):
+        probe = Probe("p", SLICES, (3, 4), (0,), (0, 4), 0, "u2", "u2", constants=constants)
+        if code == "DEV305":
+            written = {"reduction": "sum"}
+            probe = Probe(
+                "p", "ScatterNDUpdate-15", (3, 4), (0, 2), (0,), attributes=written, constants=constants
+            )
+        assert met(code, probe, tmp_path) == ("" if is_met else None)
+    if code == "DEV307":
+        elements = Probe("p", ELEMENTS, (2, 3), (0, 3), (0, 3), 0, constants=AXIS | DATA)
+        assert met(code, elements, tmp_path) == ""
+        assert met(code, Probe("p", SLICES, (3, 4), (0,), (0, 4), 0, shapes="bounded"), tmp_path) is None
 
 
 def met_by(code: str, shapes: tuple[str, str, str], folder: Path) -> str | None:
