@@ -45,9 +45,10 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     """
     if _type(scatter.indices) == "u2":
         return meets("indices are u2", [True], Role.INDICES)
-    if scatter.spec.layout is Layout.SLICES:
+    if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
-    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2"), has_elements(scatter)], Role.DATA)
+    is_there = has_elements(scatter), are_there(scatter.data)
+    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2"), *is_there], Role.DATA)
 
 
 @Defect(

@@ -331,6 +331,7 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
         ),
         Probe("one", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
         Probe("column", "ScatterElementsUpdate-12", (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
+        Probe("first", "ScatterElementsUpdate-12", (4,), [0], (1,), 0, constants=_AXIS | _DATA),
         Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
     ),
     avoid="give what is constant a second dimension, or feed it as an input",
@@ -340,7 +341,7 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
 
     What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
     for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
-    open shape the plugin keeps the shapes as they are.
+    open shape the plugin keeps the shapes as they are; the first element of data is where it belongs.
     """
     layout, indices = scatter.spec.layout, scatter.indices_shape
     meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
@@ -350,7 +351,12 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE:
         return None
-    return meets(f"{rows[0].value} is a constant of one dimension", [_all_is_static(scatter)], rows[0])
+    is_elsewhere = Known(True)
+    if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
+        array = scatter.index_array
+        is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
+    conditions = [is_elsewhere, _all_is_static(scatter)]
+    return meets(f"{rows[0].value} is a constant of one dimension", conditions, rows[0])
 
 
 def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:

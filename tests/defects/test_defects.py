@@ -90,6 +90,10 @@ def test_data_without_elements_is_taken_in_any_type(tmp_path: Path) -> None:
     assert affects(node_of(empty, tmp_path)) is None
     full = Probe("full", "ScatterElementsUpdate-12", (1,), (1,), (1,), 0, "u2")
     assert affects(node_of(full, tmp_path)) is not None
+    open_ = Probe("open", "ScatterElementsUpdate-12", (1,), (1,), (1,), 0, "u2", shapes="dynamic")
+    met = affects(node_of(open_, tmp_path))
+    assert met is not None
+    assert met.when == "data is not empty"
 
 
 @pytest.mark.parametrize(
