@@ -248,12 +248,14 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
         Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
     ),
     avoid="leave the node out where indices are empty",
+    stays=True,
 )
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
 
     Of tuples it copies data first, slices of constant data are folded, and where an input of the model has an
-    open shape data is copied as well.
+    open shape data is copied as well. To make tuples of empty indices is no way around, as Unsqueeze of nothing
+    is refused: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
         return None
