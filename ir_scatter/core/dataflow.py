@@ -5,13 +5,13 @@ a value inside one graph; what it is made of is the format's business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.errors import BadFeed, UnreadableModel
 from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.suggestions import did_you_mean
@@ -204,3 +204,29 @@ class Dataflow(ABC):
         Raises:
             UnreadableModel: the wires do not fit together.
         """
+
+
+def inflows(
+    wiring: Callable[[Any], Dataflow], node: Node
+) -> Iterator[tuple[GraphInput, BodyInput, Value | None, Shape]]:
+    """Yield the inputs of the bodies of a loop or a choice, the value that flows in, and its part's shape.
+
+    `wiring` makes the dataflow of the node's graph. There are none where the wires do not fit together.
+    """
+    try:
+        nested = wiring(node.graph).nested(node)
+    except UnreadableModel:
+        return
+    pairs = list[tuple[GraphInput, BodyInput]]()
+    if isinstance(nested, Repeat):
+        pairs += zip(nested.body.inputs, nested.inputs, strict=True)
+    for call in nested.branches.values() if isinstance(nested, Choice) else ():
+        inputs = [BodyInput(Source.WHOLE, outer) for outer in call.inputs]
+        pairs += zip(call.body.inputs, inputs, strict=True)
+    for input, inflow in pairs:
+        value = None if inflow.outer is None else node.inputs[inflow.outer].value
+        shape, cut = None if value is None else value.shape, inflow.slice
+        if cut is not None and shape is not None and -len(shape) <= cut.axis < len(shape):
+            axis = cut.axis % len(shape)
+            shape = (*shape[:axis], *([abs(cut.part)] if cut.keeps_axis else []), *shape[axis + 1 :])
+        yield input, inflow, value, shape

@@ -12,9 +12,8 @@ import onnx
 from onnx import AttributeProto, NodeProto, TensorProto
 from onnx.defs import OpSchema
 
-from ir_scatter.core.dataflow import Repeat, Source
+from ir_scatter.core.dataflow import Source, inflows
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Function
 from ir_scatter.core.shapes import agree, counted, show, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
@@ -285,22 +284,12 @@ def _refused(graph: OnnxGraph, at: int) -> Defect:
 def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:
     """Yield where the inputs of a loop's body declare something else than what flows in."""
     node = graph.node(at)
-    try:
-        nested = OnnxWiring(graph).nested(node)
-    except UnreadableModel:  # inputs that are no pairs
-        return
-    if not isinstance(nested, Repeat):
-        return
-    for place, (input, inflow) in enumerate(zip(nested.body.inputs, nested.inputs, strict=True)):
-        value = None if inflow.outer is None else node.inputs[inflow.outer].value
-        type, shape = (None, None) if value is None else (value.element_type, value.shape)
+    for place, (input, inflow, value, shape) in enumerate(inflows(OnnxWiring, node)):
+        type = None if value is None else value.element_type
         if inflow.source in _MADE:
             type = ELEMENT_TYPES[_MADE[inflow.source]]
         if node.type == "Loop":  # which carries other shapes in every iteration, if it likes
             shape = None
-        elif inflow.slice is not None and shape and -len(shape) <= inflow.slice.axis < len(shape):
-            axis = inflow.slice.axis % len(shape)
-            shape = (*shape[:axis], *shape[axis + 1 :])
         found, flows = show(input.shape), show(shape)
         if type is not None and input.element_type is not None and type is not input.element_type:
             found, flows = str(input.element_type.onnx_name), str(type.onnx_name)

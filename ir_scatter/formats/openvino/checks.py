@@ -323,16 +323,13 @@ class _Structure:
     def _body_inputs(self) -> Iterator[Defect]:
         """Yield where inputs of bodies declare something else than what flows into them."""
         for key in self.body.bodies:
-            from ir_scatter.formats.openvino.dataflow import inflows  # which files without bodies do not need
+            from ir_scatter.core.dataflow import inflows  # which files without bodies do not need
+            from ir_scatter.formats.openvino.dataflow import IrWiring
 
             node = self.graph.node(key)
-            for input, value, cut in inflows(node):
-                shape = value.shape
-                if cut is not None and shape is not None and -len(shape) <= cut.axis < len(shape):
-                    axis = cut.axis % len(shape)
-                    shape = (*shape[:axis], abs(cut.part), *shape[axis + 1 :])
+            for input, _, value, shape in inflows(IrWiring, node):
                 declared = PortText(b"", input.element_type, input.shape)
-                found = difference(value.element_type, shape, declared, _WHOLE)
+                found = difference(value.element_type, shape, declared, _WHOLE) if value else None
                 if found:
                     message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {found[1]}"
                     message = f"{message} in a body, what flows in is {found[0]}"

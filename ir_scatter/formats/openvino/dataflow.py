@@ -1,6 +1,6 @@
 """How values flow through an IR: edges, port maps and back edges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -203,27 +203,3 @@ def _complete(entries: Mapping[int, _Entry], count: int, node: Node) -> tuple[_E
 
 def _misfit(node: Node, message: str) -> UnreadableModel:
     return UnreadableModel("unknown-port", f"{node.scope}: {message}", node.location)
-
-
-def inflows(node: Node) -> Iterator[tuple[GraphInput, Value, Slice | None]]:
-    """Yield the inputs of the bodies of a node with the value that flows in, and how that is cut.
-
-    There are none where the wires do not fit together.
-    """
-    assert isinstance(node.graph, IrGraph)
-    try:
-        nested = IrWiring(node.graph).nested(node)
-    except UnreadableModel:
-        return
-    pairs: list[tuple[GraphInput, int | None, Slice | None]] = []
-    if isinstance(nested, Repeat):
-        pairs += [
-            (input, inflow.outer, inflow.slice)
-            for input, inflow in zip(nested.body.inputs, nested.inputs, strict=True)
-        ]
-    for call in nested.branches.values() if isinstance(nested, Choice) else ():
-        pairs += [(input, outer, None) for input, outer in zip(call.body.inputs, call.inputs, strict=True)]
-    for input, outer, cut in pairs:
-        value = None if outer is None else node.inputs[outer].value
-        if value is not None:
-            yield input, value, cut
