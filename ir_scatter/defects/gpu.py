@@ -254,7 +254,7 @@ def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
 
     Of tuples it copies data first, slices of constant data are folded, and where an input of the model has an
-    open shape data is copied as well. To make tuples of empty indices is no way around, as Unsqueeze of nothing
+    open shape data is copied as well. Tuples made of empty indices are no way around, as Unsqueeze of nothing
     is refused: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
