@@ -121,6 +121,10 @@ class Facts:
             self.given_up.add(value)
         return self._arrays[value]
 
+    def forget(self, value: Value) -> None:
+        """Look again whether a value is constant, as more is known of where it comes from."""
+        self._arrays.pop(value, None)
+
     def whole_numbers(self, value: Value) -> "Array | None":
         """Return the array of a value that is constant in effect, None if it holds other numbers."""
         array = self.array(value)

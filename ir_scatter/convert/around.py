@@ -49,7 +49,7 @@ def around(
                 return row, made
             reasons += [] if made is None else [made.message]
             continue
-        news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
+        news = rewriter.news(made)
         met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
         new = _maybe(portability, news) - _maybe(portability, scatters)
         if guard is Guard.WRAP:  # no index is negative, and none illegal
@@ -82,7 +82,7 @@ def at_no_cost(
         made = rewriter.rewrite(scatters, row, opset, is_anew=True)
         if not isinstance(made, Rewritten) or len(made.fragment.news) != 1 or made.assumptions:
             continue
-        news = [new for new in map(rewriter.scatter, made.fragment.nodes) if new is not None]
+        news = rewriter.news(made)
         left = _maybe(portability, news)
         if left < best and not any(map(portability.surely_met, news)):
             best, found = left, (row, made)

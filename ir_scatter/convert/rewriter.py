@@ -85,6 +85,13 @@ class Rewriter:
         lookup = find(node.domain, node.type, node.opset)
         return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
+    def news(self, made: "Rewritten") -> list[ScatterNode]:
+        """Return the new scatter nodes, of which all is known that a file with them tells."""
+        nodes = made.fragment.connected()
+        for node in nodes:
+            self.check.facts.forget(node.handle.output)
+        return [new for new in map(self.scatter, nodes) if new is not None]
+
     def rewrite(
         self,
         scatters: Sequence[ScatterNode],
@@ -166,8 +173,7 @@ class Rewriter:
         made = self.along(scatter, way, opset, found)
         if guard is None or len(way) == 1 or isinstance(made, Refusal):
             return made
-        news = filter(None, map(self.scatter, made.fragment.connected()))
-        if not any(is_needed(new, guard) for new in news):
+        if not any(is_needed(new, guard) for new in self.news(made)):
             return made
         # Sizes that only a run tells hide the guard from whoever reads the new form: there it is said again.
         return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, found)

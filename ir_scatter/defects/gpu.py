@@ -334,6 +334,7 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
         Probe("one", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
         Probe("column", "ScatterElementsUpdate-12", (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
         Probe("first", "ScatterElementsUpdate-12", (4,), [0], (1,), 0, constants=_AXIS | _DATA),
+        Probe("equal", "ScatterNDUpdate-3", (2, 3), [[1, 2], [0, 1]], [5, 5], None, constants=_UPDATES),
         Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
     ),
     avoid="give what is constant a second dimension, or feed it as an input",
@@ -343,12 +344,15 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
 
     What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
     for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
-    open shape the plugin keeps the shapes as they are; the first element of data is where it belongs.
+    open shape the plugin keeps the shapes as they are; the first element of data is where it belongs,
+    and of equal updates of tuples it is all one which is taken.
     """
     layout, indices = scatter.spec.layout, scatter.indices_shape
     meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
     if layout is Layout.TUPLES and indices is not None and len(indices) == 1:
         meant.remove(Role.UPDATES)
+    if layout is Layout.TUPLES and _are_equal(scatter, Role.UPDATES):
+        meant = [role for role in meant if role is not Role.UPDATES]
     rows = [role for role in meant if _is_constant_row(scatter, role)]
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE:
@@ -359,6 +363,12 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
         is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
     conditions = [is_elsewhere, _all_is_static(scatter)]
     return meets(f"{rows[0].value} is a constant of one dimension", conditions, rows[0])
+
+
+def _are_equal(scatter: ScatterNode, role: Role) -> bool:
+    operand = scatter.operand(role)
+    array = None if operand is None else scatter.facts.array(operand.value)
+    return array is not None and array.size > 0 and bool((array == array.reshape(-1)[0]).all())
 
 
 def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
