@@ -214,8 +214,9 @@ class _Structure:
         sides: dict[bytes, tuple[_Ports, _Ports]] = {}
         for keys in self._alike.values():
             layer, has_one = graph.layer(keys[0]), graph.type_of(keys[0]) in {CONST, PARAMETER}
-            inputs, outputs = (
-                {port.id: port[1:3] for port in side} for side in (layer.inputs, layer.outputs)
+            inputs, outputs = (  # a port without dimensions is a scalar, as a Const may declare, or may be
+                {port.id: (port.element_type, port.shape or ()) for port in side}
+                for side in (layer.inputs, layer.outputs)
             )
             ports = layer.inputs + layer.outputs
             is_odd = len(inputs) + len(outputs) < len(ports) or (has_one and len(outputs) > 1)
