@@ -80,6 +80,8 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
         return False
     if all(one.is_within(low, high) for one, low, high in pairs):
         return False
+    if any(scatter.operand(role) is None for role in (Role.DATA, Role.UPDATES)):
+        return True  # one comes from nothing that exists: whoever rewrites it says so
     return not any(_is_there(scatter, one) for one in {guard, Guard.CLAMP})
 
 

@@ -455,3 +455,22 @@ def test_in_a_function_of_onnx(tmp_path: Path) -> None:
     expected = computed(path, {**fed, "i": np.array([[4, 0, 0], [1, 3, 2]])})
     np.testing.assert_array_equal(computed(after, fed), expected)
     assert convert(after, guard="clamp").is_empty
+
+
+@pytest.mark.parametrize("guard", ["clamp", "wrap"])
+@pytest.mark.parametrize("missing", ["data", "updates"])
+def test_an_input_from_nothing_is_refused(missing: str, guard: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "model.onnx")
+    graph = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 18]>
+        main (float[3, 4] data, int64[2, 4] indices, float[2, 4] updates) => (float[3, 4] y) {
+          y = ScatterElements (data, indices, updates)
+        }"""
+    )
+    names = graph.graph.node[0].input
+    names[list(names).index(missing)] = "nothing"
+    onnx.save(graph, path)
+    refused = convert(path, guard=guard).refused
+    assert [(one.code, "comes from nothing that exists" in one.message) for one in refused] == [
+        ("CVT101", True)
+    ]
