@@ -709,11 +709,19 @@ def _ranks_differ(draws: Draws, case: Case) -> Case | None:
     return replace(case, indices=case.indices[None], updates=case.updates[None])
 
 
-def _longer_indices(draws: Draws, case: Case) -> Case | None:
+def _longer_off_axis(draws: Draws, case: Case) -> Case | None:
+    return _longer_indices(draws, case, is_on_axis=False)
+
+
+def _longer_on_axis(draws: Draws, case: Case) -> Case | None:
+    is_legal = case.spec.indices_limit is not IndicesLimit.EVERYWHERE
+    return None if is_legal else _longer_indices(draws, case, is_on_axis=True)
+
+
+def _longer_indices(draws: Draws, case: Case, *, is_on_axis: bool) -> Case | None:
     if case.spec.indices_limit is IndicesLimit.NOWHERE or case.indices is None:
         return None
-    is_everywhere = case.spec.indices_limit is IndicesLimit.EVERYWHERE
-    axes = [axis for axis in range(case.data.ndim) if is_everywhere or axis != case.axis_from_front]
+    axes = [axis for axis in range(case.data.ndim) if (axis == case.axis_from_front) is is_on_axis]
     if not axes or not case.indices.size:
         return None
     axis = draws.pick(axes)
@@ -789,12 +797,11 @@ WAYS: Mapping[str, Way] = {
     "batch-mismatch": Way(_batch, "There is one index for each element of the batch."),
     "element-type": Way(_element_type, "Data has an element type that is listed."),
     "index-out-of-range": Way(
-        _index_out_of_range, "Each index is within the size of data that it counts on."
+        _index_out_of_range, "Each index is within the size of data that it counts on.", is_of_values=True
     ),
     "index-type": Way(_index_type, "Indices are whole numbers of a type that is listed."),
-    "indices-longer-than-data": Way(
-        _longer_indices, "Indices are no longer than data, or on the axis only where that is allowed."
-    ),
+    "indices-longer-on-axis": Way(_longer_on_axis, "Indices are no longer than data on the axis."),
+    "indices-longer-than-data": Way(_longer_off_axis, "Indices are no longer than data off the axis."),
     "negative-index": Way(_negative_index, "Indices are not negative.", is_of_values=True),
     "rank-too-small": Way(_low_rank, "Data has at least one dimension."),
     "ranks-differ": Way(_ranks_differ, "Indices and updates have the rank of data."),

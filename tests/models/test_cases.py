@@ -111,6 +111,9 @@ def test_broken_cases_are_refused(name: str) -> None:
         ways.append(way)
         for case in cases:
             assert case.broken == way
+            if way == "indices-longer-on-axis":  # a warning: it is computed as all runtimes take it
+                assert evaluate(case.operator, **case.arguments()).shape == case.data.shape
+                continue
             with pytest.raises(Error):
                 evaluate(case.operator, **case.arguments())
     assert {"index-out-of-range", "index-type", "rank-too-small", "type-mismatch"} <= set(ways)
