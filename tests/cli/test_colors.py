@@ -16,9 +16,9 @@ if sys.platform == "win32":
 
 
 def _on_a_terminal(*arguments: str | Path, **environment: str) -> str:
-    """Run the script with standard output and error on a pseudo terminal."""
+    """Run the script with standard output and error on a pseudo terminal, without what is shown while one waits."""
     ours, theirs = os.openpty()
-    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "CI": "1", **environment}
     with subprocess.Popen([COMMAND, *arguments], stdout=theirs, stderr=theirs, env=settings) as process:
         os.close(theirs)
         chunks = []
