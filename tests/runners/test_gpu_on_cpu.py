@@ -288,7 +288,14 @@ def replace_packages(monkeypatch: pytest.MonkeyPatch, packages: Mapping[str, Any
             raise metadata.PackageNotFoundError(name)
         return found
 
+    def version_of(name: str) -> str:
+        try:
+            return str(find(name).version)
+        except metadata.PackageNotFoundError:
+            return ""
+
     monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.runner.distribution", find)
+    monkeypatch.setattr("ir_scatter.runners.gpu_on_cpu.runner.version_of", version_of)
 
 
 @runs_here
