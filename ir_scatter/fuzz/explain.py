@@ -17,6 +17,7 @@ from ir_scatter.fuzz.conditions import Condition, Predicate, learn
 from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
 from ir_scatter.fuzz.judge import Judged, contradicted, described, judge
+from ir_scatter.fuzz.known_defects import known_defects
 from ir_scatter.fuzz.shrink import shrink
 from ir_scatter.inputs.cases import TWINS, Case, Feature, twin
 from ir_scatter.runners.base import Runner, Status, Streamed
@@ -88,6 +89,7 @@ class Finding:
         fresh: what became of the case in processes that had run nothing else, and how often.
         also: other symptoms of the same cases: a process that is damaged may end, or not.
         reason: see `Lot`: what is refused in other words is no evidence for the condition.
+        defects: the codes of the known defects that it shows; none if it is new.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -114,6 +116,7 @@ class Finding:
     otherwise: Counter[str] = field(default_factory=Counter)
     reason: str = ""
     tried: int = 0
+    defects: tuple[str, ...] = ()
 
     @property
     def when(self) -> str:
@@ -174,6 +177,7 @@ class Finding:
             "others": dict(self.others),
             "twins": dict(self.twins),
             "outlier": self.outlier,
+            "defects": list(self.defects),
             "predicates": self.condition.as_json(),
         }
 
@@ -186,7 +190,7 @@ class Finding:
             Judged(Symptom(found["symptom"]), found["message"]), found["others"],
             found.get("twins", {}), found["path"], is_known=True, saved=found,
             fresh=found.get("fresh", {}), is_explained=found.get("explained", True),
-            otherwise=Counter(found.get("otherwise", {})),
+            otherwise=Counter(found.get("otherwise", {})), defects=tuple(found.get("defects", ())),
         )  # fmt: skip
 
 
@@ -350,6 +354,7 @@ class Explainer:
             with self._lock:
                 finding = self._made(lot, case, judged, fresh, condition, is_pure)
             if finding is not None:
+                finding.defects = self._known_defects(case, finding.symptom)
                 finding.others, finding.twins = self._others(case), self._twins(case)
                 if finding.symptom is Symptom.NONDETERMINISTIC or not finding.is_steady:
                     finding.twins["on one thread"] = _told(self._repeated(case, 1))
@@ -622,6 +627,10 @@ class Explainer:
             for other in twins
             if other is not None
         }
+
+    def _known_defects(self, case: Case, symptom: Symptom) -> tuple[str, ...]:
+        release = next(iter(self.runner.versions.values()), "")
+        return known_defects(case, self.runner.name, release, symptom)
 
     def _signature(self, operator: str, symptom: Symptom, condition: Condition) -> str:
         words = [operator, self.runner.name, symptom.value, condition.slug]

@@ -20,6 +20,7 @@ from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.judge import reference
+from ir_scatter.fuzz.known_defects import is_regression, told_since
 from ir_scatter.inputs.cases import Case
 
 RECORD = "finding.json"
@@ -173,11 +174,12 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     expected = "the model is refused" if case.broken else _shown(reference(case).values)
     got = finding.judged.message if finding.judged.got is None else _shown(finding.judged.got)
     version = versions.get(package if package != "onnx-reference" else "onnx", "unknown")
+    same = f"{finding.symptom}: {finding.judged.message}"
     others = [f"- {name}: {told}" for name, told in finding.others.items()] or ["- none asked"]
     description = [
         f"{finding.operator}: {finding.when}.",
         "",
-        f"{finding.symptom}: {finding.judged.message}",
+        same,
         "",
         f"The document says: {case.documented}",
         "",
@@ -205,9 +207,12 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         "",
         "### This runtime on cases that must give the same",
         "",
-        *([f"- {name}: {told}" for name, told in finding.twins.items()] or ["- none"]),
+        *(
+            [f"- {name}: {told.replace(same, 'the same')}" for name, told in finding.twins.items()]
+            or ["- none"]
+        ),
     ]
-    regression = "Not known: run `repro.py` with other releases."
+    regression = _regression(finding, version)
     if runtime == "onnxruntime":
         sections = {
             "Describe the issue": [*description, "", *both],
@@ -219,7 +224,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
             "ONNX Runtime API": ["Python"],
             "Architecture": [platform.machine()],
             "Execution Provider": ["Default CPU"],
-            "Is it a regression": [regression],
+            "Is it a regression": regression,
         }
     else:
         sections = {
@@ -230,11 +235,26 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
             "Model used": [f"`{model}`, one node" + (" in a loop" if case.iterations else "")],
             "Issue description": [*description, "", *both],
             "Step-by-step reproduction": steps,
-            "Is it a regression": [regression],
+            "Is it a regression": regression,
         }
     parts = [f"# {finding.operator}: {finding.symptom} on {finding.runner}"]
     parts += ["\n".join([f"### {title}", "", *text]) for title, text in sections.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _regression(finding: Finding, version: str) -> list[str]:
+    """Say whether earlier releases were right, by what was measured of the defect."""
+    told = [is_regression(code, finding.runner, version) for code in finding.defects]
+    if not finding.defects:
+        return ["Not known: no known defect is like this. Run `repro.py` with other releases."]
+    answer = (
+        "Yes"
+        if True in told
+        else "No earlier release that was measured is right"
+        if False in told
+        else "Not known"
+    )
+    return [f"{answer}.", "", *(f"- {told_since(code, finding.runner)}" for code in finding.defects)]
 
 
 def case_type(array: Array) -> str:

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from ir_scatter.core.shapes import counted
+from ir_scatter.defects import by_code
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import document, named, plain
 
@@ -85,6 +86,8 @@ def _card(number: int, one: Mapping[str, Any]) -> Iterator[str]:
     yield f"<h2>{_badge(one['symptom'])} {named(one['operator'])} on {named(one['runner'])}</h2>"
     yield f'<p class="lead">{plain(one["when"])}</p></header>'
     yield f"<p>{plain(one['message'])}</p>"
+    known = " and ".join(f"{code} {by_code()[code].name}" for code in one["defects"] if code in by_code())
+    yield f"<p>{plain(f'Known as {known}.' if known else 'Like no known defect.')}</p>"
     shapes = [(plain(name), plain(str(shape))) for name, shape in minimal.get("shapes", {}).items()]
     types = ", ".join(f"{name}: {type}" for name, type in minimal.get("element_types", {}).items())
     facts = [*shapes, ("element types", plain(types))]

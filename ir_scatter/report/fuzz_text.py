@@ -41,6 +41,7 @@ def one_finding(one: Finding, *, color: bool = False) -> str:
         one.when,
         f"for {types.get('data', '')} " + "; ".join(filter(None, (shapes, attributes, loop))),
         told["message"],
+        f"known as {' and '.join(told['defects'])}" if told["defects"] else "like no known defect",
         f"{one.outlier} stands alone: what others give is right" if one.outlier else "",
         one.path or one.signature,
     ]
