@@ -76,17 +76,21 @@ class Predicate(NamedTuple):
             return f"{value} {self.relation} broken"
         if isinstance(value, bool):
             return feature if (self.relation == "is") is value else _negated(feature)
+        is_many = feature.endswith("s")
         if self.relation == "in":
-            return f"{feature} is {', '.join(map(str, value[:-1]))} or {value[-1]}"
+            return f"{feature} {'are' if is_many else 'is'} {', '.join(map(str, value[:-1]))} or {value[-1]}"
         if isinstance(value, int):
             sign = {"is": "=", "is not": "!=", "below": "<", "above": ">"}[self.relation]
             return f"{feature} {sign} {value}"
-        return f"{feature} {self.relation} {value}"
+        relation = self.relation.replace("is", "are") if is_many else self.relation
+        return f"{feature} {relation} {value}"
 
 
 def _negated(feature: str) -> str:
     if feature.startswith("a "):
         return f"no {feature[2:]}"
+    if feature.startswith("every "):
+        return f"not {feature}"
     for verb in ("is", "are"):
         if f" {verb} " in feature:
             return feature.replace(f" {verb} ", f" {verb} not ", 1)

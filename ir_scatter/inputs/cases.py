@@ -529,8 +529,8 @@ def features(case: Case) -> dict[str, Feature]:
         "elements(updates)": updates.size,
         "a dimension of data is 1": 1 in data.shape,
         "a dimension of updates is 1": 1 in updates.shape,
-        "elements(updates) are odd in number": updates.size % 2 > 0,
-        "elements(data) are odd in number": data.size % 2 > 0,
+        "elements(updates) is odd": updates.size % 2 > 0,
+        "elements(data) is odd": data.size % 2 > 0,
         "shapes": case.shapes,
         "broken": case.broken or "nothing",
     }
