@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from queue import PriorityQueue, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -40,6 +41,8 @@ _DRAWING, _BACKLOG, _PAUSE = 0.5, 6, 0.05
 looks again after so many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
+_HURRY, _HURRYING = 0.07, 30.0
+"""Such a share of the time, but no more seconds, is for what there is no time left to look at closely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,9 @@ class Campaign:
                         self._drawer,
                         workshop,
                         is_illegal=is_illegal,
-                        is_timed=self.plan.seconds is not None,
+                        until=self.deadline - min(_HURRY * self.plan.seconds, _HURRYING)
+                        if self.plan.seconds
+                        else inf,
                         known=known,
                     )
                 )

@@ -57,6 +57,10 @@ _PAUSE = 20
 """So many rounds what ends processes is taken for younger, as it takes longest to explain."""
 _ENOUGH, _ENOUGH_COSTLY = 20, 6
 """So many new failures are learned from at once; fewer where each costs a process or a model."""
+_BRIEF = 0.5
+"""What takes fewer seconds may be twice as much the next time."""
+_PATIENCE = 0.08
+"""After such a share of the time what is new is old enough to be explained, however seldom it was seen."""
 _SAME = 0.8
 """A condition that holds for so large a share of the failures of a finding is about the same defect."""
 _PURE, _STILL_PURE, _COUNTERS = 0.95, 0.9, 4
@@ -90,6 +94,7 @@ class Finding:
         also: other symptoms of the same cases: a process that is damaged may end, or not.
         reason: see `Lot`: what is refused in other words is no evidence for the condition.
         defects: the codes of the known defects that it shows; none if it is new.
+        is_hurried: whether there was no time left to make it simple and to try the condition.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -117,6 +122,7 @@ class Finding:
     reason: str = ""
     tried: int = 0
     defects: tuple[str, ...] = ()
+    is_hurried: bool = False
 
     @property
     def when(self) -> str:
@@ -127,6 +133,8 @@ class Finding:
             told += f"; {count} more {_DO[Symptom(word)]}"
         if not self.is_explained:
             told += "; what tells them from the others was not found"
+        if self.is_hurried:
+            told += "; there was no time to look closer"
         return told if self.is_alone else f"{told}; only in a process that has run other cases before"
 
     @property
@@ -210,21 +218,24 @@ class Explainer:
         workshop: Workshop,
         *,
         is_illegal: bool,
-        is_timed: bool = False,
+        until: float = inf,
         known: Sequence[Finding] = (),
     ) -> None:
         """Begin with the findings of an earlier run; the others are asked for the simplest cases.
 
-        Only where it is timed does anything hang on the clock.
+        After `until`, on the monotonic clock, nothing is looked at closely; where that is infinite, nothing
+        hangs on the clock.
         """
-        self.runner, self.others, self.is_illegal, self.is_timed = runner, others, is_illegal, is_timed
+        self.runner, self.others, self.is_illegal = runner, others, is_illegal
+        self._until = until
         self.findings = list(known)
         self.skipped = self.unexplained = 0
         self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
         self._kept: dict[str, list[tuple[Case, Symptom | None]]] = defaultdict(list)
         self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
-        self._since: dict[_Key, int] = {}
+        self._since: dict[_Key, tuple[int, float]] = {}
+        self._patience = _PATIENCE * (until - monotonic())
         self._waiting = set[_Key]()
         self._noted = 0
         self._lock = Lock()  # one thread judges while another explains
@@ -308,9 +319,10 @@ class Explainer:
         found = list[Lot]()
         for key in sorted(self._new, key=lambda key: (key[1] in _FATAL, key)):
             operator, symptom, reason = key
-            self._since.setdefault(key, round)
+            since, begun = self._since.setdefault(key, (round, monotonic()))
             enough = _ENOUGH_COSTLY if symptom in _COSTLY or self.is_illegal else _ENOUGH
-            is_due = len(self._new[key]) >= enough or round - self._since[key] >= patience
+            is_old = round - since >= patience or monotonic() - begun > self._patience
+            is_due = is_old or len(self._new[key]) >= enough
             if not is_last and (key in self._waiting or not is_due):
                 continue  # what comes while others like it wait may be explained by them
             self._waiting.add(key)
@@ -328,16 +340,40 @@ class Explainer:
         self._share = _SHARE / (1 + min(waiting, _MOST_WAITING))
         lot.failing.sort(key=lambda pair: pair[0].data.size)
         if self._is_open(lot):
+            lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
             yield from self._explained(lot)
         if self._is_late and self._is_open(lot):
-            self.unexplained += len(lot.failing)
+            yield from self._hurried(lot)
 
     @property
     def _is_late(self) -> bool:
-        return monotonic() > self._workshop.deadline
+        return monotonic() > min(self._until, self._workshop.deadline)
+
+    def _hurried(self, lot: "Lot") -> Iterator[Finding]:
+        """Yield what can be said in the last seconds: the smallest failures, when they are seen once more.
+
+        Their conditions are those of what is known, which nobody tried to disprove.
+        """
+        lot.failing.sort(key=lambda pair: pair[0].data.size)
+        for _ in range(_CONDITIONS):
+            if monotonic() > self._workshop.deadline or not self._is_open(lot):
+                break
+            case = lot.failing[0][0]
+            judged = self._computed([case], lot.symptom, is_alone=True)[0]
+            if not lot.is_shown(case, judged):
+                lot.failing += [lot.failing.pop(0)]
+                continue
+            condition, is_pure = self._condition(lot, case)
+            with self._lock:
+                finding = self._made(lot, case, judged, Counter(), condition, is_pure)
+            if finding is not None:
+                finding.is_hurried = True
+                finding.defects = self._known_defects(case, finding.symptom)
+                yield finding
+        if self._is_open(lot):
+            self.unexplained += len(lot.failing)
 
     def _explained(self, lot: "Lot") -> Iterator[Finding]:
-        lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
         self._ask(lot, self._around(lot.failing[0][0], lot))
         for _ in range(_CONDITIONS):
             if self._is_late or not self._is_open(lot):
@@ -518,9 +554,13 @@ class Explainer:
     def _ask(self, lot: "Lot", cases: Iterable[Case]) -> None:
         """Run cases, and add to what is known: failures that no signature explains, and what passes."""
         known, spending, left = self._known(lot), self._spending(_LEARNING), iter(cases)
-        step = 1 if lot.symptom in _FATAL or self.is_illegal else NODES
+        is_slow = lot.is_costly or self.is_illegal  # a whole batch may take long to be halved
+        step = 1 if is_slow else NODES if self._until == inf else NODES // 8
         while not spending.is_over and (part := list(islice(left, step))):
+            begun = monotonic()
             computed = self._computed(part, lot.symptom)
+            if not is_slow and monotonic() - begun < _BRIEF:
+                step = min(2 * step, NODES)
             spending.note(computed)
             self._learn(lot, known, list(zip(part, computed, strict=True)))
 
@@ -546,10 +586,9 @@ class Explainer:
 
     def _spending(self, most: int) -> "_Spending":
         now = monotonic()
-        left = self._workshop.deadline - now
-        return _Spending(
-            most, now + min(_SECONDS * self._share / _SHARE, self._share * left) if self.is_timed else inf
-        )
+        if self._until == inf:
+            return _Spending(most, inf)
+        return _Spending(most, now + min(_SECONDS * self._share / _SHARE, self._share * (self._until - now)))
 
     def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
         if symptom is Symptom.NONDETERMINISTIC:
@@ -590,8 +629,9 @@ class Explainer:
         found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else NODES // 2)
         others: tuple[Case, Judged, Counter[str]] | None = None
         told = Counter[str]()
+        times = 1 if lot.symptom is Symptom.REFUSED else _CONFIRMED  # what is refused once always is
         for case in dict.fromkeys((found, first)):
-            fresh = [self._in_fresh(case, lot) for _ in range(_CONFIRMED)]
+            fresh = [self._in_fresh(case, lot) for _ in range(times)]
             if len({one.symptom for one in fresh}) > 1:
                 fresh += [self._in_fresh(case, lot) for _ in range(_CONFIRMED)]
             told = Counter(one.symptom.value if one.symptom else _RIGHT for one in fresh if one.is_run)
