@@ -1,11 +1,14 @@
 """Findings and the cases that come later: what disproves a condition makes it narrower, or unexplained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ir_scatter import read
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import operators
@@ -83,3 +86,35 @@ def test_what_is_kept_to_learn_from_is_bounded(tmp_path: Path) -> None:
     (last,) = explainer.due(99, 99, is_last=True)
     assert len(last.failing) == 60
     assert all(judged.got is None for _, judged in last.failing)
+
+
+class Nought(Nobody):
+    """Gives zeros."""
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Array]], **_: Any) -> list[Streamed]:
+        (node,) = read(model_path).graph.walk(frozenset({"ScatterUpdate"}))
+        data = node.inputs[0].value
+        assert data is not None
+        assert data.shape is not None
+        return [Streamed(Status.OK, [np.zeros([int(str(dim)) for dim in data.shape])]) for _ in feeds]
+
+
+def test_what_there_is_no_time_to_look_at_closely_is_a_finding_all_the_same(tmp_path: Path) -> None:
+    """The smallest failure, as it is seen once more, and a condition that nobody tried to disprove."""
+    drawer = Drawer(0, "plain", Coverage())
+    workshop = Workshop(str(tmp_path), 60.0)
+    explainer = Explainer(Nought(), [], drawer, workshop, is_illegal=False, until=monotonic())
+    cases = [
+        one for one in drawer.batch(SPEC, 0, 60) if one.data.size and not one.twin and one.shapes == "static"
+    ]
+    explainer.judge("batches", cases, [Streamed(Status.OK, [np.zeros(one.data.shape)]) for one in cases])
+    (lot,) = explainer.due(0, 0, is_last=True)
+    found = next(explainer.explain(lot))
+    assert found.symptom is Symptom.WRONG_VALUE
+    assert found.case is not None
+    assert found.case.data.size == min(one.data.size for one, _ in [*lot.failing, (found.case, found.judged)])
+    assert found.when.endswith("; there was no time to look closer")
+    assert found.as_json()["fresh"] == {}
+    workshop.deadline = monotonic()
+    assert [*explainer.explain(lot)] == []
+    assert explainer.unexplained == len(lot.failing)
