@@ -164,6 +164,9 @@ class Campaign:
             # each learns what is refused from what it runs, rounds in their order; what explains runs all
             workshop = Workshop(folder, _LIMIT, self.deadline, passes_over=False)
             rounds = Workshop(folder, _LIMIT, self.deadline)
+            seconds, until = self.plan.seconds, inf
+            if seconds is not None:
+                until = self.deadline - min(_HURRY * seconds, _HURRYING)
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
@@ -176,9 +179,7 @@ class Campaign:
                         self._drawer,
                         workshop,
                         is_illegal=is_illegal,
-                        until=self.deadline - min(_HURRY * self.plan.seconds, _HURRYING)
-                        if self.plan.seconds
-                        else inf,
+                        until=until,
                         known=known,
                     )
                 )
