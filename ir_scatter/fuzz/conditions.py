@@ -192,7 +192,7 @@ def _search(
         if purity:  # fewer may be chance, among so many conjunctions
             chance = np.log(_BY_CHANCE) - (length + 1) * np.log(len(predicates))
             least = max(_LEAST_COVERED * count, chance / np.log(share), _LEAST)
-        hits, misses = masks @ (covered * open_).T, masks @ (covered * good).T
+        hits, misses = _counted(masks, covered * open_), _counted(masks, covered * good)
         points = hits - _COST_OF_PASSING * misses - _COST_OF_WORDS * count * (words + costs[:, None])
         quality = np.where(hits > 0, 2 * hits / (count + hits + misses), -1.0)
         is_said = (hits >= least) & (hits >= purity * (hits + misses))
@@ -218,6 +218,15 @@ def _search(
     if best is None:
         return None, best_covered
     return Condition(tuple(sorted({predicates[number] for number in best}, key=str))), best_covered
+
+
+def _counted(masks: Array, states: Array) -> Array:
+    """Return how many cases are in each mask and each state.
+
+    It is a product of matrices, but not one of BLAS, whose own threads were seen to wait for each other for
+    ever where several of ours multiply at once.
+    """
+    return np.einsum("pc,sc->ps", masks, states, optimize=False)
 
 
 def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array:
