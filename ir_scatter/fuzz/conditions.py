@@ -226,7 +226,8 @@ def _counted(masks: Array, states: Array) -> Array:
     It is a product of matrices, but not one of BLAS, whose own threads were seen to wait for each other for
     ever where several of ours multiply at once.
     """
-    return np.einsum("pc,sc->ps", masks, states, optimize=False)
+    found: Array = np.einsum("pc,sc->ps", masks, states, optimize=False)
+    return found
 
 
 def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array:
