@@ -196,11 +196,15 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("two", "ScatterNDUpdate-15", (2, 3), [[-1, -2]], (1,), None),
         Probe("row", "ScatterNDUpdate-15", (3, 4), [[-1]], (1, 4), None),
         Probe("open", "ScatterNDUpdate-15", (4,), [[-1]], (1,), None, shapes="dynamic"),
+        Probe("eight", "ScatterNDUpdate-15", (8,), [[-1]], (1,), None),
         Probe("two-forbidden", "ScatterNDUpdate-3", (2, 3), [[-1, -2]], (1,), None, breaks="negative-index"),
         Probe("row-forbidden", "ScatterNDUpdate-3", (3, 4), [[-1]], (1, 4), None, breaks="negative-index"),
     ),
     near=(
         Probe("negative", "ScatterNDUpdate-15", (4,), [[-1]], (1,), None),
+        Probe("last-of-four", "ScatterNDUpdate-15", (3, 4), [[1, -1]], (1,), None),
+        Probe("last-of-five", "ScatterNDUpdate-15", (2, 2, 2, 2, 5), [[0, 1, 0, 1, -1]], (1,), None),
+        Probe("one-element", "ScatterNDUpdate-15", (1,), [[-1]], (1,), None),
         Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
     ),
     avoid="add the size to negative indices in front of the node (`ir-scatter convert --guard wrap`)",
@@ -209,25 +213,29 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin does not count negative indices of tuples from the end.
 
-    Unless data is a row of a known size, it writes in front of the place that is meant, outside of data too.
+    It adds the number of dimensions that data has inside the plugin, at least 4, instead of the size: so only
+    where a known size happens to be that number, or data is one element, is the place the one that is meant.
+    Else it writes somewhere else, outside of data too.
     Where the version forbids them CPU and folding count them from the end: what works there does not here.
     """
     if scatter.spec.layout is not Layout.TUPLES:
         return None
     ends = "" if scatter.spec.index_range is IndexRange.WRAPPING else "-forbidden"
-    array = scatter.index_array
-    if array is not None:
-        found = Known(bool((array < 0).any()))
-    else:
-        lows = [low for _, (low, _) in index_bounds(scatter)]
-        found = Known(None if any(low < 0 for low in lows) else False, "an index is negative")
-    shape = scatter.data_shape
-    is_more = Known(
-        None if shape is None else len(shape) > 1 or not is_static(shape), "data is no static row"
-    )
-    conditions = [found, is_more]
+    array, shape = scatter.index_array, scatter.data_shape
+    negative = [size for size, (low, _) in index_bounds(scatter) if low < 0]
+    found = Known(bool(negative) if array is None else bool((array < 0).any()))
+    if array is None and negative:
+        found = Known(None, "an index is negative")
+    elsewhere = Known(None, "a size of data is not the number of its dimensions")
+    if shape is not None:
+        added = max(len(shape), _LEAST_RANK)
+        is_meant = element_count(shape) == 1 or all(size == added for size in negative)
+        elsewhere = Known(not (is_static(shape) and is_meant))
+    conditions = [found, elsewhere]
     meeting = meets("indices of tuples may be negative", conditions, Role.INDICES)
-    return meeting and meeting._replace(probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open"])))
+    return meeting and meeting._replace(
+        probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open", "eight"]))
+    )
 
 
 @Defect(
