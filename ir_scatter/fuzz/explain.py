@@ -232,7 +232,7 @@ class Explainer:
         self.skipped = self.unexplained = 0
         self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
-        self._kept: dict[str, list[tuple[Case, Symptom | None]]] = defaultdict(list)
+        self._kept: dict[str, list[tuple[Case | Mapping[str, Feature], Symptom | None]]] = defaultdict(list)
         self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
         self._since: dict[_Key, tuple[int, float]] = {}
         self._patience = _PATIENCE * (until - monotonic())
@@ -301,7 +301,8 @@ class Explainer:
         if is_alike:
             return
         if shown not in _COSTLY:
-            _keep(self._kept[case.operator], (case, shown), self._noted, _KEPT)
+            kept = described(case) if case.within.elements else case  # which is too large to be kept
+            _keep(self._kept[case.operator], (kept, shown), self._noted, _KEPT)
         if shown is not None and not is_known:
             new = self._new[case.operator, shown, _reason(case, judged)]
             _keep(new, (case, judged._replace(got=None)), self._noted, _WAITING)
@@ -478,12 +479,15 @@ class Explainer:
 
     def _contrary(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
         """Return features of cases that disprove a symptom; of illegal ones, those that break a rule."""
-        kept = [
-            (case, shown)
-            for case, shown in self._kept[operator]
-            if not self.is_illegal or case.broken == broken
-        ]
-        return [found for case, shown in kept if _disproves(shown, symptom, found := described(case))]
+        found = list[Mapping[str, Feature]]()
+        for one, shown in self._kept[operator]:
+            if isinstance(one, Case):
+                if self.is_illegal and one.broken != broken:
+                    continue
+                one = described(one)
+            if _disproves(shown, symptom, one):
+                found.append(one)
+        return found
 
     def _condition(self, lot: "Lot", simplest: Case) -> tuple[Condition, bool]:
         """Return when most of what is open fails, held against cases that were drawn to disprove it.
