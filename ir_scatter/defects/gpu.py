@@ -215,7 +215,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 
     It adds the number of dimensions that data has inside the plugin, at least 4, instead of the size: so only
     where a known size happens to be that number, or data is one element, is the place the one that is meant.
-    Else it writes somewhere else, outside of data too.
+    Else it writes somewhere else, outside of data too; 2026.0.0 adds nothing, and so nearly always does.
     Where the version forbids them CPU and folding count them from the end: what works there does not here.
     """
     if scatter.spec.layout is not Layout.TUPLES:
