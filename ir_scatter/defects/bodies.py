@@ -15,7 +15,7 @@ from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.spec import Reduction, Role
 
 _ACCUMULATING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
-_SUM = {"reduction": "sum"}
+_SUM, _MAX = {"reduction": "sum"}, {"reduction": "max"}
 _MORE = "the loop runs more than once"
 
 
@@ -55,16 +55,7 @@ class _Loop(NamedTuple):
     near=(
         Probe("once", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=1),
         Probe("replaced", "ScatterElementsUpdate-12", (4,), [0], [10], 0, iterations=3),
-        Probe(
-            "greatest",
-            "ScatterElementsUpdate-12",
-            (4,),
-            [0],
-            [10],
-            0,
-            attributes={"reduction": "max"},
-            iterations=3,
-        ),
+        Probe("greatest", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_MAX, iterations=3),
     ),
     avoid="carry data from one iteration to the next, or compute a copy of it in the body",
     stays=True,
@@ -93,6 +84,32 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
         adds_up = Known(False if is_same else None, "an iteration has other indices or updates")
     conditions = [adds_up, loop.runs_again(scatter), has_elements(scatter)]
     return meets("data is the same for each iteration", conditions, Role.DATA)
+
+
+@Defect(
+    "DEV114",
+    "f4e2m1-of-loops-refused",
+    ("openvino:CPU",),
+    Symptom.REFUSED,
+    probes=(
+        Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", iterations=3),
+        Probe("slices", "ScatterUpdate-3", (4,), [2], (1,), 0, "f4e2m1", iterations=1),
+    ),
+    near=(Probe("u4", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "u4", iterations=3),),
+    avoid="convert to f32 in front of the loop, and back in its body",
+)
+def f4e2m1_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin compiles no loop that is given f4e2m1, or that gives it out.
+
+    "object is not initialized": it has no memory of that type for the ports. In a body alone, and in
+    branches, it is taken.
+    """
+    loop = _loop_around(scatter)
+    if loop is None:
+        return None
+    values = [*filter(None, [one.value for one in loop.node.inputs]), *loop.node.outputs]
+    types = [known.name for one in values if (known := scatter.facts.element_type(one)) is not None]
+    return meets("the loop is given f4e2m1, or gives it out", ["f4e2m1" in types])
 
 
 def _is_constant(scatter: ScatterNode, value: Value) -> bool:

@@ -1,6 +1,8 @@
 """Element types that a runtime does not take, or computes as others."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
@@ -10,6 +12,7 @@ from ir_scatter.core.shapes import element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
+_DATA = frozenset({Role.DATA})
 _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
 _VALUES = frozenset({*_TYPES, Fact.ATTRIBUTES, Fact.SHAPES, Fact.VALUES, Fact.INDICES, Fact.CONSTANCY})
 
@@ -60,16 +63,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("i64", "ScatterElementsUpdate-12", [2**40 + 1, 2], [1], [3], 0, "i64"),
         Probe("u64", "ScatterElementsUpdate-3", [2**40 + 1, 2], [1], [3], 0, "u64"),
         Probe("i64-slices", "ScatterUpdate-3", [2, 3], [1], [2**40 + 1], 0, "i64"),
-        Probe(
-            "u32-constant",
-            "ScatterNDUpdate-15",
-            [2, 2**31 + 1],
-            [[0]],
-            [1],
-            None,
-            "u32",
-            constants=frozenset({Role.DATA}),
-        ),
+        Probe("u32-constant", "ScatterNDUpdate-15", [2, 2**31 + 1], [[0]], [1], None, "u32", constants=_DATA),
     ),
     near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
     avoid="keep values within i32, or split them into two halves",
@@ -118,6 +112,59 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
         # what is not above the least normal number may be 0
         least = np.finfo(np.float64).tiny
         return _beyond(meeting, scatter, lambda array: np.abs(array.astype(np.float32) - array) > least, when)
+
+
+def _infinite(
+    name: str, word: str, data: list[float], update: float, constant: Role, type: str = "bf16"
+) -> Probe:
+    attributes, constants = {"reduction": word}, frozenset({Role.AXIS, constant})
+    probe = Probe(name, "ScatterElementsUpdate-12", data, [0], [update], 0, type)
+    return replace(probe, attributes=attributes, constants=constants)
+
+
+_FINITE = (
+    _infinite("mean", "mean", [1, 2], inf, Role.UPDATES),
+    _infinite("mean-of-data", "mean", [inf, 2], 3, Role.DATA),
+    _infinite("product", "prod", [inf, 2], 0.5, Role.DATA),
+    _infinite("product-with-zero", "prod", [inf, 2], 0, Role.DATA),
+    _infinite("sum", "sum", [inf, 2], -3e38, Role.DATA),
+)
+
+
+@Defect(
+    "DEV113",
+    "infinite-constants",
+    ("openvino:CPU",),
+    Symptom.WRONG_VALUE,
+    probes=(*_FINITE, _infinite("f16", "mean", [1, 2], inf, Role.UPDATES, "f16")),
+    near=(
+        _infinite("fed", "mean", [1, 2], inf, Role.AXIS),
+        _infinite("replaced", "none", [1, 2], inf, Role.UPDATES),
+        _infinite("largest", "max", [inf, 2], 3, Role.DATA),
+    ),
+    avoid="give the numbers as an input, or compute in f32",
+    reads=_VALUES,
+)
+def infinite_constants(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin holds an infinite constant of bf16 as the largest f32, and once one of f16 too.
+
+    What is computed from it is finite then: a mean is half of it, and its product with 0 is 0 and not NaN.
+    That it rounds to infinity again hides it where nothing is computed, and in most sums.
+    """
+    when = {
+        Reduction.MEAN: "a finite number is averaged with it",
+        Reduction.PROD: "a number below 1 is multiplied with it",
+        Reduction.SUM: "a number near the largest one of the other sign is added",
+        Reduction.SUB: "a number near the largest one of its sign is taken from it",
+    }.get(scatter.reduction or Reduction.NONE, "")
+    probes = {"bf16": tuple(one.name for one in _FINITE), "f16": ("f16",)}.get(_type(scatter.data), ())
+    for role in (Role.DATA, Role.UPDATES) if when and probes else ():
+        operand = scatter.operand(role)
+        is_left = role is Role.DATA and scatter.attribute("use_init_val") is False
+        array = None if operand is None or is_left else scatter.facts.array(operand.value)
+        if array is not None and (abs(array) == inf).any():
+            return Meeting(f"constant {role.value} hold an infinite number", role, None, when, probes)
+    return None
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
@@ -172,24 +219,28 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", shapes="dynamic"),
         Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f4e2m1", shapes="bounded"),
+        Probe("data", "ScatterNDUpdate-15", (3,), [[2], [0]], (2,), None, "f4e2m1", shapes="bounded"),
     ),
     near=(
         Probe("static", "ScatterElementsUpdate-12", [1, 2, 3, 4], [2], [6], 0, "f4e2m1"),
         Probe("empty", "ScatterElementsUpdate-12", (0,), (0,), (0,), 0, "f4e2m1", shapes="dynamic"),
+        Probe("even", "ScatterElementsUpdate-12", (4,), [2, 0], (2,), 0, "f4e2m1", shapes="dynamic"),
     ),
     avoid="give all shapes, or convert to f32 in front of the node",
-    reads=frozenset({*_TYPES, Fact.SHAPES, Fact.VALUES}),
+    reads=frozenset({*_TYPES, Fact.SHAPES}),
 )
 def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin converts f4e2m1 where all shapes are known, and has no such Reorder where not.
+    """OpenVINO's CPU plugin has no Reorder for f4e2m1 of an open shape whose elements are odd in number.
 
-    It looks for one when the model runs, and updates that are not empty come in.
+    Two elements share a byte. It looks for that Reorder when the model runs; where all shapes are known, and
+    for constants, it converts in another way.
     """
-    updates = scatter.updates
-    if scatter.spec.layout is Layout.SLICES or updates is None or is_static(updates.shape):
-        return None
-    is_f4 = element_type_is(scatter, Role.UPDATES, "f4e2m1")
-    return meets("updates are f4e2m1 of an open shape", [is_f4, are_there(updates)], Role.UPDATES)
+    for one in scatter.operands() if scatter.spec.layout is not Layout.SLICES else ():
+        is_even = any(type(dim) is int and dim % 2 == 0 for dim in one.shape or ())
+        if _type(one) == "f4e2m1" and not is_static(one.shape) and not is_even:
+            when = f"elements({one.port.name}) are odd in number"
+            return meets(f"{one.port.name} of an open shape is f4e2m1", [Known(None, when)], one.port.role)
+    return None
 
 
 def are_there(operand: Operand) -> Known:

@@ -28,6 +28,7 @@ _SUM = {"reduction": "sum"}
 _AXIS, _DATA, _INDICES, _UPDATES = (
     frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
 )
+_BOTH = _AXIS | _INDICES
 _LARGEST_RANK = 6
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
@@ -250,9 +251,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     near=(
         Probe("one", "ScatterUpdate-3", (3, 4), (1,), (1, 4), 0),
         Probe("tuples", "ScatterNDUpdate-3", (3, 4), (0, 1), (0, 4), None),
-        Probe(
-            "open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_AXIS | _INDICES
-        ),
+        Probe("open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_BOTH),
         Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
     ),
     avoid="leave the node out where indices are empty",
@@ -318,7 +317,7 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
     _GPU,
     Symptom.WRONG_VALUE,
     probes=(
-        Probe("indices", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES),
+        Probe("indices", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_BOTH),
         Probe("updates", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_AXIS | _UPDATES),
         Probe("data", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _DATA),
         Probe("slices-data", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _DATA),
@@ -329,21 +328,12 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples-indices", "ScatterNDUpdate-3", (2, 3), [1, 2], (), None, constants=_INDICES),
     ),
     near=(
-        Probe(
-            "open",
-            "ScatterElementsUpdate-12",
-            (4,),
-            [1, 0],
-            (2,),
-            0,
-            shapes="dynamic",
-            constants=_AXIS | _INDICES,
-        ),
-        Probe("one", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_AXIS | _INDICES),
+        Probe("open", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, shapes="dynamic", constants=_BOTH),
+        Probe("one", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, constants=_BOTH),
         Probe("column", "ScatterElementsUpdate-12", (4, 1), [[1], [0]], (2, 1), 0, constants=_AXIS | _DATA),
         Probe("first", "ScatterElementsUpdate-12", (4,), [0], (1,), 0, constants=_AXIS | _DATA),
         Probe("equal", "ScatterNDUpdate-3", (2, 3), [[1, 2], [0, 1]], [5, 5], None, constants=_UPDATES),
-        Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_AXIS | _INDICES | _UPDATES),
+        Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_BOTH | _UPDATES),
     ),
     avoid="give what is constant a second dimension, or feed it as an input",
 )
