@@ -87,6 +87,8 @@ class Use:
         return bool((self.terms != NO_TERM).any())
 
     def describe(self) -> str:
+        if (self.highs < self.least).any():
+            return "no position is legal, as there is no room for what is written"
         spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 

@@ -126,6 +126,17 @@ def test_indices_that_are_never_legal(program: Prepare) -> None:
         make_feeds(program(NEVER_LEGAL))
 
 
+def test_what_is_written_has_no_room(program: Prepare) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 24]>
+    caches (float[1, 4, 2] past, float[1, N, 2] tokens, int64[1] at) => (float[1, 4, 2] now) {
+        now = TensorScatter <axis = 1> (past, tokens, at)
+    }
+    """
+    with pytest.raises(NoInputs, match="now: no position is legal, as there is no room"):
+        make_feeds(program(text), input_shapes={"tokens": (1, 9, 2)})
+
+
 def test_unknown_ranks(tmp_path: Path) -> None:
     text = '<ir_version: 10, opset_import: ["" : 18]> ranks (float[] x) => (float[] y) { y = Relu (x) }'
     path = save(text, tmp_path / "model.onnx")
