@@ -21,7 +21,7 @@ def _type(operand: Operand | None) -> str:
     return operand.element_type.name if operand is not None and operand.element_type is not None else ""
 
 
-def element_type_is(scatter: ScatterNode, role: Role, *names: str) -> Known:
+def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Known:
     known = _type(scatter.operand(role))
     return Known(known in names if known else None, f"{role.value} is {' or '.join(names)}")
 
@@ -51,7 +51,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
     is_there = has_elements(scatter), are_there(scatter.data)
-    return meets("data is u2", [element_type_is(scatter, Role.DATA, "u2"), *is_there], Role.DATA)
+    return meets("data is u2", [element_type_is(scatter, "u2"), *is_there], Role.DATA)
 
 
 @Defect(
@@ -75,9 +75,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
 
     2^40 + 1 becomes 1, in elements that nobody updated too; constants saturate instead.
     """
-    meeting = meets(
-        f"data is {_type(scatter.data)}", [element_type_is(scatter, Role.DATA, "i64", "u64", "u32")]
-    )
+    meeting = meets(f"data is {_type(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
     if meeting is None or not _type(scatter.data):
         return None
     return _beyond(
@@ -102,7 +100,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
 )
 def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's plugins compute f64 as f32: digits are lost, and what f32 cannot hold is clamped."""
-    meeting = meets(f"{Role.DATA.value} is f64", [element_type_is(scatter, Role.DATA, "f64")], Role.DATA)
+    meeting = meets(f"{Role.DATA.value} is f64", [element_type_is(scatter, "f64")], Role.DATA)
     when = "a value is not exact in f32"
     if meeting is None:
         return None
@@ -205,7 +203,7 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
-    packed = element_type_is(scatter, Role.DATA, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
+    packed = element_type_is(scatter, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
     return meets(
         "elements of data share bytes", [packed, Known(None, "a slice fills no whole bytes")], Role.DATA
     )

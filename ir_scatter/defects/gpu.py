@@ -132,7 +132,7 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     """
     if _is_folded(scatter):
         return None
-    found = element_type_is(scatter, Role.DATA, *_REFUSED.get(scatter.spec.layout, ()))
+    found = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
     known = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
     return meets(f"data is {known}", [found], Role.DATA)
@@ -156,7 +156,7 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     if _is_folded(scatter):
         return None
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
-    found = element_type_is(scatter, Role.INDICES, *types)
+    found = element_type_is(scatter, *types, role=Role.INDICES)
     return meets("indices are of a small type", [found], Role.INDICES)
 
 
@@ -455,7 +455,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     data = scatter.data
     if data is None or is_static(data.shape) or scatter.spec.layout is Layout.ELEMENTS:
         return None
-    is_small = element_type_is(scatter, Role.DATA, "i4", "u4")
+    is_small = element_type_is(scatter, "i4", "u4")
     return meets("data of an open shape has elements of four bits", [is_small, are_there(data)], Role.DATA)
 
 

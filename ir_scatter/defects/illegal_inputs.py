@@ -79,7 +79,7 @@ def text_of_slices_folded(scatter: ScatterNode) -> Meeting | None:
     """Folding slices of text, which the document does not know, ends the process; CPU computes them."""
     if scatter.spec.layout is not Layout.SLICES:
         return None
-    return meets("data is text", [element_type_is(scatter, Role.DATA, "string")], Role.DATA)
+    return meets("data is text", [element_type_is(scatter, "string")], Role.DATA)
 
 
 @Defect(

@@ -161,6 +161,6 @@ def _is_row(scatter: ScatterNode) -> bool | None:
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
     size = Known(None if count is None else count <= _ROW_SIZE)
-    type = element_type_is(scatter, Role.DATA, *_ROW_TYPES)
+    type = element_type_is(scatter, *_ROW_TYPES)
     known = {one.truth for one in (data, indices, size, type)}
     return False if False in known else None if None in known else True

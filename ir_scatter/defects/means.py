@@ -4,7 +4,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
-from ir_scatter.ops.spec import Reduction, Role
+from ir_scatter.ops.spec import Reduction
 
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES})
 _SIGNED = ("i4", "i8", "i16", "i32", "i64")
@@ -30,7 +30,7 @@ def mean_of_negative_integers(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's plugins round the mean of integers towards zero where the document rounds down."""
     if scatter.reduction is not Reduction.MEAN:
         return None
-    signed = element_type_is(scatter, Role.DATA, *_SIGNED)
+    signed = element_type_is(scatter, *_SIGNED)
     return meets("the mean is of integers", [signed, Known(None, "a sum is negative and does not divide")])
 
 
@@ -51,5 +51,5 @@ def mean_of_large_integers(scatter: ScatterNode) -> Meeting | None:
     """The mean of integers is wrong where their sum does not fit the type, though the mean does."""
     if scatter.reduction is not Reduction.MEAN:
         return None
-    whole = element_type_is(scatter, Role.DATA, *_INTEGERS)
+    whole = element_type_is(scatter, *_INTEGERS)
     return meets("the mean is of integers", [whole, Known(None, "a sum does not fit the type")])

@@ -42,7 +42,7 @@ def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> 
     if updates is None or element_count(updates.shape) == 0:
         return None  # without updates there is nothing to reduce
     reason = f"the reduction is {scatter.attribute('reduction')} of {' or '.join(types)}"
-    found = element_type_is(scatter, Role.DATA, *types)
+    found = element_type_is(scatter, *types)
     return meets(reason, [found, has_elements(scatter), are_there(updates)], Role.DATA)
 
 
@@ -94,9 +94,7 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     """Onnxruntime has no kernels of complex numbers, though the document has them."""
     if scatter.node.domain != ONNX:
         return None
-    return meets(
-        "data is complex", [element_type_is(scatter, Role.DATA, "complex64", "complex128")], Role.DATA
-    )
+    return meets("data is complex", [element_type_is(scatter, "complex64", "complex128")], Role.DATA)
 
 
 @Defect(
@@ -113,7 +111,7 @@ def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:
     """Onnxruntime has no kernel of caches of text, of floats of 8 bits or less, of whole numbers of 4."""
     if scatter.spec.layout is not Layout.SEQUENCE:
         return None
-    found = element_type_is(scatter, Role.DATA, *_NOT_CACHED)
+    found = element_type_is(scatter, *_NOT_CACHED)
     name = scatter.data.element_type.name if scatter.data and scatter.data.element_type else ""
     meeting = meets(f"the cache is {name or 'of a small type'}", [found], Role.DATA)
     return meeting and meeting._replace(probes=(name,) if name else ())

@@ -29,9 +29,7 @@ def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO has no complex element types: "Unsupported type" when the model is loaded."""
     if scatter.node.domain != ONNX:
         return None
-    return meets(
-        "data is complex", [element_type_is(scatter, Role.DATA, "complex64", "complex128")], Role.DATA
-    )
+    return meets("data is complex", [element_type_is(scatter, "complex64", "complex128")], Role.DATA)
 
 
 @Defect(
@@ -49,7 +47,7 @@ def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
 )
 def strings_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin "does not support string for use with oneDNN"."""
-    return meets("data is text", [element_type_is(scatter, Role.DATA, "string")], Role.DATA)
+    return meets("data is text", [element_type_is(scatter, "string")], Role.DATA)
 
 
 @Defect(

@@ -48,7 +48,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
     """
     if scatter.reduction is not Reduction.SUB:
         return None
-    conditions = [element_type_is(scatter, Role.DATA, "boolean"), _targets(scatter)]
+    conditions = [element_type_is(scatter, "boolean"), _targets(scatter)]
     return meets("booleans are subtracted", [*conditions, Known(None, "more than one is true")])
 
 

@@ -41,7 +41,7 @@ _DRAWING, _BACKLOG, _PAUSE = 0.5, 6, 0.05
 looks again after so many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
-_HURRY, _HURRYING = 0.07, 30.0
+_HURRY, _HURRYING = 0.07, 60.0
 """Such a share of the time, but no more seconds, is for what there is no time left to look at closely."""
 
 

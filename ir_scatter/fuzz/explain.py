@@ -18,7 +18,7 @@ from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.execute import NODES, Workshop, takes
 from ir_scatter.fuzz.judge import Judged, contradicted, described, judge
 from ir_scatter.fuzz.known_defects import known_defects
-from ir_scatter.fuzz.shrink import shrink
+from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.inputs.cases import TWINS, Case, Feature, twin
 from ir_scatter.runners.base import Runner, Status, Streamed
 
@@ -54,7 +54,8 @@ run; in as many again where these differ."""
 _CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 4, 400
 """At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""
 _PAUSE = 20
-"""So many rounds what ends processes is taken for younger, as it takes longest to explain."""
+"""So many rounds what ends processes is taken for younger, as it takes longest to explain; and what may be
+the same as findings that are there, twice for each, as what was never told is to come first."""
 _ENOUGH, _ENOUGH_COSTLY = 20, 6
 """So many new failures are learned from at once; fewer where each costs a process or a model."""
 _BRIEF = 0.5
@@ -328,7 +329,9 @@ class Explainer:
                 continue  # what comes while others like it wait may be explained by them
             self._waiting.add(key)
             del self._since[key]
-            found.append(Lot(operator, symptom, reason, round, self._new.pop(key)))
+            lot = Lot(operator, symptom, reason, round, self._new.pop(key))
+            lot.told = sum(one.reason == reason for one in self._known(lot))
+            found.append(lot)
         return found
 
     def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[Finding]:
@@ -339,7 +342,7 @@ class Explainer:
         """
         self._waiting.discard((lot.operator, lot.symptom, lot.reason))
         self._share = _SHARE / (1 + min(waiting, _MOST_WAITING))
-        lot.failing.sort(key=lambda pair: pair[0].data.size)
+        lot.failing.sort(key=lambda pair: size(pair[0]))
         if self._is_open(lot):
             lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
             yield from self._explained(lot)
@@ -355,7 +358,7 @@ class Explainer:
 
         Their conditions are those of what is known, which nobody tried to disprove.
         """
-        lot.failing.sort(key=lambda pair: pair[0].data.size)
+        lot.failing.sort(key=lambda pair: size(pair[0]))
         for _ in range(_CONDITIONS):
             if monotonic() > self._workshop.deadline or not self._is_open(lot):
                 break
@@ -716,14 +719,16 @@ class Lot:
     round: int
     failing: list[tuple[Case, Judged]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
+    told: int = 0
+    """So many findings it may be more of."""
 
     def __lt__(self, other: "Lot") -> bool:
-        """Tell which is explained first: the older one; what ends processes is taken for younger."""
+        """Tell which is explained first: the older one; what `_PAUSE` says is taken for younger."""
         return self._turn < other._turn
 
     @property
     def _turn(self) -> int:
-        return self.round + _PAUSE * (self.symptom in _FATAL)
+        return self.round + _PAUSE * (2 * self.told + (self.symptom in _FATAL))
 
     @property
     def is_costly(self) -> bool:
