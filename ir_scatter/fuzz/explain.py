@@ -330,7 +330,7 @@ class Explainer:
             self._waiting.add(key)
             del self._since[key]
             lot = Lot(operator, symptom, reason, round, self._new.pop(key))
-            lot.told = sum(one.reason == reason for one in self._known(lot))
+            lot.told = sum(one.reason == reason or not self.is_illegal for one in self._known(lot))
             found.append(lot)
         return found
 
