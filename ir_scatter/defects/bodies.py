@@ -88,18 +88,22 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
 
 @Defect(
     "DEV114",
-    "f4e2m1-of-loops-refused",
+    "types-of-loops-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
     probes=(
-        Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", iterations=3),
-        Probe("slices", "ScatterUpdate-3", (4,), [2], (1,), 0, "f4e2m1", iterations=1),
+        Probe("f4e2m1", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", iterations=3),
+        Probe("f8e8m0", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f8e8m0", iterations=2),
+        Probe("u2", "ScatterUpdate-3", [1, 2, 3, 0], [2], [1], 0, "u2", iterations=1),
     ),
-    near=(Probe("u4", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "u4", iterations=3),),
+    near=(
+        Probe("u4", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "u4", iterations=3),
+        Probe("f8e4m3", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f8e4m3", iterations=3),
+    ),
     avoid="convert to f32 in front of the loop, and back in its body",
 )
-def f4e2m1_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin compiles no loop that is given f4e2m1, or that gives it out.
+def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin compiles no loop that is given u2, f4e2m1 or f8e8m0, or that gives it out.
 
     "object is not initialized": it has no memory of that type for the ports. In a body alone, and in
     branches, it is taken.
@@ -108,8 +112,10 @@ def f4e2m1_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     if loop is None:
         return None
     values = [*filter(None, [one.value for one in loop.node.inputs]), *loop.node.outputs]
-    types = [known.name for one in values if (known := scatter.facts.element_type(one)) is not None]
-    return meets("the loop is given f4e2m1, or gives it out", ["f4e2m1" in types])
+    types = {known.name for one in values if (known := scatter.facts.element_type(one)) is not None}
+    found = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
+    meeting = meets(f"the loop is given {' and '.join(found)}, or gives it out", [bool(found)])
+    return meeting and meeting._replace(probes=found)
 
 
 def _is_constant(scatter: ScatterNode, value: Value) -> bool:
