@@ -101,6 +101,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
         Probe("f8e4m3", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f8e4m3", iterations=3),
     ),
     avoid="convert to f32 in front of the loop, and back in its body",
+    stays=True,
 )
 def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin compiles no loop that is given u2, f4e2m1 or f8e8m0, or that gives it out.
