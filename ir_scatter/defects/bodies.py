@@ -79,7 +79,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     others = [one.value for one in (scatter.indices, scatter.updates) if one is not None]
     is_same = all(one in invariants or _is_constant(scatter, one) for one in others)
     is_boolean = data.element_type is not None and data.element_type.kind == "boolean"
-    adds_up = Known(True)
+    adds_up = Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
     if scatter.reduction not in _ACCUMULATING or is_boolean:
         adds_up = Known(False if is_same else None, "an iteration has other indices or updates")
     conditions = [adds_up, loop.runs_again(scatter), has_elements(scatter)]
