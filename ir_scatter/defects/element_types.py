@@ -1,8 +1,6 @@
 """Element types that a runtime does not take, or computes as others."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from math import inf
 from typing import Any
 
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
@@ -17,12 +15,12 @@ _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
 _VALUES = frozenset({*_TYPES, Fact.ATTRIBUTES, Fact.SHAPES, Fact.VALUES, Fact.INDICES, Fact.CONSTANCY})
 
 
-def _type(operand: Operand | None) -> str:
+def type_name(operand: Operand | None) -> str:
     return operand.element_type.name if operand is not None and operand.element_type is not None else ""
 
 
 def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Known:
-    known = _type(scatter.operand(role))
+    known = type_name(scatter.operand(role))
     return Known(known in names if known else None, f"{role.value} is {' or '.join(names)}")
 
 
@@ -38,19 +36,23 @@ def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -
     ),
     near=(Probe("u4-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u4"),),
     avoid="convert to u8 in front of the node, and back behind it",
-    reads=frozenset({*_TYPES, Fact.SHAPES}),
+    reads=_VALUES,
 )
 def u2_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin does not compile indices of u2, nor data of it that is not empty.
 
     It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
-    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.)
+    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.) Constant
+    data may be folded where indices are empty.
     """
-    if _type(scatter.indices) == "u2":
+    if type_name(scatter.indices) == "u2":
         return meets("indices are u2", [True], Role.INDICES)
     if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
-    is_there = has_elements(scatter), are_there(scatter.data)
+    is_left_out = (
+        scatter.facts.array(scatter.data.value) is not None and element_count(scatter.indices_shape) == 0
+    )
+    is_there = has_elements(scatter), are_there(scatter.data), Known(is_left_out is False or None)
     return meets("data is u2", [element_type_is(scatter, "u2"), *is_there], Role.DATA)
 
 
@@ -75,8 +77,8 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
 
     2^40 + 1 becomes 1, in elements that nobody updated too; constants saturate instead.
     """
-    meeting = meets(f"data is {_type(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
-    if meeting is None or not _type(scatter.data):
+    meeting = meets(f"data is {type_name(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
+    if meeting is None or not type_name(scatter.data):
         return None
     return _beyond(
         meeting, scatter, lambda array: (array > 2**31 - 1) | (array < -(2**31)), "a number is beyond i32"
@@ -110,59 +112,6 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
         # what is not above the least normal number may be 0
         least = np.finfo(np.float64).tiny
         return _beyond(meeting, scatter, lambda array: np.abs(array.astype(np.float32) - array) > least, when)
-
-
-def _infinite(
-    name: str, word: str, data: list[float], update: float, constant: Role, type: str = "bf16"
-) -> Probe:
-    attributes, constants = {"reduction": word}, frozenset({Role.AXIS, constant})
-    probe = Probe(name, "ScatterElementsUpdate-12", data, [0], [update], 0, type)
-    return replace(probe, attributes=attributes, constants=constants)
-
-
-_FINITE = (
-    _infinite("mean", "mean", [1, 2], inf, Role.UPDATES),
-    _infinite("mean-of-data", "mean", [inf, 2], 3, Role.DATA),
-    _infinite("product", "prod", [inf, 2], 0.5, Role.DATA),
-    _infinite("product-with-zero", "prod", [inf, 2], 0, Role.DATA),
-    _infinite("sum", "sum", [inf, 2], -3e38, Role.DATA),
-)
-
-
-@Defect(
-    "DEV113",
-    "infinite-constants",
-    ("openvino:CPU",),
-    Symptom.WRONG_VALUE,
-    probes=(*_FINITE, _infinite("f16", "mean", [1, 2], inf, Role.UPDATES, "f16")),
-    near=(
-        _infinite("fed", "mean", [1, 2], inf, Role.AXIS),
-        _infinite("replaced", "none", [1, 2], inf, Role.UPDATES),
-        _infinite("largest", "max", [inf, 2], 3, Role.DATA),
-    ),
-    avoid="give the numbers as an input, or compute in f32",
-    reads=_VALUES,
-)
-def infinite_constants(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin holds an infinite constant of bf16 as the largest f32, and once one of f16 too.
-
-    What is computed from it is finite then: a mean is half of it, and its product with 0 is 0 and not NaN.
-    That it rounds to infinity again hides it where nothing is computed, and in most sums.
-    """
-    when = {
-        Reduction.MEAN: "a finite number is averaged with it",
-        Reduction.PROD: "a number below 1 is multiplied with it",
-        Reduction.SUM: "a number near the largest one of the other sign is added",
-        Reduction.SUB: "a number near the largest one of its sign is taken from it",
-    }.get(scatter.reduction or Reduction.NONE, "")
-    probes = {"bf16": tuple(one.name for one in _FINITE), "f16": ("f16",)}.get(_type(scatter.data), ())
-    for role in (Role.DATA, Role.UPDATES) if when and probes else ():
-        operand = scatter.operand(role)
-        is_left = role is Role.DATA and scatter.attribute("use_init_val") is False
-        array = None if operand is None or is_left else scatter.facts.array(operand.value)
-        if array is not None and (abs(array) == inf).any():
-            return Meeting(f"constant {role.value} hold an infinite number", role, None, when, probes)
-    return None
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
@@ -235,7 +184,7 @@ def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     """
     for one in scatter.operands() if scatter.spec.layout is not Layout.SLICES else ():
         is_even = any(type(dim) is int and dim % 2 == 0 for dim in one.shape or ())
-        if _type(one) == "f4e2m1" and not is_static(one.shape) and not is_even:
+        if type_name(one) == "f4e2m1" and not is_static(one.shape) and not is_even:
             when = f"elements({one.port.name}) are odd in number"
             return meets(f"{one.port.name} of an open shape is f4e2m1", [Known(None, when)], one.port.role)
     return None

@@ -7,7 +7,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, has_elements, meets
-from ir_scatter.defects.element_types import are_there, element_type_is
+from ir_scatter.defects.element_types import are_there, element_type_is, type_name
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES, Fact.SHAPES})
@@ -112,6 +112,6 @@ def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:
     if scatter.spec.layout is not Layout.SEQUENCE:
         return None
     found = element_type_is(scatter, *_NOT_CACHED)
-    name = scatter.data.element_type.name if scatter.data and scatter.data.element_type else ""
+    name = type_name(scatter.data)
     meeting = meets(f"the cache is {name or 'of a small type'}", [found], Role.DATA)
     return meeting and meeting._replace(probes=(name,) if name else ())

@@ -1,14 +1,17 @@
 """What OpenVINO's ONNX frontend does not read, whatever the device."""
 
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import is_static
 from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
-from ir_scatter.ops.spec import Role
+from ir_scatter.ops.spec import Layout, Role
 
 _INDICES = frozenset({Role.INDICES})
+_EVERY = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
+_ALL = len(_EVERY)
+_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.PRODUCERS, Fact.SHAPES})
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
 
 
@@ -63,7 +66,7 @@ def strings_refused(scatter: ScatterNode) -> Meeting | None:
     near=(Probe("full", "ScatterElements-18", (2, 3), (1, 3), (1, 3), 0, constants=_INDICES),),
     avoid="make what is empty with ConstantOfShape, or leave the node out",
     stays=True,
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.PRODUCERS, Fact.SHAPES}),
+    reads=_READS,
 )
 def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's ONNX frontend reads an initializer without elements as one without dimensions.
@@ -71,11 +74,42 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     An initializer of shape [0, 3] has rank 0 then, and the node is refused: "Indices rank and data rank are
     required to be equal. Got: 0".
     """
-    if scatter.node.domain != ONNX:
+    found = _empty_initializers(scatter)
+    if not found or (len(found) == _ALL and scatter.spec.layout is Layout.ELEMENTS):
         return None
-    for operand in scatter.operands():
-        shape = operand.shape
-        is_empty = is_static(shape) and 0 in shape
-        if operand.value.constant is not None and operand.value.producer is None and is_empty:
-            return meets(f"{operand.port.name} is an initializer without elements", [True], operand.port.role)
-    return None
+    return meets(f"{found[0].port.name} is an initializer without elements", [True], found[0].port.role)
+
+
+@Defect(
+    "DEV135",
+    "empty-initializers-crash",
+    _DEVICES,
+    Symptom.CRASHED,
+    probes=(
+        Probe("elements", "ScatterElements-18", (2, 0), (1, 0), (1, 0), 0, constants=_EVERY),
+        Probe("scatter", "Scatter-9", (0,), (0,), (0,), 0, constants=_EVERY),
+    ),
+    near=(Probe("fed", "ScatterElements-18", (2, 0), (1, 0), (1, 0), 0),),
+    avoid="make what is empty with ConstantOfShape, or leave the node out",
+    stays=True,
+    reads=_READS,
+)
+def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
+    """If data, indices and updates are initializers without elements, the process ends (SIGSEGV).
+
+    All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded.
+    """
+    is_all = len(_empty_initializers(scatter)) == _ALL and scatter.spec.layout is Layout.ELEMENTS
+    return meets("all inputs are initializers without elements", [is_all])
+
+
+def _empty_initializers(scatter: ScatterNode) -> list[Operand]:
+    return [
+        one
+        for one in scatter.operands()
+        if scatter.node.domain == ONNX
+        and one.value.constant is not None
+        and one.value.producer is None
+        and is_static(one.shape)
+        and 0 in one.shape
+    ]

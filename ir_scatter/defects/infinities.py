@@ -1,0 +1,96 @@
+"""Infinite numbers, which a runtime takes for the largest finite ones."""
+
+from dataclasses import replace
+from math import inf
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.element_types import element_type_is, type_name
+from ir_scatter.ops.spec import Reduction, Role
+
+
+def _infinite(
+    name: str, word: str, data: list[float], update: float, constant: Role, type: str = "bf16"
+) -> Probe:
+    attributes, constants = {"reduction": word}, frozenset({Role.AXIS, constant})
+    probe = Probe(name, "ScatterElementsUpdate-12", data, [0], [update], 0, type)
+    return replace(probe, attributes=attributes, constants=constants)
+
+
+_FINITE = (
+    _infinite("mean", "mean", [1, 2], inf, Role.UPDATES),
+    _infinite("mean-of-data", "mean", [inf, 2], 3, Role.DATA),
+    _infinite("product", "prod", [inf, 2], 0.5, Role.DATA),
+    _infinite("product-with-zero", "prod", [inf, 2], 0, Role.DATA),
+    _infinite("sum", "sum", [inf, 2], -3e38, Role.DATA),
+)
+
+
+@Defect(
+    "DEV113",
+    "infinite-constants",
+    ("openvino:CPU",),
+    Symptom.WRONG_VALUE,
+    probes=(*_FINITE, _infinite("f16", "mean", [1, 2], inf, Role.UPDATES, "f16")),
+    near=(
+        _infinite("fed", "mean", [1, 2], inf, Role.AXIS),
+        _infinite("replaced", "none", [1, 2], inf, Role.UPDATES),
+        _infinite("largest", "max", [inf, 2], 3, Role.DATA),
+    ),
+    avoid="give the numbers as an input, or compute in f32",
+)
+def infinite_constants(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's CPU plugin holds an infinite constant of bf16 as the largest f32, and once one of f16 too.
+
+    What is computed from it is finite then: a mean is half of it, and its product with 0 is 0 and not NaN.
+    That it rounds to infinity again hides it where nothing is computed, and in most sums.
+    """
+    when = {
+        Reduction.MEAN: "a finite number is averaged with it",
+        Reduction.PROD: "a number below 1 is multiplied with it",
+        Reduction.SUM: "a number near the largest one of the other sign is added",
+        Reduction.SUB: "a number near the largest one of its sign is taken from it",
+    }.get(scatter.reduction or Reduction.NONE, "")
+    names = {"bf16": tuple(one.name for one in _FINITE), "f16": ("f16",)}
+    probes = names.get(type_name(scatter.data), ())
+    for role in (Role.DATA, Role.UPDATES) if when and probes else ():
+        operand = scatter.operand(role)
+        is_left = role is Role.DATA and scatter.attribute("use_init_val") is False
+        array = None if operand is None or is_left else scatter.facts.array(operand.value)
+        if array is not None and (abs(array) == inf).any():
+            return Meeting(f"constant {role.value} hold an infinite number", role, None, when, probes)
+    return None
+
+
+def _extreme(name: str, word: str, update: float, type: str = "f32", data: float = 1) -> Probe:
+    attributes = {"reduction": word, "use_init_val": data != 1}
+    return Probe(name, "ScatterElementsUpdate-12", [data, 2], [0], [update], 0, type, attributes=attributes)
+
+
+@Defect(
+    "DEV115",
+    "extremes-begin-finite",
+    ("openvino:CPU", "openvino:GPU", "openvino:fold"),
+    Symptom.WRONG_VALUE,
+    probes=(_extreme("max", "max", -inf), _extreme("min", "min", inf)),
+    near=(
+        _extreme("finite", "max", -3),
+        _extreme("bf16", "max", -inf, "bf16"),
+        _extreme("from-data", "max", -inf, data=-inf),
+    ),
+    avoid="limit updates to finite numbers",
+)
+def extremes_begin_finite(scatter: ScatterNode) -> Meeting | None:
+    """Without the value of data OpenVINO takes max from the least f32 on, and min from the largest.
+
+    Infinity of the other sign is beyond that: max of nothing but -inf is -3.4e38. Rounding hides it in f16
+    and bf16.
+    """
+    is_extreme = scatter.reduction in {Reduction.MAX, Reduction.MIN}
+    if not is_extreme or scatter.attribute("use_init_val") is not False:
+        return None
+    array = None if scatter.updates is None else scatter.facts.array(scatter.updates.value)
+    is_open = array is None or bool((abs(array) == inf).any())
+    infinite = Known(None if is_open else False, "all updates of an element are infinite")
+    conditions = [element_type_is(scatter, "f32"), infinite]
+    return meets(f"{scatter.reduction} is without the value of data", conditions, Role.UPDATES)
