@@ -49,10 +49,10 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
         return meets("indices are u2", [True], Role.INDICES)
     if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
-    is_left_out = (
-        scatter.facts.array(scatter.data.value) is not None and element_count(scatter.indices_shape) == 0
-    )
-    is_there = has_elements(scatter), are_there(scatter.data), Known(is_left_out is False or None)
+    is_idle = any(element_count(one.shape) == 0 for one in scatter.operands() if one is not scatter.data)
+    is_left_out = is_idle and scatter.facts.array(scatter.data.value) is not None
+    is_kept = Known(None if is_left_out else True, "the node is not folded")
+    is_there = has_elements(scatter), are_there(scatter.data), is_kept
     return meets("data is u2", [element_type_is(scatter, "u2"), *is_there], Role.DATA)
 
 
