@@ -3,7 +3,7 @@
 import json
 import os
 import resource
-import select
+import selectors
 import subprocess
 import sys
 import traceback
@@ -35,7 +35,9 @@ class Child:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(path, file=self.process.stdin, flush=True)
-        has_answered, _, _ = select.select([self.process.stdout], [], [], _SECONDS)
+        with selectors.DefaultSelector() as selector:  # select() takes no descriptor above 1023
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            has_answered = selector.select(_SECONDS)
         line = self.process.stdout.readline() if has_answered else ""
         if line:
             answer: dict[str, Any] = json.loads(line)

@@ -2,7 +2,7 @@
 
 import os
 import pty
-import select
+import selectors
 import signal
 import subprocess
 from pathlib import Path
@@ -40,8 +40,10 @@ def answered(words: str, *arguments: str) -> tuple[int, str]:
             is_asked and not words
         ):  # again and again: one that comes just before the read begins is not seen by it
             process.send_signal(signal.SIGINT)
-        if not select.select([near], [], [], 1)[0]:
-            continue
+        with selectors.DefaultSelector() as selector:  # select() takes no descriptor above 1023
+            selector.register(near, selectors.EVENT_READ)
+            if not selector.select(1):
+                continue
         try:
             part = os.read(near, 1024)
         except OSError:
