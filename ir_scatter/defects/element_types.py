@@ -42,8 +42,8 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin does not compile indices of u2, nor data of it that is not empty.
 
     It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
-    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.) Constant
-    data may be folded where indices are empty.
+    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.)
+    Constant data may be folded where there is nothing to write.
     """
     if type_name(scatter.indices) == "u2":
         return meets("indices are u2", [True], Role.INDICES)
