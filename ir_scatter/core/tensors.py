@@ -1,5 +1,6 @@
 """Constant tensors, whose bytes are mapped, and read when somebody asks for them."""
 
+import gc
 import mmap
 import os
 import stat
@@ -8,10 +9,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from weakref import WeakSet
 
 from ir_scatter.core.diagnostics import Location, Part, Side, Span
 from ir_scatter.core.element_types import ElementType, dtype
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.shapes import Shape, element_count
 
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+
+_MAPPED = 64
+"""When so many files are mapped, models that nobody holds are collected: the parts of one hold each other."""
 
 _Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
 
@@ -114,6 +120,9 @@ class Weights:
         identity: inode, time and size of the file when it was found; None if it cannot be had.
     """
 
+    _mapped: ClassVar[WeakSet["Weights"]] = WeakSet()
+    _most = _MAPPED
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size: int | None = None
@@ -130,18 +139,26 @@ class Weights:
             self.error = (error.strerror or str(error)).lower()
 
     @cached_property
-    def _mapping(self) -> "mmap.mmap | None":
+    def _mapping(self) -> mmap.mmap:
+        """The file, which is open for as long as it is mapped."""
+        known = Weights._mapped
+        if len(known) >= Weights._most:
+            gc.collect()
+            Weights._most = max(_MAPPED, 2 * len(known))
         try:
             with self.path.open("rb") as file:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
-            return None
+                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            message = f"{self.path.name} cannot be read ({str(getattr(error, 'strerror', error)).lower()})"
+            raise UnreadableModel("weights-missing", message, Location(str(self.path))) from None
+        known.add(self)
+        return found
 
     def view(self, offset: int, size: int) -> memoryview | None:
         """Return `size` bytes from `offset` on without copying, None if the file ends before."""
         if size == 0 and self.size is not None:
             return memoryview(b"")
-        if self.size is None or offset < 0 or offset + size > self.size or self._mapping is None:
+        if self.size is None or offset < 0 or offset + size > self.size:
             return None
         return memoryview(self._mapping)[offset : offset + size]
 
@@ -157,13 +174,11 @@ def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) 
     wanted = dtype(element_type)
     if wanted is None or element_type.kind == "string":
         return None
-    count = prod(shape)
-    if len(data) < element_type.byte_size(count):
+    count, bits = prod(shape), element_type.bits
+    if len(data) < element_type.byte_size(count) or bits in (3, 6):
         return None
-    if element_type.bits < 8 and element_type.bits not in (2, 4):
-        return None
-    if element_type.bits < 8:
-        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, count)
+    if bits < 8:
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, wanted, count)
         array.flags.writeable = False
     else:
         array = numpy.frombuffer(data, wanted, count)
@@ -173,7 +188,7 @@ def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) 
         return None
 
 
-def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":
+def _unpack(packed: "Array", element_type: ElementType, wanted: Any, count: int) -> "Array":
     import numpy
 
     bits = element_type.bits
@@ -183,7 +198,4 @@ def _unpack(packed: "Array", element_type: ElementType, count: int) -> "Array":
     if element_type.kind == "signed":
         sign = 1 << (bits - 1)
         flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
-    wanted = dtype(element_type)
-    if wanted is None or element_type.kind != "float":
-        return flat.astype(wanted)
-    return flat.view(wanted)
+    return flat.view(wanted) if element_type.kind == "float" else flat.astype(wanted)

@@ -71,9 +71,8 @@ def evaluate(
     """
     from ir_scatter.evaluate.operator import make_case, run
 
-    words: dict[str, Any] = {"reduction": reduction, "use_init_val": use_init_val, "mode": mode}
-    words |= {"axis": axis, **unknown}
-    return run(make_case(operator, data=data, indices=indices, updates=updates, **words))
+    words: dict[str, Any] = {"axis": axis, "reduction": reduction, "use_init_val": use_init_val, "mode": mode}
+    return run(make_case(operator, data=data, indices=indices, updates=updates, **words, **unknown))
 
 
 def evaluate_detailed(
@@ -105,6 +104,7 @@ def evaluate_detailed(
     from ir_scatter.evaluate.certainty import detail
     from ir_scatter.evaluate.operator import make_case
 
-    words: dict[str, Any] = {"reduction": reduction, "use_init_val": use_init_val, "mode": mode}
-    words |= {"axis": axis, **unknown}
-    return detail(make_case(operator, data=data, indices=indices, updates=updates, **words)).settled()
+    words: dict[str, Any] = {"axis": axis, "reduction": reduction, "use_init_val": use_init_val, "mode": mode}
+    return detail(
+        make_case(operator, data=data, indices=indices, updates=updates, **words, **unknown)
+    ).settled()

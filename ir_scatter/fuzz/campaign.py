@@ -164,21 +164,19 @@ class Campaign:
             # each learns what is refused from what it runs, rounds in their order; what explains runs all
             workshop = Workshop(folder, _LIMIT, self.deadline, passes_over=False)
             rounds = Workshop(folder, _LIMIT, self.deadline)
-            seconds, until = self.plan.seconds, inf
-            if seconds is not None:
-                until = self.deadline - min(_HURRY * seconds, _HURRYING)
+            seconds = self.plan.seconds
+            until = inf if seconds is None else self.deadline - min(_HURRY * seconds, _HURRYING)
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
                 known = [one for one in self.findings if one.runner == runner.name]
-                is_illegal = self.plan.is_illegal
                 self._explainers.append(
                     Explainer(
                         runner,
                         others,
                         self._drawer,
                         workshop,
-                        is_illegal=is_illegal,
+                        is_illegal=self.plan.is_illegal,
                         until=until,
                         known=known,
                     )

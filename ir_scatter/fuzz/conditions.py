@@ -124,16 +124,8 @@ class Condition:
     @classmethod
     def from_json(cls, found: Iterable[Mapping[str, Any]]) -> "Condition":
         """Read what `as_json` gave."""
-        return cls(
-            tuple(
-                Predicate(one["feature"], one["relation"], _frozen(one["value"]))
-                for one in found
-            )
-        )  # fmt: skip
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+        rows = [(one["feature"], one["relation"], one["value"]) for one in found]
+        return cls(tuple(Predicate(a, b, tuple(c) if isinstance(c, list) else c) for a, b, c in rows))
 
 
 def learn(

@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
 from math import inf
 from threading import Lock
 from time import monotonic
@@ -427,14 +427,8 @@ class Explainer:
         same = next((one for one in self.findings if one.signature == signature), None)
         if same is None:
             alike = [one for one in self._alike(lot) if one.symptom is symptom]
-            same = next(
-                (
-                    one
-                    for one in alike
-                    if (_covers(condition, one.samples) if is_pure else not one.is_explained)
-                ),
-                None,
-            )
+            covered = (_covers(condition, one.samples) if is_pure else not one.is_explained for one in alike)
+            same = next(compress(alike, covered), None)
         if same is not None:
             if is_pure:
                 same.condition, same.is_explained = condition, True
@@ -581,11 +575,8 @@ class Explainer:
 
     def _known(self, lot: "Lot") -> list[Finding]:
         """Return the findings about the same symptom of the operator."""
-        return [
-            one
-            for one in self.findings
-            if one.operator == lot.operator and lot.symptom in {one.symptom, *one.also}
-        ]
+        of_operator = [one for one in self.findings if one.operator == lot.operator]
+        return [one for one in of_operator if lot.symptom in {one.symptom, *one.also}]
 
     def _alike(self, lot: "Lot") -> list[Finding]:
         """Return those of them that may be about the same defect, with evidence."""

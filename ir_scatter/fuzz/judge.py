@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,8 +28,8 @@ class Judged(NamedTuple):
     is_run: bool = True
 
 
-_DESCRIBED = 1 << 12
-"""Of so many cases the features are kept: what to ask for, what to count and what to learn needs them."""
+_described: "WeakKeyDictionary[Case, Mapping[str, Feature]]" = WeakKeyDictionary()
+"""Features of cases that are there: what to ask for, what to count and what to learn needs them."""
 _FAILED = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.HUNG}
 
 
@@ -41,9 +41,14 @@ def reference(case: Case) -> DetailedResult:
     return DetailedResult(values, Evaluated(task, data, indices, updates, case.spec, data.dtype))
 
 
-@lru_cache(_DESCRIBED)
 def described(case: Case) -> Mapping[str, Feature]:
     """Return the features of a case, and of a legal one those of its result, where wrong values show."""
+    if (known := _described.get(case)) is None:
+        known = _described[case] = _features(case)
+    return known
+
+
+def _features(case: Case) -> Mapping[str, Feature]:
     if case.broken is not None:
         return features(case)
     expected = reference(case)

@@ -160,7 +160,7 @@ class Form:
     within: Limits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Case:
     """Inputs and attributes for one operator.
 

@@ -169,9 +169,33 @@ def with_weights(folder: Path, size: int) -> Path:
 
 
 def test_weights_are_mapped_and_never_read(tmp_path: Path) -> None:
-    (small_memory, small_seconds), (large_memory, large_seconds) = (
-        measure(with_weights(tmp_path / name, size))
-        for name, size in (("small", 1 << 20), ("large", 1 << 30))
-    )
-    assert int(large_memory) - int(small_memory) < 30 * 1024
-    assert float(large_seconds) < 3 * float(small_seconds) + 0.1
+    paths = [with_weights(tmp_path / name, size) for name, size in (("small", 1 << 20), ("large", 1 << 30))]
+    small, large = ([measure(path) for _ in range(3)] for path in paths)
+    assert int(min(large)[0]) - int(min(small)[0]) < 30 * 1024
+    assert min(float(one[1]) for one in large) < 3 * min(float(one[1]) for one in small) + 0.1
+
+
+LEFT = """
+import gc, resource, sys
+from pathlib import Path
+import ir_scatter
+from ir_scatter.core.tensors import Weights
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+gc.disable()
+for _ in range(150):
+    found = ir_scatter.validate(sys.argv[1])
+    assert [one.code for one in found] == ["SCT302"], found
+held = [Weights(Path(sys.argv[1]).with_suffix(".bin")) for _ in range(150)]
+try:
+    print(sum(one.view(0, 1) is not None for one in held))
+except ir_scatter.Error as error:
+    print(error)
+"""
+
+
+def test_files_of_models_that_nobody_holds_are_closed(tmp_path: Path) -> None:
+    """Where too many are held, that is told: constants that are not read would break no rule."""
+    path = write(tmp_path, indices_from(constant(1, "1", 8, 8), "", 1, 0), struct.pack("<qq", 0, 4))
+    command = [sys.executable, "-c", LEFT, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "model.bin: model.bin cannot be read (too many open files)" in done.stdout, done.stderr
