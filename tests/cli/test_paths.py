@@ -51,7 +51,7 @@ def test_an_empty_path_is_no_folder(cli: Cli, warned: Path) -> None:
 def test_a_pipe_in_a_folder_is_not_waited_for(warned: Path) -> None:
     os.mkfifo("pipe.xml")
     done = subprocess.run(
-        [COMMAND, "validate", ".", "--format", "concise"], capture_output=True, timeout=10, check=False
+        [COMMAND, "validate", ".", "--format", "concise"], capture_output=True, timeout=60, check=False
     )
     assert b"SCT401" in done.stdout
 
