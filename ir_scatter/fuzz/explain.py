@@ -41,7 +41,7 @@ _DO = {
 _LEARNING, _SHRINKING = 600, 2400
 """What each lot of cases to learn from may cost, and shrinking a finding: counted, and so the same however
 long they take."""
-_COST, _COST_OF_REFUSED, _COST_OF_DEATH = 1, 6, 60
+_COSTS = dict.fromkeys((None, *Symptom), 1) | {Symptom.REFUSED: 6} | dict.fromkeys(_FATAL, 60)
 """Of a case that is answered, that is refused with its model, and that ends a process."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
 """What each of these may take where a number of seconds was asked for, and which share of those left; at most
@@ -302,7 +302,7 @@ class Explainer:
         if is_alike:
             return
         if shown not in _COSTLY:
-            kept = described(case) if case.within.elements else case  # which is too large to be kept
+            kept = found or (described(case) if case.within.elements else case)  # which may be large
             _keep(self._kept[case.operator], (kept, shown), self._noted, _KEPT)
         if shown is not None and not is_known:
             new = self._new[case.operator, shown, _reason(case, judged)]
@@ -375,7 +375,7 @@ class Explainer:
                 finding.defects = self._known_defects(case, finding.symptom)
                 yield finding
         if self._is_open(lot):
-            self.unexplained += len(lot.failing)
+            self.unexplained += len(lot.described())
 
     def _explained(self, lot: "Lot") -> Iterator[Finding]:
         self._ask(lot, self._around(lot.failing[0][0], lot))
@@ -419,8 +419,9 @@ class Explainer:
 
         A wider condition takes the place of one that it covers only if it is as pure.
         """
-        meeting = [pair for pair in lot.failing if condition.holds(described(pair[0]))]
+        meeting = list(filter(condition.holds, lot.described()))
         lot.failing = [pair for pair in lot.failing if not condition.holds(described(pair[0]))]
+        lot.more = [one for one in lot.more if not condition.holds(one)]
         symptom = judged.symptom or lot.symptom
         passing = sum(map(condition.holds, lot.passing))
         signature = self._signature(lot.operator, symptom, condition)
@@ -435,14 +436,14 @@ class Explainer:
                 same.counters = [one for one in same.counters if condition.holds(one)]
             same.failing += len(meeting)
             same.passing = max(same.passing, passing)
-            same.samples += [described(case) for case, _ in meeting]
+            same.samples += meeting
             del same.samples[:-_SAMPLES]
             same.also.add(lot.symptom)
             return None
         finding = Finding(
             signature, self.runner.name, lot.operator, symptom, condition, len(meeting), passing,
             case, judged,
-            samples=[described(case) for case, _ in meeting[:_SAMPLES]],
+            samples=meeting[:_SAMPLES],
             counters=[one for one in lot.passing if condition.holds(one)][:_SAMPLES],
             fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom}, reason=lot.reason,
         )  # fmt: skip
@@ -478,12 +479,9 @@ class Explainer:
         """Return features of cases that disprove a symptom; of illegal ones, those that break a rule."""
         found = list[Mapping[str, Feature]]()
         for one, shown in self._kept[operator]:
-            if isinstance(one, Case):
-                if self.is_illegal and one.broken != broken:
-                    continue
-                one = described(one)
-            if _disproves(shown, symptom, one):
-                found.append(one)
+            told = described(one) if isinstance(one, Case) else one
+            if _disproves(shown, symptom, told) and not (self.is_illegal and told["broken"] != broken):
+                found.append(told)
         return found
 
     def _condition(self, lot: "Lot", simplest: Case) -> tuple[Condition, bool]:
@@ -497,7 +495,7 @@ class Explainer:
         earlier = [sample for one in alike for sample in one.samples]
         lot.passing += [counter for one in alike for counter in one.counters]
         for attempt in range(_CHALLENGES):
-            bad = [own, *(described(case) for case, _ in lot.failing)]
+            bad = [own, *lot.described()]
             # what failed before belongs to it only where one condition can say both
             pure = learn([*bad, *earlier], lot.passing, 1, own, _PURE) or learn(
                 bad, lot.passing, 1, own, _PURE
@@ -508,7 +506,7 @@ class Explainer:
                 break
             condition = best
             self._ask(lot, self._challenging(lot, simplest, condition, attempt))
-        failing = sum(best.holds(described(case)) for case, _ in lot.failing)
+        failing = sum(map(best.holds, lot.described()))
         passing = sum(map(best.holds, lot.passing))
         return best, failing >= _PURE * (failing + passing)
 
@@ -556,12 +554,13 @@ class Explainer:
         """Run cases, and add to what is known: failures that no signature explains, and what passes."""
         known, spending, left = self._known(lot), self._spending(_LEARNING), iter(cases)
         is_slow = lot.is_costly or self.is_illegal  # a whole batch may take long to be halved
-        step = 1 if is_slow else NODES if self._until == inf else NODES // 8
+        most = lot.at_once
+        step = 1 if is_slow else most if self._until == inf else min(most, NODES // 8)
         while not spending.is_over and (part := list(islice(left, step))):
             begun = monotonic()
             computed = self._computed(part, lot.symptom)
             if not is_slow and monotonic() - begun < _BRIEF:
-                step = min(2 * step, NODES)
+                step = min(2 * step, most)
             spending.note(computed)
             self._learn(lot, known, list(zip(part, computed, strict=True)))
 
@@ -571,7 +570,10 @@ class Explainer:
             if judged.is_run and _disproves(judged.symptom, lot.symptom, found):
                 lot.passing.append(found)
             elif lot.is_shown(case, judged) and not _meets(known, found):
-                lot.failing.append((case, judged))
+                if case.within.elements and len(lot.failing) > _FEW:
+                    lot.more.append(found)
+                else:
+                    lot.failing.append((case, judged._replace(got=None)))
 
     def _known(self, lot: "Lot") -> list[Finding]:
         """Return the findings about the same symptom of the operator."""
@@ -591,10 +593,8 @@ class Explainer:
     def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
         if symptom is Symptom.NONDETERMINISTIC:
             return [self._repeated(case) for case in cases]
-        if is_alone:
-            answers = [self._workshop.batch(self.runner, [one])[0] for one in cases]
-        else:
-            answers = self._workshop.batch(self.runner, cases)
+        parts = [[one] for one in cases] if is_alone else [cases]
+        answers = [one for part in parts for one in self._workshop.batch(self.runner, part)]
         return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
 
     def _repeated(self, case: Case, threads: int = 0) -> Judged:
@@ -624,7 +624,7 @@ class Explainer:
         first, judged = lot.failing[0]
         if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
             return None
-        found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else NODES // 2)
+        found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else lot.at_once // 2)
         others: tuple[Case, Judged, Counter[str]] | None = None
         told = Counter[str]()
         times = 1 if lot.symptom is Symptom.REFUSED else _CONFIRMED  # what is refused once always is
@@ -651,20 +651,15 @@ class Explainer:
 
     def _others(self, case: Case) -> dict[str, str]:
         """Return what the other runners do with a case."""
-        return {
-            other.name: _told(_judged(other, case, self._workshop.batch(other, [case])[0]))
-            for other in self.others
-            if takes(other, case.spec)
-        }
+        return {one.name: self._on(one, case) for one in self.others if takes(one, case.spec)}
 
     def _twins(self, case: Case) -> dict[str, str]:
         """Return what the runner itself does with cases that must give the same, or leave data as it is."""
         twins = [twin(case, name) for name in TWINS] if case.broken is None else []
-        return {
-            other.twin: _told(_judged(self.runner, other, self._workshop.batch(self.runner, [other])[0]))
-            for other in twins
-            if other is not None
-        }
+        return {one.twin: self._on(self.runner, one) for one in twins if one is not None}
+
+    def _on(self, runner: Runner, case: Case) -> str:
+        return _told(_judged(runner, case, self._workshop.batch(runner, [case])[0]))
 
     def _known_defects(self, case: Case, symptom: Symptom) -> tuple[str, ...]:
         release = next(iter(self.runner.versions.values()), "")
@@ -693,11 +688,7 @@ class _Spending:
         return self.left <= 0 or monotonic() > self.until
 
     def note(self, computed: Iterable[Judged]) -> None:
-        for one in computed:
-            is_refused = one.symptom is Symptom.REFUSED
-            self.left -= (
-                _COST_OF_DEATH if one.symptom in _FATAL else _COST_OF_REFUSED if is_refused else _COST
-            )
+        self.left -= sum(_COSTS[one.symptom] for one in computed)
 
 
 @dataclass(slots=True)
@@ -710,6 +701,8 @@ class Lot:
     round: int
     failing: list[tuple[Case, Judged]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
+    more: list[Mapping[str, Feature]] = field(default_factory=list)
+    """Features of what fails as well and is too large to be kept."""
     told: int = 0
     """So many findings it may be more of."""
 
@@ -725,6 +718,15 @@ class Lot:
     def is_costly(self) -> bool:
         """Tell whether each failure costs a process, or a model that is not made."""
         return self.symptom in _COSTLY
+
+    @property
+    def at_once(self) -> int:
+        """Return how many cases are computed at once: a whole model of what is large takes much memory."""
+        return _FEW if any(case.within.elements for case, _ in self.failing) else NODES
+
+    def described(self) -> list[Mapping[str, Feature]]:
+        """Return the features of all that fails."""
+        return [*(described(case) for case, _ in self.failing), *self.more]
 
     def is_shown(self, case: Case, judged: Judged) -> bool:
         """Tell whether a case fails in the same way."""

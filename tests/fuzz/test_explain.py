@@ -1,6 +1,7 @@
 """Findings and the cases that come later: what disproves a condition makes it narrower, or unexplained."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,9 +14,9 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate
-from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.draw import Coverage, Drawer, variations
 from ir_scatter.fuzz.execute import Workshop
-from ir_scatter.fuzz.explain import Explainer, Finding
+from ir_scatter.fuzz.explain import Explainer, Finding, Lot
 from ir_scatter.fuzz.judge import Judged, described, reference
 from ir_scatter.inputs.cases import Case
 from ir_scatter.runners.base import Runner, Status, Streamed
@@ -118,3 +119,20 @@ def test_what_there_is_no_time_to_look_at_closely_is_a_finding_all_the_same(tmp_
     workshop.deadline = monotonic()
     assert [*explainer.explain(lot)] == []
     assert explainer.unexplained == len(lot.failing)
+
+
+def test_of_large_cases_that_fail_few_are_kept(tmp_path: Path) -> None:
+    """The others are known by their features, and fewer are computed at once."""
+    drawer = Drawer(0, "plain", Coverage())
+    rounds = (drawer.forms(SPEC, number) for number in count())
+    large = next(cases[0] for cases in rounds if cases[0].within.elements)
+    wrong = Judged(Symptom.WRONG_VALUE, got=large.data)
+    small, lot = (
+        Lot(str(SPEC.key), Symptom.WRONG_VALUE, "", 0, [(one, wrong)])
+        for one in (drawer.batch(SPEC, 0, 1)[0], large)
+    )
+    explainer = Explainer(Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False)
+    explainer._learn(lot, [], [(one, wrong) for one in variations(large, 100)])
+    assert 1 < len(lot.failing) < 20 < len(lot.described())
+    assert all(judged.got is None for _, judged in lot.failing[1:])
+    assert lot.at_once < small.at_once
