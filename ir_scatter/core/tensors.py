@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
 
-_MAPPED = 64
+_MAPPED = max(64, min(512, os.sysconf("SC_OPEN_MAX") // 2)) if hasattr(os, "sysconf") else 512
 """When so many files are mapped, models that nobody holds are collected: the parts of one hold each other."""
 
 _Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]

@@ -178,10 +178,10 @@ def test_weights_are_mapped_and_never_read(tmp_path: Path) -> None:
 LEFT = """
 import gc, resource, sys
 from pathlib import Path
-import ir_scatter
-from ir_scatter.core.tensors import Weights
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 gc.disable()
+import ir_scatter
+from ir_scatter.core.tensors import Weights
 for _ in range(150):
     found = ir_scatter.validate(sys.argv[1])
     assert [one.code for one in found] == ["SCT302"], found
