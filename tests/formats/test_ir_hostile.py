@@ -244,9 +244,9 @@ def test_astronomic_numbers_in_front_of_indices(kind: str, size: int, tmp_path: 
     text = indices_from(layers, "".join(edge(id, 0, 10, n) for n, id in enumerate(inputs)), 10, 3)
     path = write(tmp_path, text, struct.pack("<qqq", 0, size, 1))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     found = set(codes(check(path)))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 700_000
     assert "SCT203" in found or size > 10**6 or size < 1
 

@@ -201,9 +201,9 @@ def test_many_nodes_of_one_name_take_no_longer_than_others() -> None:
         model = load(text.encode())
         fragment = with_sum(next(model.walk(SCATTER)))
         patches = [Patch(node, fragment) for node in model.walk(SCATTER)]
-        start = time.perf_counter()
+        start = time.process_time()
         write_ir(model, patches)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert seconds("same%.0s") < 5 * seconds("n%d") + 0.5
 

@@ -269,7 +269,7 @@ def test_functions_that_multiply_end_soon_and_with_a_sentence(height: int, tmp_p
     found = ir_scatter.validate(model)
     assert inspect(model)
     ir_scatter.convert(model, "ScatterND")
-    assert time.perf_counter() - start < 15
+    assert time.perf_counter() - start < 60
     notes = [one for one in found if one.code == "SCT941"]
     assert notes
     assert {one.severity for one in found} == {Severity.NOTE}

@@ -149,7 +149,7 @@ def test_a_large_file_that_vanishes_while_it_travels(
 
     monkeypatch.setattr(fleets, "_pack", packed)
     with closing(own.fleet()) as fleet:
-        found = fleet.submit(validate(models[0])).result(20)
+        found = fleet.submit(validate(models[0])).result(100)
         assert [one.code for one in found.diagnostics] == [
             one.code for one in check_file(Source(models[0]), Options()).diagnostics
         ]
@@ -172,7 +172,7 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
         (member,) = fleet._members.values()
         for question, answer in hostile:
             asked = asyncio.run_coroutine_threadsafe(fleet._ask(member, **question), fleet._loop)
-            assert asked.result(20) == answer
+            assert asked.result(100) == answer
         with monkeypatch.context() as patch:
             patch.setattr("ir_scatter.jobs.wire.MOST_BYTES", 100)
             with pytest.raises(

@@ -122,7 +122,7 @@ def test_who_interrupts_gets_what_is_finished(lab: Lab) -> None:
     while not (finished.is_dir() and len(list(finished.iterdir())) > 1) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
     told = json.loads(out)
     assert 0 < len(told["reports"]) < FILES
