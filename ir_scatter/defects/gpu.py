@@ -8,7 +8,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, is_constant, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
@@ -64,15 +64,8 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 def _is_folded(scatter: ScatterNode) -> bool:
     """Tell whether nothing is written into constant data: slices and tuples are that data then."""
-    is_known = element_count(scatter.indices_shape) == 0 and _is_constant(scatter, Role.DATA)
+    is_known = element_count(scatter.indices_shape) == 0 and is_constant(scatter, Role.DATA)
     return is_known and scatter.spec.layout in {Layout.SLICES, Layout.TUPLES}
-
-
-def _is_constant(scatter: ScatterNode, role: Role) -> bool:
-    operand = scatter.operand(role)
-    if operand is None:
-        return False
-    return operand.value.constant is not None or scatter.facts.array(operand.value) is not None
 
 
 @Defect(
@@ -374,7 +367,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     operand = scatter.operand(role)
     if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
         return False
-    return _is_constant(scatter, role)
+    return is_constant(scatter, role)
 
 
 def _all_is_static(scatter: ScatterNode) -> Known:
@@ -437,9 +430,11 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     probes=(
         Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic"),
         Probe("slices", "ScatterUpdate-3", (3,), [2], (1,), 0, "u4", shapes="bounded"),
+        Probe("indices", "ScatterUpdate-3", (4,), [2, 1], (2,), 0, "f32", "i4", shapes="dynamic"),
     ),
     near=(
         Probe("static", "ScatterNDUpdate-3", (3,), [[2]], (1,), None, "i4"),
+        Probe("static-indices", "ScatterUpdate-3", (4,), [2, 1], (2,), 0, "f32", "i4"),
         Probe(
             "constant", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA
         ),
@@ -452,11 +447,14 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 
     The run ends with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
     """
-    data = scatter.data
-    if data is None or is_static(data.shape) or scatter.spec.layout is Layout.ELEMENTS:
-        return None
-    is_small = element_type_is(scatter, "i4", "u4")
-    return meets("data of an open shape has elements of four bits", [is_small, are_there(data)], Role.DATA)
+    for role, operand in ((Role.DATA, scatter.data), (Role.INDICES, scatter.indices)):
+        if operand is None or is_static(operand.shape) or scatter.spec.layout is Layout.ELEMENTS:
+            continue
+        conditions = [element_type_is(scatter, "i4", "u4", role=role), are_there(operand)]
+        found = meets(f"elements of four bits are in {role.value} of an open shape", conditions, role)
+        if found is not None:
+            return found
+    return None
 
 
 @Defect(

@@ -2,7 +2,17 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Symptom,
+    has_elements,
+    is_constant,
+    meets,
+    rank_of,
+)
 from ir_scatter.ops.spec import Layout, Role
 
 
@@ -17,10 +27,14 @@ from ir_scatter.ops.spec import Layout, Role
             "0-d-constant", "ScatterUpdate-3", (2, 3), 1, (2,), 1, constants=frozenset({*Role} - {Role.DATA})
         ),
         Probe("0-d-dynamic", "ScatterUpdate-3", (4,), 2, 9, 0, "i32", shapes="dynamic"),
+        Probe("0-d-empty", "ScatterUpdate-3", (2, 0), 1, (0,), 0),
     ),
-    near=(Probe("1-d", "ScatterUpdate-3", (2, 3), [1], (1, 3), 0),),
+    near=(
+        Probe("1-d", "ScatterUpdate-3", (2, 3), [1], (1, 3), 0),
+        Probe("no-data", "ScatterUpdate-3", (2, 0), 1, (0,), 0, constants=frozenset({Role.DATA, Role.AXIS})),
+    ),
     avoid="give indices one dimension, and updates a dimension of 1 in its place",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES}),
 )
 def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses 0-D indices.
@@ -31,7 +45,8 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     if scatter.spec.layout is not Layout.SLICES:
         return None
     rank = rank_of(scatter.indices_shape, 0, "indices")
-    return meets("indices have no dimensions", [rank, has_elements(scatter)], Role.INDICES)
+    is_there = has_elements(scatter) if is_constant(scatter, Role.DATA) else Known(True)
+    return meets("indices have no dimensions", [rank, is_there], Role.INDICES)
 
 
 @Defect(
