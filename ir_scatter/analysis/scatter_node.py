@@ -119,6 +119,10 @@ class ScatterNode:
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.numbers(value)
 
+    def is_constant(self, value: Value) -> bool:
+        """Tell whether the file says what a value is."""
+        return value.constant is not None or self.facts.array(value) is not None
+
     @cached_property
     def has_constant_indices(self) -> bool:
         return self.few_indices is not None or self.index_array is not None

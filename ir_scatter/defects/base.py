@@ -116,12 +116,6 @@ def has_elements(scatter: ScatterNode) -> Known:
     return Known(element_count(scatter.data_shape) != 0)
 
 
-def is_constant(scatter: ScatterNode, role: Role) -> bool:
-    """Tell whether an input is there whose numbers are known from the file."""
-    value = None if (operand := scatter.operand(role)) is None else operand.value
-    return value is not None and (value.constant is not None or scatter.facts.array(value) is not None)
-
-
 Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]
 
 

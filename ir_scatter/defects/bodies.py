@@ -72,12 +72,12 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
         return None
     invariants = loop.invariants()
     outer = invariants.get(data.value)
-    if outer is None or _is_constant(scatter, outer) or element_count(scatter.indices_shape) == 0:
+    if outer is None or scatter.is_constant(outer) or element_count(scatter.indices_shape) == 0:
         return None
     if any(reader is not scatter.node for reader in _readers(scatter, data.value)):
         return None
     others = [one.value for one in (scatter.indices, scatter.updates) if one is not None]
-    is_same = all(one in invariants or _is_constant(scatter, one) for one in others)
+    is_same = all(one in invariants or scatter.is_constant(one) for one in others)
     is_boolean = data.element_type is not None and data.element_type.kind == "boolean"
     adds_up = Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
     if scatter.reduction not in _ACCUMULATING or is_boolean:
@@ -117,10 +117,6 @@ def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     found = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
     meeting = meets(f"the loop is given {' and '.join(found)}, or gives it out", [bool(found)])
     return meeting and meeting._replace(probes=found)
-
-
-def _is_constant(scatter: ScatterNode, value: Value) -> bool:
-    return value.constant is not None or scatter.facts.array(value) is not None
 
 
 def _readers(scatter: ScatterNode, value: Value) -> Iterator[Node]:

@@ -8,7 +8,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, is_constant, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
@@ -64,8 +64,11 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 def _is_folded(scatter: ScatterNode) -> bool:
     """Tell whether nothing is written into constant data: slices and tuples are that data then."""
-    is_known = element_count(scatter.indices_shape) == 0 and is_constant(scatter, Role.DATA)
-    return is_known and scatter.spec.layout in {Layout.SLICES, Layout.TUPLES}
+    is_idle = element_count(scatter.indices_shape) == 0 and scatter.spec.layout in {
+        Layout.SLICES,
+        Layout.TUPLES,
+    }
+    return is_idle and scatter.data is not None and scatter.is_constant(scatter.data.value)
 
 
 @Defect(
@@ -367,7 +370,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     operand = scatter.operand(role)
     if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
         return False
-    return is_constant(scatter, role)
+    return scatter.is_constant(operand.value)
 
 
 def _all_is_static(scatter: ScatterNode) -> Known:
@@ -447,14 +450,13 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 
     The run ends with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
     """
-    for role, operand in ((Role.DATA, scatter.data), (Role.INDICES, scatter.indices)):
-        if operand is None or is_static(operand.shape) or scatter.spec.layout is Layout.ELEMENTS:
-            continue
-        conditions = [element_type_is(scatter, "i4", "u4", role=role), are_there(operand)]
-        found = meets(f"elements of four bits are in {role.value} of an open shape", conditions, role)
-        if found is not None:
-            return found
-    return None
+    found = None
+    for one in (scatter.indices, scatter.data):
+        if one is not None and not is_static(one.shape) and scatter.spec.layout is not Layout.ELEMENTS:
+            conditions = [element_type_is(scatter, "i4", "u4", role=one.port.role), are_there(one)]
+            reason = f"elements of four bits are in {one.port.name} of an open shape"
+            found = meets(reason, conditions, one.port.role) or found
+    return found
 
 
 @Defect(

@@ -2,17 +2,7 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import (
-    Defect,
-    Known,
-    Meeting,
-    Probe,
-    Symptom,
-    has_elements,
-    is_constant,
-    meets,
-    rank_of,
-)
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
 from ir_scatter.ops.spec import Layout, Role
 
 
@@ -44,9 +34,9 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
-    rank = rank_of(scatter.indices_shape, 0, "indices")
-    is_there = has_elements(scatter) if is_constant(scatter, Role.DATA) else Known(True)
-    return meets("indices have no dimensions", [rank, is_there], Role.INDICES)
+    is_known = scatter.data is not None and scatter.is_constant(scatter.data.value)
+    conditions = [rank_of(scatter.indices_shape, 0, "indices"), not is_known or has_elements(scatter)]
+    return meets("indices have no dimensions", conditions, Role.INDICES)
 
 
 @Defect(

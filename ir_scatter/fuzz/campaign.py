@@ -169,16 +169,11 @@ class Campaign:
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
-                known = [one for one in self.findings if one.runner == runner.name]
+                own = [one for one in self.findings if one.runner == runner.name]
+                is_illegal = self.plan.is_illegal
                 self._explainers.append(
                     Explainer(
-                        runner,
-                        others,
-                        self._drawer,
-                        workshop,
-                        is_illegal=self.plan.is_illegal,
-                        until=until,
-                        known=known,
+                        runner, others, self._drawer, workshop, is_illegal=is_illegal, until=until, known=own
                     )
                 )
             for explainer in self._explainers:
