@@ -38,7 +38,7 @@ class OpenvinoShapes:
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.communicate(timeout=100)
+            self._process.communicate(timeout=30)
 
 
 def main() -> None:

@@ -202,7 +202,7 @@ def test_a_run_that_is_ended_keeps_what_it_found_and_goes_on(tmp_path: Path, num
             before, latest = latest, report.read_text() if report.exists() else ""
             assert process.poll() is None
         process.send_signal(number)
-        told, _ = process.communicate(timeout=100)
+        told, _ = process.communicate(timeout=30)
     written = {path.parent.name for path in tmp_path.glob("*/finding.json")}
     if number is signal.SIGINT:
         assert process.returncode == 130

@@ -264,12 +264,12 @@ def test_functions_that_multiply_end_soon_and_with_a_sentence(height: int, tmp_p
     path = tmp_path / "m.onnx"
     path.write_bytes(growing(height).SerializeToString())
     assert path.stat().st_size < 6000
-    start = time.perf_counter()
+    start = time.process_time()
     model = ir_scatter.read(path)
     found = ir_scatter.validate(model)
     assert inspect(model)
     ir_scatter.convert(model, "ScatterND")
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 15
     notes = [one for one in found if one.code == "SCT941"]
     assert notes
     assert {one.severity for one in found} == {Severity.NOTE}

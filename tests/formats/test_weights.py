@@ -120,7 +120,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         (os.mkfifo, "no regular file"),
     ],
 )
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(20)
 def test_what_is_no_file_is_a_warning(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
     path = write(tmp_path, SIMPLE, None)
     make(path.with_suffix(".bin"))

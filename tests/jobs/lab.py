@@ -47,7 +47,7 @@ class Lab:
 
     def start(self, name: str, work: Coroutine[Any, Any, None], sign: str) -> None:
         self.running[name] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        limit = time.monotonic() + 100
+        limit = time.monotonic() + 20
         while not any(sign in line for line in self.told):
             if self.running[name].done():
                 self.running[name].result()
@@ -70,7 +70,7 @@ class Lab:
         """Start a worker of a name that is there."""
         store = Store(self.folder / "again", 1000)
         work = serve_worker(self.address, replace(MACHINE, name=name), store, self.told.append)
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(100)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
     def fleet(self, **options: Any) -> Fleet:
         return Fleet(self.address, **options)

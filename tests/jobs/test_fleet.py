@@ -149,7 +149,7 @@ def test_a_large_file_that_vanishes_while_it_travels(
 
     monkeypatch.setattr(fleets, "_pack", packed)
     with closing(own.fleet()) as fleet:
-        found = fleet.submit(validate(models[0])).result(100)
+        found = fleet.submit(validate(models[0])).result(20)
         assert [one.code for one in found.diagnostics] == [
             one.code for one in check_file(Source(models[0]), Options()).diagnostics
         ]
@@ -172,7 +172,7 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
         (member,) = fleet._members.values()
         for question, answer in hostile:
             asked = asyncio.run_coroutine_threadsafe(fleet._ask(member, **question), fleet._loop)
-            assert asked.result(100) == answer
+            assert asked.result(20) == answer
         with monkeypatch.context() as patch:
             patch.setattr("ir_scatter.jobs.wire.MOST_BYTES", 100)
             with pytest.raises(
@@ -183,15 +183,12 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
 
 
 def test_what_nobody_has_is_told_within_a_second(shared: Lab) -> None:
-    seconds = list[float]()
-    for _ in range(3):  # one may be held up by what else is running
-        begun = time.monotonic()
-        with closing(shared.fleet()) as fleet:
-            with pytest.raises(Absent, match="has openvino:GPU"):
-                fleet.submit(validate("m.xml"), ("openvino:GPU",))
-            seconds.append(time.monotonic() - begun)
-            assert not any(one.jobs or one.bytes for one in fleet.shares.values())
-    assert min(seconds) < 1
+    begun = time.monotonic()
+    with closing(shared.fleet()) as fleet:
+        with pytest.raises(Absent, match="has openvino:GPU"):
+            fleet.submit(validate("m.xml"), ("openvino:GPU",))
+        assert time.monotonic() - begun < 1
+        assert not any(one.jobs or one.bytes for one in fleet.shares.values())
 
 
 def test_who_has_done_what_and_who_is_slow(shared: Lab) -> None:

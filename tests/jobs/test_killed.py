@@ -73,7 +73,7 @@ def test_killed_workers_change_nothing(lab: Lab) -> None:
     here = json.loads(local.stdout)
     print(f"here {time.monotonic() - begun:.0f} s")
     # models without their weights stay here, where that is told best
-    assert len({one["machine"] for one in there["reports"] if "machine" in one}) > 1
+    assert {one["machine"] for one in there["reports"] if "machine" in one} == set("abc")
     assert json.dumps(without_hosts(there)) == json.dumps(without_hosts(here))
     assert process.returncode == local.returncode
 
@@ -122,7 +122,7 @@ def test_who_interrupts_gets_what_is_finished(lab: Lab) -> None:
     while not (finished.is_dir() and len(list(finished.iterdir())) > 1) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     told = json.loads(out)
     assert 0 < len(told["reports"]) < FILES

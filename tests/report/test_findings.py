@@ -338,7 +338,7 @@ def test_the_caret_of_a_file(written: str, width: int | None, tmp_path: Path) ->
     assert shown[start:end] == 'reduction="add"'
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(20)
 def test_many_findings_in_a_line_of_megabytes(tmp_path: Path) -> None:
     """What is shown of the line is small, however long it is."""
     layers = "".join(

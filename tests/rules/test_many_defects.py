@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,12 @@ def edge(to: int, port: int = 0) -> str:
     return f'<edge from-layer="0" from-port="0" to-layer="{to}" to-port="{port}"/>'
 
 
-@pytest.mark.timeout(100)
 @pytest.mark.parametrize("to_missing_layers", [True, False])
 def test_many_wrong_edges(to_missing_layers: bool, tmp_path: Path) -> None:
     edges = [edge(9_000_000 - n) if to_missing_layers else edge(1, n) for n in range(1, 20_001)]
+    start = time.process_time()  # others may have the processors meanwhile
     found = validate(read(write(tmp_path / "m.xml", edges)))
+    assert time.process_time() - start < 10
     assert {one.code for one in found} == {"SCT925" if to_missing_layers else "SCT923"}
     assert len(found) == 20_000
 
