@@ -11,7 +11,7 @@ from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
-"""Runs, few where it never differed; updates, and so many that a thread is awake before another wrote them."""
+"""Runs, few where it never differed; updates, and so many that a thread wakes before another wrote them."""
 
 
 def _targets(scatter: ScatterNode) -> Known:
@@ -60,7 +60,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
     probes=(
         Probe("slices", "ScatterUpdate-3", (8,), (_LONG,), (_LONG,), 0, times=_RUNS),
         Probe("tuples", "ScatterNDUpdate-15", (8,), (_LONG, 1), (_LONG,), None, times=_RUNS),
-        Probe("elements", "ScatterElementsUpdate-12", (8,), (_MANY,), (_MANY,), 0, times=_FEW),
+        Probe("elements", "ScatterElementsUpdate-12", (8,), (_MANY,), (_MANY,), 0, times=_RUNS),
     ),
     near=(Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),),
     avoid="name each target once, or say the reduction that is meant",
