@@ -316,16 +316,17 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
         rank, axes = 2, [1]
     axis = draws.pick(axes)
     is_negative = spec.axis is not None and draws.chance(_NEGATIVE)
-    is_unique = reduction is Reduction.NONE and not (limits.may_repeat and draws.chance(_REPEATED))
-    is_unique = is_unique and not limits.elements
+    is_large = bool(limits.elements)  # and then updates are many, and meet
+    may_repeat = is_large or (limits.may_repeat and draws.chance(_REPEATED))
+    is_unique = reduction is Reduction.NONE and not may_repeat
     index_rank: int | None = rank
     depth = scalar_rank = 0
     if spec.layout is Layout.SLICES:
-        index_rank = draws.below(3)
+        index_rank = max(draws.below(3), is_large)
     elif spec.layout is Layout.TUPLES:
         least = 0 if limits.is_wild else 1
         depth = least + draws.below(rank + 1 - least)
-        index_rank = 1 + draws.below(3)
+        index_rank = 1 + max(draws.below(3), is_large)
         if spec.scalar_updates and index_rank == 1 and depth == rank and draws.chance(_ONE_ELEMENT):
             scalar_rank = 1 + draws.below(2)
     elif spec.layout is Layout.SEQUENCE:
@@ -486,8 +487,7 @@ def _fewer(shape: Sequence[int], room: int, *, is_unique: bool) -> _Shape:
         others = prod(found[:number] + found[number + 1 :])
         if is_unique and others * found[number] > room:
             found[number] = max(room // max(others, 1), 1)
-    is_crowded = is_unique and prod(found) > room
-    return (room, *(1 for _ in found[1:])) if is_crowded else tuple(found)
+    return (room, *(1 for _ in found[1:])) if is_unique and prod(found) > room else tuple(found)
 
 
 def _legal_indices(
