@@ -36,8 +36,8 @@ _ILLEGAL, _OF_VALUES = 24, 4
 _TRIES = 60
 _LARGE, _ELEMENTS, _TIMES = 12, 1 << 15, 16
 """One form in so many has data of so many elements at most; its cases come so often, which shows races."""
-_OF_BATCH = Limits(shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
-_OF_FORMS = Limits(constants=False, shapes=("dynamic", "bounded"))
+_OF_BATCH = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
+_OF_FORMS = Limits(ranks=8, constants=False, shapes=("dynamic", "bounded"))
 _OF_ILLEGAL = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
 

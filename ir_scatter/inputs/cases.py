@@ -102,7 +102,8 @@ class Limits:
     Attributes:
         reductions, element_types, index_types: those that may be, None for all of the row.
         may_repeat: whether targets may repeat with reduction none.
-        is_wild: whether ranks may go up to 8, and tuples have no coordinates.
+        ranks: the largest rank of data; seldom above `LARGEST_RANK`.
+        is_wild: whether tuples may have no coordinates.
         constants: whether inputs other than the axis may be constant.
         shapes: "static", "bounded", "dynamic": how a model may say shapes.
         values: "plain", "edge" or "any".
@@ -115,6 +116,7 @@ class Limits:
     element_types: frozenset[str] | None = None
     index_types: frozenset[str] | None = None
     may_repeat: bool = True
+    ranks: int = LARGEST_RANK
     is_wild: bool = False
     constants: bool = True
     shapes: tuple[str, ...] = ("static",)
@@ -306,10 +308,9 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     element_type = _pick_type(draws, types_of(spec, Role.DATA, limits.element_types, excluded))
     index_type = _pick_type(draws, types_of(spec, Role.INDICES, limits.index_types))
     attributes = dict(word) | _draw_attributes(draws, spec, set(word))
-    least = max([port.min_rank for port in spec.ports if port.role is Role.DATA], default=0)
-    is_deep = limits.is_wild and draws.chance(_DEEP)
-    rank = max(least, 1)
-    rank += draws.below((2 if is_deep else 1) * LARGEST_RANK + 1 - rank)
+    rank = max([1, *(port.min_rank for port in spec.ports if port.role is Role.DATA)])
+    is_deep = limits.ranks > LARGEST_RANK and draws.chance(_DEEP)
+    rank += draws.below((limits.ranks if is_deep else LARGEST_RANK) + 1 - rank)
     excluded_axes = spec.axis.excluded if spec.axis is not None else frozenset(range(1, rank))
     axes = [axis for axis in range(rank) if axis not in excluded_axes]
     if not axes:  # an operator whose axis is behind the first one

@@ -51,7 +51,7 @@ def random_case(
         None if reduction is None else frozenset({reduction}),
         None if element_type is None else frozenset({element_type}),
         None if index_type is None else frozenset({index_type}),
-        may_repeat=may_repeat, is_wild=is_wild, constants=False, values="plain",
+        may_repeat=may_repeat, ranks=8 if is_wild else 4, is_wild=is_wild, constants=False, values="plain",
     )  # fmt: skip
     excluded = spec.reduction_excludes.get(reduction, frozenset()) if reduction else frozenset[str]()
     for role, wanted, what in (

@@ -94,9 +94,8 @@ class Tensors:
             try:
                 file = self._file(location)
             except UnreadableModel as error:
-                count = "1 tensor is" if len(uses) == 1 else f"{len(uses)} tensors are"
-                message = f"{error.message}: the values of {count} unknown, the first is {uses[0]}"
-                yield Defect(error.defect, message, self._location)
+                what = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
+                yield Defect(error.defect, f"{error.message}: {what}", self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"

@@ -464,9 +464,9 @@ def _constants(net: IrGraph) -> Iterator[Defect]:
         if available is None:
             count += sum(graph.declared(key)[2] is not None for key in graph.keys_of(CONST))
     if count:
-        constants = "1 constant is" if count == 1 else f"{count} constants are"
         reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""
-        message = f"{reason or 'there is no .bin beside standard input'}: the values of {constants} unknown"
+        reason = reason or "there is no .bin beside standard input"
+        message = f"{reason}: the values of {counted(count, 'constant')} are unknown"
         yield Defect("weights-missing", message, Location(net.file.text.path))
 
 
