@@ -66,14 +66,14 @@ def test_external_data_is_mapped(tmp_path: Path) -> None:
     assert loaded(model) == [VALUES.tolist(), VALUES.tolist()]
 
 
-@pytest.mark.parametrize(("count", "tensors"), [(1, "1 tensor is"), (2, "2 tensors are")])
+@pytest.mark.parametrize(("count", "tensors"), [(1, "1 tensor"), (2, "2 tensors")])
 def test_a_missing_file_is_told_once(tmp_path: Path, count: int, tensors: str) -> None:
     model = read_in(tmp_path, model_with(*[external("none.bin") for _ in range(count)]))
     assert [(defect.kind, defect.message) for defect in model.defects] == [
         (
             "weights-missing",
             "'none.bin' cannot be read (no such file or directory): "
-            f"the values of {tensors} unknown, the first is the initializer 'a'",
+            f"the values of {tensors} are unknown, the first is the initializer 'a'",
         )
     ]
     assert loaded(model) == [None] * count

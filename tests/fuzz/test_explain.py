@@ -45,7 +45,7 @@ def test_a_condition_that_later_cases_disprove_is_learned_anew(
     tmp_path: Path, is_wrong: Callable[[Case], bool], condition: str, is_explained: bool
 ) -> None:
     drawer = Drawer(0, "plain", Coverage())
-    cases = [case for number in range(8) for case in drawer.batch(SPEC, number, 60) if not case.twin]
+    cases = [case for number in range(24) for case in drawer.batch(SPEC, number, 60) if not case.twin]
     bad = [case for case in cases if _is_f32(case) and is_wrong(case)]
     known = Finding(
         "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, len(bad), 0, bad[0],
