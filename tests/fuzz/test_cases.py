@@ -10,7 +10,7 @@ from ir_scatter.fuzz.judge import contradicted, described, judge, reference
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, features, repeats
 from ir_scatter.ops.lookup import SPECS
-from ir_scatter.ops.spec import OpSpec, Role
+from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.runners.base import Status, Streamed
 
 ROWS = {str(key): spec for key, spec in SPECS.items()}
@@ -124,6 +124,18 @@ def test_what_runtimes_get_wrong_seldom_is_drawn(drawer: Drawer) -> None:
     large = [case for case in large if case.updates.size > 10_000]
     assert len(large) >= 5
     assert all(map(repeats, large))
+
+
+def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) -> None:
+    """A device may refuse more than six dimensions; where one place is written, threads do not race."""
+    for name in ("ScatterUpdate-3", "ScatterND-18"):
+        spec = ROWS[name]
+        assert {case.data.ndim for case in drawer.batch(spec, 0, 200)} == {*range(1, 9)}
+        rounds = [drawer.forms(spec, number) for number in range(60)]
+        large = [case for cases in rounds for case in cases if case.within.elements]
+        assert large
+        least = 2 if spec.layout is Layout.TUPLES else 1
+        assert min(np.ndim(case.indices) for case in large) == least
 
 
 def test_forbidden_indices_are_near_and_far_and_negative(drawer: Drawer) -> None:
