@@ -64,11 +64,9 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 def _is_folded(scatter: ScatterNode) -> bool:
     """Tell whether nothing is written into constant data: slices and tuples are that data then."""
-    is_idle = element_count(scatter.indices_shape) == 0 and scatter.spec.layout in {
-        Layout.SLICES,
-        Layout.TUPLES,
-    }
-    return is_idle and scatter.data is not None and scatter.is_constant(scatter.data.value)
+    if scatter.data is None or element_count(scatter.indices_shape) != 0:
+        return False
+    return scatter.spec.layout in {Layout.SLICES, Layout.TUPLES} and scatter.is_constant(scatter.data.value)
 
 
 @Defect(
