@@ -50,8 +50,8 @@ _BEHIND = 3
 """How many elements an axis may be beyond its range."""
 _FAR = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
 """How many elements an index is beyond its range: a write that is far away ends a process sooner."""
-_MANY_INDICES, _CROWD = 4096, 3
-"""Where data is large, indices are so many at most, and name so few places on each axis that they meet."""
+_MANY_INDICES, _MANY_UPDATES, _CROWD = 4096, 1 << 18, 3
+"""Large data has so many indices and updates at most; they name so few places on each axis that they meet."""
 
 _LOOPED, _FEW_ITERATIONS = 0.12, 3
 """How often a node stands in a loop, where it may, and in how many iterations at most."""
@@ -457,7 +457,9 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
     spec, axis, is_unique = form.spec, form.axis, form.is_unique
     before, size, behind = data[:axis], data[axis], data[axis + 1 :]
     fronts = max((form.index_rank or 1) - (spec.layout is Layout.TUPLES), 1)
-    largest = int(_MANY_INDICES ** (1 / fronts)) if form.within.elements else LARGEST_DIM
+    each = prod(data[form.depth :] if spec.layout is Layout.TUPLES else (*before, *behind)) or 1
+    many = max(min(_MANY_INDICES, _MANY_UPDATES // each), 1)
+    largest = int(many ** (1 / fronts)) if form.within.elements else LARGEST_DIM
     if spec.layout is Layout.SLICES:
         front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)
