@@ -124,7 +124,7 @@ class Campaign:
             raise UsageError("no runner that was named reads models with these operators")
         self._explainers: list[Explainer] = []
         self._cycle = 2 * len(self._specs)
-        self._rounds: deque[_Round] = deque(maxlen=self._cycle + 1)
+        self._rounds: deque[_Round | None] = deque(maxlen=self._cycle + 1)
         self._positions = {runner.name: first for runner in runners}
         self._drawn = Condition()
         self._is_stopped = False
@@ -233,9 +233,11 @@ class Campaign:
     def _next(self, runner: Runner) -> "_Round | None":
         """Return the round that comes next for a runner, None if it is over.
 
-        Each has its own pace. One that is far behind leaves out whole cycles of operators, unless a number
-        of cases was asked for: then those in front wait, as all are to have the same ones.
+        Each has its own pace. One that is far behind leaves out whole cycles of operators, and what none that
+        takes the operator comes to is not drawn, unless a number of cases was asked for: then those in
+        front wait, as all are to have the same ones.
         """
+        taken = [takes(runner, spec) for spec in self._specs]
         with self._drawn:
             while True:
                 position = self._positions[runner.name]
@@ -245,21 +247,24 @@ class Campaign:
                 elif position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
                     self._drawn.wait()
                     continue
-                if self._is_ending() or (position == self._round and self._is_over()):
+                is_first = position == self._round
+                if not any(taken) or self._is_ending() or (is_first and self._is_over()):
                     self._positions[runner.name] = 1 << 62
                     self._drawn.notify_all()
                     return None
-                if position == self._round:
-                    self._rounds.append(self._draw())
+                if is_first:
+                    self._round += 1
+                    self._rounds.append(None)
                 self._positions[runner.name] = position + 1
                 self._drawn.notify_all()
-                found = self._rounds[position - self._round]
-                if takes(runner, found.spec):
-                    return found
+                place, is_taken = position - self._round, taken[position % len(taken)]
+                if self._rounds[place] is None and (is_taken or self.plan.cases is not None):
+                    self._rounds[place] = self._draw(position)
+                if is_taken:
+                    return self._rounds[place]
 
-    def _draw(self) -> "_Round":
-        number, plan = self._round, self.plan
-        self._round += 1
+    def _draw(self, number: int) -> "_Round":
+        plan = self.plan
         spec = self._specs[number % len(self._specs)]
         turn = number // len(self._specs)
         room = None if plan.cases is None else plan.cases - self.cases
