@@ -219,9 +219,6 @@ class Campaign:
 
     # One round: cases of one operator, on every runner that takes it.
 
-    def _is_over(self) -> bool:
-        return self.plan.cases is not None and self.cases >= self.plan.cases
-
     def _is_ending(self) -> bool:
         return self._is_stopped or self._is_late(_RESERVE)
 
@@ -233,40 +230,38 @@ class Campaign:
     def _next(self, runner: Runner) -> "_Round | None":
         """Return the round that comes next for a runner, None if it is over.
 
-        Each has its own pace. One that is far behind leaves out whole cycles of operators, and what none that
-        takes the operator comes to is not drawn, unless a number of cases was asked for: then those in
-        front wait, as all are to have the same ones.
+        Each has its own pace. One far behind leaves out whole cycles of operators, and what nobody takes is
+        not drawn; but where a number of cases was asked for, who is in front waits, as all have the same.
         """
-        taken = [takes(runner, spec) for spec in self._specs]
+        taken, cases = [takes(runner, spec) for spec in self._specs], self.plan.cases
         with self._drawn:
             while True:
                 position = self._positions[runner.name]
                 behind = self._round - position
-                if self.plan.cases is None:
+                if cases is None:
                     position += behind // self._cycle * self._cycle
                 elif position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
                     self._drawn.wait()
                     continue
-                is_first = position == self._round
-                if not any(taken) or self._is_ending() or (is_first and self._is_over()):
+                is_over = position == self._round and cases is not None and self.cases >= cases
+                if is_over or not any(taken) or self._is_ending():
                     self._positions[runner.name] = 1 << 62
                     self._drawn.notify_all()
                     return None
-                if is_first:
+                if position == self._round:
                     self._round += 1
                     self._rounds.append(None)
                 self._positions[runner.name] = position + 1
                 self._drawn.notify_all()
                 place, is_taken = position - self._round, taken[position % len(taken)]
-                if self._rounds[place] is None and (is_taken or self.plan.cases is not None):
+                if self._rounds[place] is None and (is_taken or cases is not None):
                     self._rounds[place] = self._draw(position)
                 if is_taken:
                     return self._rounds[place]
 
     def _draw(self, number: int) -> "_Round":
-        plan = self.plan
-        spec = self._specs[number % len(self._specs)]
-        turn = number // len(self._specs)
+        turn, place = divmod(number, len(self._specs))
+        plan, spec = self.plan, self._specs[place]
         room = None if plan.cases is None else plan.cases - self.cases
         if plan.is_illegal:
             kind, cases = "illegal", self._drawer.illegal(spec, number)

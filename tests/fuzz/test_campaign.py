@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate_model, read
+from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.inputs.cases import Feature
@@ -138,6 +139,24 @@ def test_a_slow_runner_holds_nobody_up() -> None:
     Timer(50, done.set).start()
     assert list(campaign.run()) == []
     assert campaign.cases >= 800
+
+
+def test_what_nobody_reads_is_not_drawn() -> None:
+    """Beside a runner of IR, one that reads ONNX alone drew rounds of IR without end, and held it up."""
+
+    class Elsewhere(Counting):
+        formats = (ONNX_FORMAT,)
+
+    def wait() -> None:
+        if monotonic() < campaign.deadline:
+            sleep(5)
+            campaign.started -= 100  # the time is over
+
+    campaign = Campaign(
+        Plan(operators(["ScatterUpdate-3"]), 100.0), [Counting("ours", wait), Elsewhere("other")]
+    )
+    assert list(campaign.run()) == []
+    assert 1 <= campaign.as_json()["rounds"] <= 7  # that of its first model, and what is asked for ahead
 
 
 def test_a_number_of_cases_is_computed_by_all() -> None:
