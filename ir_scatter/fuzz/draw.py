@@ -31,13 +31,13 @@ _SHAPES, _FILLS = 64, 4
 """Of one form: a runtime prepares for each shape anew, and to compile a model takes as long as 200 cases."""
 _REPEATED, _TWINS = 4, 4
 """So many cases of a form come twice; of a batch one in so many is a twin."""
-_ILLEGAL, _OF_VALUES = 24, 4
-"""Of a round of illegal cases; and so many times as many break a rule about values as another one."""
-_TRIES = 60
-_LARGE, _ELEMENTS, _TIMES = 12, 1 << 15, 16
-"""One form in so many has data of so many elements at most; its cases come so often, which shows races."""
+_ILLEGAL, _OF_VALUES, _TRIES = 24, 4, 60
+"""Of a round of illegal cases, after so many tries; and so many times as many break a rule about values."""
+_LARGE, _TIMES = 12, 16
+"""One form in so many has large data; its cases come so often, which shows races."""
 _OF_BATCH = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
 _OF_FORMS = Limits(ranks=8, constants=False, shapes=("dynamic", "bounded"))
+_OF_LARGE = Limits(ranks=8, constants=False, shapes=("dynamic",), elements=1 << 15)
 _OF_ILLEGAL = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
 
@@ -104,7 +104,7 @@ class Drawer:
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
         """Draw cases of one form for a model with dynamic dimensions; the first ones come twice."""
         is_large = self._seed(f"large {number}") % _LARGE == 0
-        limits = replace(_OF_FORMS, values=self.values, elements=_ELEMENTS if is_large else 0)
+        limits = replace(_OF_LARGE if is_large else _OF_FORMS, values=self.values)
         head, form = self._form(spec, f"forms {number}", limits)
         cases: list[Case] = []
         for shape in range(2 if is_large else _SHAPES):

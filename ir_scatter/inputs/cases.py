@@ -315,9 +315,9 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     axes = [axis for axis in range(rank) if axis not in excluded_axes]
     if not axes:  # an operator whose axis is behind the first one
         rank, axes = 2, [1]
-    axis = draws.pick(axes)
+    is_large = bool(limits.elements)  # and then updates are many, and meet: threads share the first axis
+    axis = draws.pick(axes[:1] * len(axes) * is_large + axes)
     is_negative = spec.axis is not None and draws.chance(_NEGATIVE)
-    is_large = bool(limits.elements)  # and then updates are many, and meet
     may_repeat = is_large or (limits.may_repeat and draws.chance(_REPEATED))
     is_unique = reduction is Reduction.NONE and not may_repeat
     index_rank: int | None = rank
@@ -445,11 +445,11 @@ def _dims(draws: Draws, rank: int, largest: int) -> _Shape:
 
 
 def _dim(draws: Draws, largest: int) -> int:
+    if largest > LARGEST_DIM:  # of what is large nothing is left out, so that updates meet
+        return 1 + isqrt(draws.below(largest**2))
     if draws.chance(_EMPTY):
         return 0
-    if draws.chance(_ONES):
-        return 1
-    return 1 + (draws.below(largest) if largest <= LARGEST_DIM else isqrt(draws.below(largest**2)))
+    return 1 if draws.chance(_ONES) else 1 + draws.below(largest)
 
 
 def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None, _Shape]:
