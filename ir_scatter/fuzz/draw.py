@@ -33,7 +33,7 @@ _REPEATED, _TWINS = 4, 4
 """So many cases of a form come twice; of a batch one in so many is a twin."""
 _ILLEGAL, _OF_VALUES, _TRIES = 24, 4, 60
 """Of a round of illegal cases, after so many tries; and so many times as many break a rule about values."""
-_LARGE, _TIMES = 12, 16
+_LARGE, _TIMES = 6, 16
 """One form in so many has large data; its cases come so often, which shows races."""
 _OF_BATCH = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
 _OF_FORMS = Limits(ranks=8, constants=False, shapes=("dynamic", "bounded"))
