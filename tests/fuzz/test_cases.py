@@ -136,7 +136,7 @@ def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) 
         assert large
         least = 2 if spec.layout is Layout.TUPLES else 1
         assert min(case.indices.ndim for case in large if case.indices is not None) == least
-        # Memory is flat only where what failed, and is kept, is small: so many elements are 2 MB at most.
+        # Memory is flat only where what failed, and is kept, is small: so many elements are 4 MB at most.
         assert 1 << 17 <= max(case.updates.size for case in large) <= 1 << 18
 
 
