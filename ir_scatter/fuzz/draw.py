@@ -119,16 +119,14 @@ class Drawer:
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
         """Draw cases of many forms for a model that holds them all; some are twins of the one before."""
-        names = cycle(TWINS)
+        names, limits = cycle(TWINS), replace(_OF_BATCH, values=self.values)
         cases: list[Case] = []
         for one in range(count):
             other = twin(cases[-1], next(names)) if one % _TWINS == _TWINS - 1 else None
             if other is not None:
                 cases.append(other)
                 continue
-            head, form = self._form(
-                spec, f"batch {number} {one}", replace(_OF_BATCH, values=self.values), _OF_BATCHES
-            )
+            head, form = self._form(spec, f"batch {number} {one}", limits, _OF_BATCHES)
             draws = Draws(self._seed(f"batch {number} {one} sizes"))
             draws.made.extend(head)
             cases.append(draw_case(draws, form))

@@ -25,6 +25,8 @@ NODES = 100
 
 _HOPELESS = 3
 """So many nodes with something in common are refused alone before others of the operator are not run."""
+_EXCEPTIONS = 4
+"""What is refused more than so many times as often as it is taken speaks against a node."""
 _NAMED = re.compile(r"\bn(\d+)_")
 _NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: others like it are refused")
 _OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
@@ -119,19 +121,17 @@ class Workshop:
         traits = [_traits(case) for case in cases]
         found, open_ = dict[int, Streamed](), list(range(len(cases)))
         while open_:
+            if self._passes_over and len(cases) > 1:
+                found |= {number: _NOT_RUN for number in open_ if refusals.is_certain(traits[number])}
+            open_ = [number for number in open_ if number not in found]
             against = {number: refusals.against(traits[number]) for number in open_}
             open_.sort(key=against.__getitem__)
             part = [number for number in open_ if not any(against[number])]
             if not part:  # what one refusal speaks against is likely innocent, where little of it does
                 part = [number for number in open_ if against[number][0] == 1]
-                part = part[: (len(part) + 1) // 2]
-            if part := part[:NODES]:
-                found |= self._first_guilty(runner, {number: cases[number] for number in part}, refusals)
-            else:
-                one = open_[0]
-                is_over = self._passes_over and len(cases) > 1 and refusals.is_certain(traits[one])
-                found[one] = _NOT_RUN if is_over else self._together(runner, [cases[one]], refusals)
-            open_ = [number for number in open_ if number not in found]
+                part = part[: (len(part) + 1) // 2] or open_[:1]
+            chosen = {number: cases[number] for number in part[:NODES]}
+            found |= self._first_guilty(runner, chosen, refusals) if chosen else {}
         return [found[number] for number in range(len(cases))]
 
     def _first_guilty(
@@ -207,12 +207,13 @@ class Workshop:
             path.unlink(missing_ok=True)
 
 
-_Traits: TypeAlias = frozenset[tuple[str, str, str]]
+_Pair: TypeAlias = tuple[str, str, str]
+_Traits: TypeAlias = frozenset[_Pair]
 """Pairs of what a node has, for all operators and for its own."""
 
 
 class Refusals:
-    """What nodes that a runner refused have in common, and no node that it took.
+    """What nodes that a runner refused have in common, and few or no nodes that it took.
 
     Attributes:
         noted: of a copy, what was noted since.
@@ -220,13 +221,15 @@ class Refusals:
 
     def __init__(self) -> None:
         self.noted: list[tuple[_Traits, bool]] | None = None
-        self._refused, self._taken = Counter[tuple[str, str, str]](), set[tuple[str, str, str]]()
+        self._refused, self._taken = Counter[_Pair](), Counter[_Pair]()
+        self._suspects = set[_Pair]()
 
     def copy(self) -> "Refusals":
         """Return the same, to be changed by itself: `learn` takes over what was noted there."""
         found = Refusals()
         found.noted = []
         found._refused, found._taken = self._refused.copy(), self._taken.copy()
+        found._suspects = self._suspects.copy()
         return found
 
     def learn(self, other: "Refusals") -> None:
@@ -235,23 +238,27 @@ class Refusals:
             self.note(traits, is_refused=is_refused)
 
     def note(self, traits: _Traits, *, is_refused: bool) -> None:
+        """Count a node; where it is certain what is refused of it, nothing else is blamed."""
         if self.noted is not None:
             self.noted.append((traits, is_refused))
-        if is_refused:
-            self._refused.update(traits - self._taken)
-            return
-        self._taken |= traits
-        for known in self._refused.keys() & traits:
-            del self._refused[known]
+        changed = self._certain(traits) or traits if is_refused else self._suspects & traits
+        (self._refused if is_refused else self._taken).update(changed if is_refused else traits)
+        for key in changed:
+            is_suspect = self._refused[key] > _EXCEPTIONS * self._taken[key]
+            (self._suspects.add if is_suspect else self._suspects.discard)(key)
 
     def against(self, traits: _Traits) -> tuple[int, int]:
         """Return what speaks against a node: how often a pair was refused, and how many pairs were."""
-        counts = [self._refused[key] for key in self._refused.keys() & traits]
+        counts = [self._refused[key] for key in self._suspects & traits]
         return max(counts, default=0), len(counts)
 
     def is_certain(self, traits: _Traits) -> bool:
         """Tell whether so many nodes of the same operator were refused that another one tells nothing new."""
-        return any(key[0] and self._refused[key] >= _HOPELESS for key in self._refused.keys() & traits)
+        return bool(self._certain(traits))
+
+    def _certain(self, traits: _Traits) -> set[_Pair]:
+        many = {key for key in self._suspects & traits if self._refused[key] >= _HOPELESS}
+        return {key for key in many if key[0] and not self._taken[key]}
 
 
 @lru_cache(2 * NODES)
@@ -266,7 +273,7 @@ def _traits(case: Case) -> _Traits:
     if indices is not None:
         behind = data.ndim - indices.shape[-1] if case.spec.layout is Layout.TUPLES and indices.ndim else 0
         found += [f"{case.index_type.name} indices", f"rank(indices) {indices.ndim}", f"rows {behind}"]
-        found.append(f"ranks {indices.ndim} {updates.ndim}")
+        found.append(f"ranks {indices.ndim} {updates.ndim} {behind}")
     pairs = list(combinations_with_replacement(found, 2))
     return frozenset((operator, *pair) for operator in ("", str(case.spec.key)) for pair in pairs)
 

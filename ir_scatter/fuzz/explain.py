@@ -458,10 +458,8 @@ class Explainer:
                 continue
             one.tried = known
             own = described(one.case) if one.case is not None else None
-            alike = [other for other in self.findings if other is not one and other.is_explained]
-            alike = [
-                other for other in alike if (other.operator, other.symptom) == (one.operator, one.symptom)
-            ]
+            key, others = (one.operator, one.symptom), (each for each in self.findings if each is not one)
+            alike = [each for each in others if each.is_explained and (each.operator, each.symptom) == key]
             bad = [*([own] if own else []), *(each for each in one.samples if not _meets(alike, each))]
             broken = str(own["broken"]) if own else ""
             passing = [*one.counters, *self._contrary(one.symptom, one.operator, broken)]

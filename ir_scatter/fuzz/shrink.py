@@ -45,16 +45,9 @@ def shrink(
                 seen.add(attempt.decisions)
         return None
 
-    is_smaller = True
-    while is_smaller and not is_over():
-        found = first(_simpler(case, seen))
-        is_smaller = found is not None
-        case = found or case
-    is_smaller = True
-    while is_smaller and not is_over():
-        found = first(_plainer(case))
-        is_smaller = found is not None
-        case = found or case
+    for attempts in (lambda one: _simpler(one, seen), _plainer):
+        while (found := first(attempts(case))) is not None:
+            case = found
     return case
 
 

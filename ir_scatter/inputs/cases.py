@@ -547,6 +547,7 @@ def features(case: Case) -> dict[str, Feature]:
         found[f"{port.role.value} is constant"] = port.role in case.constants
     inputs = [array for role, array in case.arrays().items() if role in case.constants and array is not None]
     found["a constant is empty"] = any(not array.size for array in inputs)
+    found["data is an empty constant"] = Role.DATA in case.constants and not data.size
     found["every input is constant"] = {port.role for port in spec.ports} <= case.constants
     if case.indices is not None:
         found["index type"] = case.index_type.name
@@ -574,7 +575,9 @@ def features(case: Case) -> dict[str, Feature]:
         found["elements behind the axis"] = prod(data.shape[axis + 1 :])
     if spec.layout is Layout.TUPLES and case.indices is not None and case.indices.ndim:
         found["coordinates of a tuple"] = case.indices.shape[-1]
-        found["rank(data) - coordinates"] = data.ndim - case.indices.shape[-1]
+        found["rank(data) - coordinates"] = rows = data.ndim - case.indices.shape[-1]
+        is_single = case.indices.ndim == updates.size == 1
+        found["one element stands for 0-D updates"] = rows == 0 < updates.ndim and is_single
     if spec.layout is Layout.ELEMENTS and case.indices is not None and case.indices.ndim == data.ndim:
         if data.ndim:
             found["indices are longer than data on the axis"] = case.indices.shape[axis] > data.shape[axis]

@@ -142,9 +142,10 @@ def test_a_defect_of_a_real_plugin_is_found_and_shown_by_its_program(tmp_path: P
     done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=500)
     assert done.returncode == 1, done.stderr
     found = json.loads((folder / "fuzz.json").read_text())["findings"]
-    scalar = [one for one in found if one["when"].startswith("rank(indices)")]
-    assert len(scalar) == 1
-    assert scalar[0]["symptom"] == "refused"
+    scalar = [one for one in found if "rank(indices) < 1" in one["when"] and one["symptom"] == "refused"]
+    assert scalar
+    assert scalar[0]["failing"] > 4 * scalar[0]["passing"]
+    assert scalar[0]["minimal"]["shapes"]["indices"] == []
     program = Path(scalar[0]["path"]) / "repro.py"
     shown = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100)
     assert shown.returncode == 1, shown.stdout + shown.stderr

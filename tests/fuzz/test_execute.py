@@ -12,7 +12,7 @@ from ir_scatter.core.model import Node
 from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.execute import Workshop
+from ir_scatter.fuzz.execute import Refusals, Workshop
 from ir_scatter.inputs.cases import Case
 from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
@@ -80,6 +80,33 @@ def test_what_is_known_to_be_refused_is_not_put_among_others_again(tmp_path: Pat
         seen = runner.models
     assert sum(taken[1:]) < 30
     assert taken[-1] <= 4
+
+
+def test_an_exception_does_not_hide_what_is_refused() -> None:
+    """What is refused nearly always is run by itself, not among innocent nodes, and goes on to be run."""
+    refusals, traits = Refusals(), frozenset({("Op", "1 element", "0-D updates")})
+    for number in range(20):
+        refusals.note(traits, is_refused=number != 1)
+        assert bool(refusals.against(traits)[0]) is (number == 0 or number > 4)
+        assert not number or not refusals.is_certain(traits)
+    other = refusals.copy()
+    for _ in range(5):
+        other.note(traits, is_refused=False)
+    assert not other.against(traits)[0]
+    assert refusals.against(traits)[0]
+    refusals.learn(other)
+    assert not refusals.against(traits)[0]
+
+
+def test_what_is_certain_is_blamed_alone() -> None:
+    """A rare type that meets three refusals for another reason is no reason of its own."""
+    refusals, reason, rare = Refusals(), ("Op", "scalar", "scalar"), ("Op", "f8e8m0", "f8e8m0")
+    for number in range(9):
+        other = rare if number > 3 else ("Op", f"type {number}", f"type {number}")
+        refusals.note(frozenset({reason, other}), is_refused=True)
+    assert refusals.is_certain(frozenset({reason}))
+    assert refusals.against(frozenset({rare})) == (0, 0)
+    assert refusals.against(frozenset({("Op", "type 0", "type 0")})) == (1, 1)
 
 
 def test_what_explains_passes_nothing_over(tmp_path: Path) -> None:
