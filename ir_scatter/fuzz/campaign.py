@@ -41,8 +41,9 @@ _DRAWING, _BACKLOG, _PAUSE = 0.5, 6, 0.05
 looks again after so many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
-_HURRY, _HURRYING = 0.07, 60.0
-"""Such a share of the time, but no more seconds, is for what there is no time left to look at closely."""
+_HURRY, _HURRYING, _WRITING = 0.07, 60.0, 0.06
+"""Such a share of the time, but no more seconds, is for what there is no time left to look at closely; and
+the last of it for conditions that are being learned then, and for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,10 @@ class Campaign:
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
         with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
             # each learns what is refused from what it runs, rounds in their order; what explains runs all
-            workshop = Workshop(folder, _LIMIT, self.deadline, passes_over=False)
+            hurry = min(_HURRY * (self.plan.seconds or 0), _HURRYING)
+            workshop = Workshop(folder, _LIMIT, self.deadline - _WRITING * hurry, passes_over=False)
             rounds = Workshop(folder, _LIMIT, self.deadline)
-            seconds = self.plan.seconds
-            until = inf if seconds is None else self.deadline - min(_HURRY * seconds, _HURRYING)
+            until = inf if self.plan.seconds is None else self.deadline - hurry
             for runner in self.runners:
                 runner.start()
                 others = [one for one in self.runners if one is not runner]
