@@ -42,8 +42,7 @@ looks again after so many seconds."""
 _RESERVE = 0.1
 """The share of the time in which nothing new is drawn."""
 _HURRY, _HURRYING, _WRITING = 0.07, 60.0, 0.06
-"""Such a share of the time, but no more seconds, is for what there is no time left to look at closely; and
-the last of it for conditions that are being learned then, and for files."""
+"""Such a share of the time, but no more seconds, is for what is too late to look at; the last for files."""
 
 
 @dataclass(frozen=True, slots=True)

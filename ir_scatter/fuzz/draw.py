@@ -119,8 +119,7 @@ class Drawer:
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
         """Draw cases of many forms for a model that holds them all; some are twins of the one before."""
-        names, limits = cycle(TWINS), replace(_OF_BATCH, values=self.values)
-        cases: list[Case] = []
+        names, cases, limits = cycle(TWINS), list[Case](), replace(_OF_BATCH, values=self.values)
         for one in range(count):
             other = twin(cases[-1], next(names)) if one % _TWINS == _TWINS - 1 else None
             if other is not None:
