@@ -1,7 +1,6 @@
 """Runs the probes of known defects on devices, and holds what comes of them against the record."""
 
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -18,6 +17,7 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error, UsageError
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Numbers, Probe
 from ir_scatter.defects.evidence import (
@@ -93,7 +93,7 @@ def _array(given: Numbers, type: Any, first: int | None = None) -> Array:
 
 def probe(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
     """Return what becomes of the probes of defects on a runner, near misses included, by their keys."""
-    with tempfile.TemporaryDirectory(prefix="ir_scatter_") as folder:
+    with temporary_folder() as folder:
         workshop = Workshop(folder, _TIMEOUT, passes_over=False)
         return {
             key_of(defect, one): _result(workshop, runner, one)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from queue import PriorityQueue, SimpleQueue
-from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from time import monotonic, sleep
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.fuzz.draw import Coverage, Drawer
 from ir_scatter.fuzz.execute import NODES, Refusals, Workshop, takes
 from ir_scatter.fuzz.explain import Explainer, Finding, Lot
@@ -160,7 +160,7 @@ class Campaign:
     def run(self) -> Generator[Finding, None, None]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
-        with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
+        with temporary_folder() as folder:
             # each learns what is refused from what it runs, rounds in their order; what explains runs all
             hurry = min(_HURRY * (self.plan.seconds or 0), _HURRYING)
             workshop = Workshop(folder, _LIMIT, self.deadline - _WRITING * hurry, passes_over=False)

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -16,6 +17,7 @@ from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.process import Child, Failure
 from ir_scatter.core.shapes import static
+from ir_scatter.core.temporary import explained_temporary, process_folder
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.version import version_of
@@ -371,8 +373,9 @@ class Runner:
             One answer for each feed, in their order; computed in f32 where the runtime asks.
         """
         request = RunRequest(os.path.abspath(model_path), self.device, threads=threads)
-        descriptor, progress = tempfile.mkstemp(prefix="ir_scatter_")
-        os.close(descriptor)
+        with explained_temporary():
+            descriptor, progress = tempfile.mkstemp(dir=process_folder())
+            os.close(descriptor)
         deaths = most_deaths
 
         def stream(feeds: "Sequence[Mapping[str, Array]]") -> list[Streamed]:
@@ -382,7 +385,8 @@ class Runner:
                     Streamed(Status.UNAVAILABLE, message="not run, as others ended the process")
                     for _ in feeds
                 ]
-            Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
+            with explained_temporary():
+                Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
             is_alone = len(feeds) == 1
             try:
                 found: list[Streamed] = self.ask(
@@ -404,7 +408,8 @@ class Runner:
         try:
             return stream(feeds)
         finally:
-            os.unlink(progress)
+            with suppress(OSError):  # removed with its folder: the program is ending
+                os.unlink(progress)
 
     def ask(
         self, name: str, *arguments: Any, limit: float = TIME_LIMIT, again: bool = True
