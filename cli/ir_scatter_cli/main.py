@@ -153,7 +153,7 @@ def _leave_stdout() -> None:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """End like Ctrl-C, so that results so far are written and temporary folders removed; then by the signal."""
+    """End like Ctrl-C, with results so far written and temporary folders removed; then by the signal."""
     for each in _STOPPING:
         signal.signal(each, lambda *_: None)  # SIGHUP and SIGTERM often come together
     atexit.register(_die_by, number)
@@ -178,22 +178,12 @@ def _handle_signals() -> None:
                 signal.signal(number, _stop)
 
 
-def _shortage(error: BaseException) -> str | None:
-    """Return what ran out or is missing, in a sentence that says what to do; None if it is none of that."""
-    from ir_scatter.core.shortage import missing_package, shortage
-
-    if ran_out := shortage(error):
-        return ran_out
-    if package := missing_package(error):
-        from ir_scatter.core.process import shortened
-
-        return f"{package} cannot be imported: {shortened(str(error))}"
-    return None
-
-
 def main() -> None:
     """Run the command line; no input ends in a traceback."""
+    from ir_scatter.core.shortage import cannot_run, demand_memory
+
     _handle_signals()
+    demand_memory()
     gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends,
     atexit.register(gc.freeze)  # and goes with the process rather than piece by piece
     for name in ("stdout", "stderr"):
@@ -215,7 +205,7 @@ def main() -> None:
         sys.exit(exits.OK)
     except OSError as error:
         _leave_stdout()
-        if error.errno in {None, errno.ENOMEM, errno.EAGAIN} and (reason := _shortage(error)):
+        if error.errno in {None, errno.ENOMEM, errno.EAGAIN} and (reason := cannot_run(error)):
             click.echo(f"ir-scatter: {reason}", err=True)
             sys.exit(exits.RUNTIME)
         from ir_scatter.report.characters import visible
@@ -224,7 +214,7 @@ def main() -> None:
         click.echo(f"ir-scatter: {where}{(error.strerror or str(error)).lower()}", err=True)
         sys.exit(exits.UNREADABLE)
     except Exception as error:
-        if (reason := _shortage(error)) and not is_completing:
+        if (reason := cannot_run(error)) and not is_completing:
             click.echo(f"ir-scatter: {reason}", err=True)
             sys.exit(exits.RUNTIME)
         if os.environ.get("IR_SCATTER_DEBUG"):

@@ -30,8 +30,8 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.shapes import counted
-from ir_scatter.core.shortage import shortage
-from ir_scatter.core.temporary import explained_temporary, new_folder, remove_if_abandoned
+from ir_scatter.core.shortage import demand_memory, shortage
+from ir_scatter.core.temporary import explained_temporary, new_folder, remove_after_parent
 
 if TYPE_CHECKING:
     pass
@@ -268,6 +268,7 @@ def serve(module: str, folder: str) -> NoReturn:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    demand_memory()
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -277,7 +278,7 @@ def serve(module: str, folder: str) -> NoReturn:
     def listen() -> None:
         _forward(questions, waiting)
         shutil.rmtree(folder, ignore_errors=True)
-        remove_if_abandoned(os.path.dirname(folder))  # the parent was killed
+        remove_after_parent(os.path.dirname(folder))  # the parent was killed
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()

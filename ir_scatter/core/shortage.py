@@ -5,15 +5,26 @@ as "failed to map segment", a C++ library as `std::bad_alloc`.
 """
 
 import errno
+import mmap
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
 from traceback import walk_tb
+from types import ModuleType
 
 _MEMORY = "not enough memory"
-_THREADS = "no more processes or threads can be started (ulimit -u)"
+_THREADS = "no more processes or threads can be started (ulimit -u, ulimit -v)"
 _FILES = "too many open files (ulimit -n)"
+_LOADER = "failed to map segment"
+_LONGEST = 400
+_NUMPY_BYTES = 100 << 20
+"""Address space; measured: NumPy with OpenBLAS on one thread needs 80 MB."""
 _WORDS = {
-    "failed to map segment": _MEMORY,
+    _LOADER: _MEMORY,
+    "not enough memory": _MEMORY,
+    "memory allocation still failed": _MEMORY,
+    "failed to allocate memory": _MEMORY,
     "cannot allocate memory": _MEMORY,
     "bad_alloc": _MEMORY,
     "can't start new thread": _THREADS,
@@ -48,11 +59,51 @@ def shortage(error: BaseException) -> str | None:
     return f"{ran_out} to load {package}" if package and ran_out == _MEMORY else ran_out
 
 
-def missing_package(error: BaseException) -> str | None:
-    """Return the name of a package, not one of ours, that could not be imported; else None."""
+def names_shortage(message: str) -> bool:
+    """Tell whether a runtime's message says that something ran out here, which is no defect of the runtime.
+
+    Memory that a runtime lacks although nothing limits it may well be a defect.
+    """
+    short = next((short for words, short in _WORDS.items() if words in message.lower()), None)
+    return short is not None and (short != _MEMORY or _LOADER in message.lower() or is_memory_limited())
+
+
+def is_memory_limited() -> bool:
+    """Tell whether this process has a limit of memory (ulimit -v)."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+class _DemandMemory(MetaPathFinder):
+    """Refuses to import NumPy without the memory that it needs: its OpenBLAS would end the process."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if name != "numpy":
+            return
+        try:
+            mmap.mmap(-1, _NUMPY_BYTES).close()
+        except (OSError, MemoryError):
+            raise ImportError("there is not enough memory", name="numpy") from None
+        sys.meta_path.remove(self)
+
+
+def demand_memory() -> None:
+    """Where memory is limited, have NumPy fail to import if that lacks memory, and not end the process."""
+    if is_memory_limited() and "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need 40 MB
+        sys.meta_path.insert(0, _DemandMemory())
+
+
+def cannot_run(error: BaseException) -> str | None:
+    """Return what ran out, or which package cannot be imported; None if the exception is a bug of ours."""
+    if ran_out := shortage(error):
+        return ran_out
     for cause in _causes(error):
         if isinstance(cause, ImportError) and (package := _package(cause)):
-            return package
+            return f"{package} cannot be imported: {' '.join(str(cause).split())[:_LONGEST]}"
     return None
 
 
@@ -77,6 +128,9 @@ def _ran_out(error: BaseException) -> str | None:
 
 def _package(error: BaseException) -> str:
     """Return the package that was being imported, as the error or the innermost file of a package says."""
+    for place in _INSTALLED:
+        if isinstance(error, ImportError) and error.path and place in error.path:
+            return error.path.rpartition(place)[2].partition(os.sep)[0].partition(".")[0]
     if isinstance(error, ImportError) and error.name:
         name = error.name.partition(".")[0]
         return "" if name.startswith("ir_scatter") else name

@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -22,6 +23,8 @@ _NAME = re.compile(r"ir_scatter\.\d+\.[a-z0-9_]{8}")
 """Process number and random part: what makes a folder one of ours."""
 _ATTEMPTS = 3
 """Of removing a folder that a child may still write to, and of creating one that is taken for abandoned."""
+_WAITS, _PAUSE = 20, 0.05
+"""How often a child tries, at which distance in seconds, while another one holds the lock."""
 _HINTS = {
     errno.ENOSPC: "make room there, or set TMPDIR to a folder with room",
     errno.EDQUOT: "make room there, or set TMPDIR to a folder with room",
@@ -134,6 +137,15 @@ def remove_abandoned(parent: str) -> None:
         names = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
     for path in names:
         remove_if_abandoned(path)
+
+
+def remove_after_parent(path: str) -> None:
+    """Remove the folder of the parent of this process if that was killed; other children may do so, too."""
+    for _ in range(_WAITS):
+        remove_if_abandoned(path)
+        if not os.path.lexists(path):
+            return
+        time.sleep(_PAUSE)
 
 
 def remove_if_abandoned(path: str) -> None:
