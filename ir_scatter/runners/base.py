@@ -17,6 +17,7 @@ from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.process import Child, Failure
 from ir_scatter.core.shapes import static
+from ir_scatter.core.shortage import names_shortage
 from ir_scatter.core.temporary import explained_temporary, process_folder
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
@@ -244,6 +245,10 @@ class Runner:
         """Return what to install when something is missing."""
         return self.install
 
+    def remedy_of(self, problem: str) -> str:
+        """Return what to install for a problem; "" if something ran out, where installing would not help."""
+        return "" if names_shortage(problem) else self.remedy()
+
     @cached_property
     def child(self) -> Child:
         return Child(self.module, self.environment, self.questions_per_process)
@@ -260,7 +265,7 @@ class Runner:
         try:
             told, _ = self.ask("describe", self.device)
         except Failure as failure:
-            return Availability(self.name, False, failure.message, self.remedy(), **about)
+            return Availability(self.name, False, failure.message, self.remedy_of(failure.message), **about)
         return Availability(self.name, True, **told, **about)
 
     def another(self) -> Self:
