@@ -18,6 +18,7 @@ from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
+from ir_scatter.core.shortage import cannot_run
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.jobs import Engine, Gone, Job, NotDone
@@ -147,6 +148,9 @@ def check_file(source: Source, options: Options) -> FileResult:
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
+        if reason := cannot_run(error):
+            message = f"cannot be read: {reason}"
+            return unreadable(UnreadableModel("unreadable-file", message, Location(name)), name)
         return _broken(source, f"{type(error).__name__}: {error}")
 
 

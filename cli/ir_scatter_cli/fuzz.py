@@ -49,8 +49,8 @@ def command(**given: Any) -> int:
     against NumPy. What goes wrong is told once for each operator, runner, symptom and condition.
 
     Exit codes: 0 nothing found; 1 findings, or failures that no time was left to look at; 2 wrong usage; 3
-    the folder cannot be written; 4 a runner that was named cannot run here; 130 interrupted, with all that
-    was found until then.
+    the folder cannot be written; 4 a runner that was named cannot run here, or not one of its answers could
+    be judged; 130 interrupted, with all that was found until then.
     """
     if given["replay"] is not None:
         return _replay(given)
@@ -88,12 +88,19 @@ def _fuzz(given: dict[str, Any]) -> int:
         lost = str(error)
     write_report(campaign, folder)
     report("fuzz", given["format"], campaign)
+    for name, one in campaign.answers().items():
+        if one.why_not:
+            say(f"nothing of {name} was judged: {one.why_not}")
     if lost:
         say(f"{lost}; what was found until then is told, and --resume goes on")
         return exits.RUNTIME
     if interrupted:
         return exits.INTERRUPTED
-    return exits.FINDINGS if campaign.findings or campaign.unexplained else exits.OK
+    if campaign.findings or campaign.unexplained:
+        return exits.FINDINGS
+    answers = campaign.answers().values()
+    is_missed = any(one.why_not for one in answers) if given["on"] else not any(one.judged for one in answers)
+    return exits.RUNTIME if is_missed else exits.OK
 
 
 def _replay(given: dict[str, Any]) -> int:

@@ -54,7 +54,7 @@ def fuzz(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
 
 FIELDS = {
     "schema", "versions", "seed", "seconds", "cases", "rates", "coverage", "findings", "rounds", "runners",
-    "illegal", "not_run", "unexplained",
+    "illegal", "not_run", "unexplained", "answers",
 }  # fmt: skip
 
 
