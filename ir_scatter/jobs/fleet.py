@@ -25,6 +25,7 @@ from distributed import rpc
 
 from ir_scatter.core import errors
 from ir_scatter.core.errors import Absent, UsageError
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.jobs import Gone, Job, NotDone, perform
@@ -531,7 +532,7 @@ def _pack(job: Job) -> _Parcel:
             raise OSError(errno.EINVAL, "it is no regular file")
         size = status.st_size
         if size < INLINE_BYTES:
-            data = Path(path).read_bytes()
+            data = read_regular(path, INLINE_BYTES)
             hash, size = hash_of(data), len(data)
             small[hash] = data
         else:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
-from ir_scatter.core.files import sha256_of
+from ir_scatter.core.files import open_regular, sha256_of
 from ir_scatter.jobs.wire import Head, Refused, hash_of
 
 PIECE_BYTES = 4 << 20
@@ -245,7 +245,7 @@ def forget_hashes() -> None:
 
 def pieces(source: str | bytes) -> Iterator[bytes]:
     """Yield what is sent at a time of a file, by its path, or of bytes; no more of what cannot be read."""
-    with suppress(OSError), open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+    with suppress(OSError), open_regular(source) if isinstance(source, str) else io.BytesIO(source) as file:
         while data := file.read(PIECE_BYTES):
             yield data
 
