@@ -40,7 +40,8 @@ _VALUES = ("any", "plain", "edge")
 @section("What is written")
 @option("-o, --output DIR", "Write a folder for each finding.")
 @option("--resume", "Go on with the findings of that folder.")
-@option("--replay DIR", "Run the findings of a folder again, and nothing else.")
+@option("--replay DIR", "Run the models of a folder of findings again, and nothing else.")
+@option("--run-scripts", "With --replay, run its repro.py: any code may be in there.")
 @formats("fuzz", "How to report.", leave_out="html")
 def command(**given: Any) -> int:
     """Find what runtimes get wrong, and shrink each defect to one small node.
@@ -52,6 +53,8 @@ def command(**given: Any) -> int:
     the folder cannot be written; 4 a runner that was named cannot run here; 130 interrupted, with all that
     was found until then.
     """
+    if given["run_scripts"] and given["replay"] is None:
+        raise UsageError("--run-scripts goes with --replay")
     if given["replay"] is not None:
         return _replay(given)
     with used_fleet(given):
@@ -97,14 +100,14 @@ def _fuzz(given: dict[str, Any]) -> int:
 
 
 def _replay(given: dict[str, Any]) -> int:
-    from ir_scatter.fuzz.job import replay
+    from ir_scatter.fuzz.replay import replay
     from ir_scatter.report.registry import render
 
     others = [name for name in ("on", "operators", "output", "cases", "seconds") if given[name]]
     if others or given["resume"] or given["illegal"]:
         raise UsageError("--replay runs what is in the folder, and takes no other option but --format")
     found = []
-    for one in replay(Path(given["replay"])):
+    for one in replay(Path(given["replay"]), run_scripts=given["run_scripts"]):
         found.append(one)
         if given["format"] == "text":
             write(f"{one.outcome}: {one.signature}\n    {one.message}\n")
