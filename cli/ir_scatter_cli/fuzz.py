@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.report.characters import visible, without_commands
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
@@ -39,6 +40,7 @@ _VALUES = ("any", "plain", "edge")
 @option("--cases N", "Draw so many.")
 @section("What is written")
 @option("-o, --output DIR", "Write a folder for each finding.")
+@option("--overwrite", "Replace an index.html there that is no page of findings.")
 @option("--resume", "Go on with the findings of that folder.")
 @option("--replay DIR", "Run the models of a folder of findings again, and nothing else.")
 @option("--run-scripts", "With --replay, run its repro.py: any code may be in there.")
@@ -67,7 +69,7 @@ def _fuzz(given: dict[str, Any]) -> int:
     from ir_scatter.report.fuzz_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
 
-    names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume")
+    names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume", "overwrite")
     folder = None if given["output"] is None else Path(given["output"])
     job = Job(folder=folder, **{name: given[name] for name in names})
     try:
@@ -83,7 +85,7 @@ def _fuzz(given: dict[str, Any]) -> int:
                 if given["format"] == "text":
                     if tell is not None:
                         click.echo("\r\x1b[K", nl=False, err=True)
-                    write(one_finding(finding, color=color))
+                    write(without_commands(one_finding(finding, color=color)))
                 write_report(campaign, folder)
     except KeyboardInterrupt:
         interrupted = True
@@ -110,7 +112,8 @@ def _replay(given: dict[str, Any]) -> int:
     for one in replay(Path(given["replay"]), run_scripts=given["run_scripts"]):
         found.append(one)
         if given["format"] == "text":
-            write(f"{one.outcome}: {one.signature}\n    {one.message}\n")
+            lines = f"{one.outcome}: {visible(one.signature)}\n    {visible(one.message)}\n"
+            write(without_commands(lines))
     if given["format"] != "text":
         write(render("replay", given["format"], found))
     if any(one.outcome in {"still there", "changed"} for one in found):

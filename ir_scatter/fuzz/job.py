@@ -1,6 +1,7 @@
 """What is asked of the fuzzer: runners, a campaign, findings in a folder."""
 
 import json
+import os
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from ir_scatter.fuzz.findings import RECORD, write_finding
 from ir_scatter.runners import find, known
 from ir_scatter.runners.base import Runner
 
-REPORT = "fuzz.json"
+REPORT, PAGE = "fuzz.json", "index.html"
+MARK = b'<p class="brand">ir-scatter fuzz</p>'
+"""What every page of findings has, and no other page."""
 _VALUES = ("any", "plain", "edge")
 
 
@@ -31,6 +34,7 @@ class Job:
         on: names of runners; without any all that run here.
         folder: where findings go; None for nowhere.
         resume: whether to go on from the report in the folder.
+        overwrite: whether to replace a page in the folder that is none of ours.
     """
 
     on: Sequence[str] = ()
@@ -42,6 +46,7 @@ class Job:
     illegal: bool = False
     folder: Path | None = None
     resume: bool = False
+    overwrite: bool = False
 
 
 DEFAULT_SECONDS = 60.0
@@ -62,6 +67,8 @@ def prepare(job: Job) -> Campaign:
     earlier = earlier_report(job.folder) if job.folder is not None and job.resume else {}
     if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
         raise UsageError(f"{job.folder} holds findings of an earlier run; --resume goes on from there")
+    if job.folder is not None and not job.overwrite:
+        _demand_own_page(job.folder / PAGE)
     rows = operators(job.operators)
     runners = _available(job.on)
     if job.folder is not None:
@@ -70,6 +77,19 @@ def prepare(job: Job) -> Campaign:
     seconds = job.seconds if job.seconds is not None or job.cases is not None else DEFAULT_SECONDS
     plan = Plan(rows, seconds, job.cases, job.seed, job.values, is_illegal=job.illegal)
     return Campaign(plan, runners, earlier)
+
+
+def _demand_own_page(path: Path) -> None:
+    """Demand that a page to be replaced is one that this library wrote.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if os.path.lexists(path):
+        with suppress(OSError):
+            if MARK in read_regular(path):
+                return
+        raise UsageError(f"-o: {path} exists, expected a folder without one or --overwrite")
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:
