@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ir_scatter_cli import exits
+from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import report, say, spinner
@@ -25,6 +26,7 @@ from ir_scatter_cli.output import report, say, spinner
 @formats("doctor", "How to write what was found.")
 @option("-v, --verbose", "Say what is right, too.")
 @option("-o, --output FILE")
+@option("--overwrite")
 @fleet_options()
 def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.
@@ -40,6 +42,7 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     from ir_scatter.defects.evidence import HISTORY
     from ir_scatter.doctor import examine, of_releases
 
+    demand_free("-o", output, overwrite=given["overwrite"])
     record = HISTORY if given["record"] else None
     with used_fleet(given) as fleet:
         names = of_releases(on, given["releases"])

@@ -136,13 +136,13 @@ def _show(error: click.ClickException) -> None:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
-    from ir_scatter.report.characters import visible
+    from ir_scatter.report.characters import visible, without_commands
 
     context = getattr(error, "ctx", None)
     message = visible(error.format_message().rstrip("."))
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
         message += "; options of a command stand behind its name"
-    click.echo(f"Error: {message}", err=True)
+    click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)
 
@@ -205,13 +205,13 @@ def main() -> None:
         sys.exit(exits.OK)
     except OSError as error:
         _leave_stdout()
-        if error.errno in {None, errno.ENOMEM, errno.EAGAIN} and (reason := cannot_run(error)):
-            click.echo(f"ir-scatter: {reason}", err=True)
-            sys.exit(exits.RUNTIME)
-        from ir_scatter.report.characters import visible
+        from ir_scatter_cli.output import say
 
-        where = "" if error.filename is None else f"{visible(os.fsdecode(error.filename))}: "
-        click.echo(f"ir-scatter: {where}{(error.strerror or str(error)).lower()}", err=True)
+        if error.errno in {None, errno.ENOMEM, errno.EAGAIN} and (reason := cannot_run(error)):
+            say(reason)
+            sys.exit(exits.RUNTIME)
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        say(f"{where}{(error.strerror or str(error)).lower()}")
         sys.exit(exits.UNREADABLE)
     except Exception as error:
         if (reason := cannot_run(error)) and not is_completing:
@@ -221,6 +221,9 @@ def main() -> None:
             raise
         if is_completing:  # a shell prints whatever is said
             sys.exit(exits.OK)
-        click.echo(_REPORT.format(reason=f"{type(error).__name__}: {error}"), err=True)
+        from ir_scatter.report.characters import visible, without_commands
+
+        reason = visible(f"{type(error).__name__}: {error}")
+        click.echo(without_commands(_REPORT.format(reason=reason)), err=True)
         sys.exit(exits.BUG)
     sys.exit(code if isinstance(code, int) else exits.OK)

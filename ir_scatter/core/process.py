@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -82,6 +82,37 @@ class Failure(Exception):
         super().__init__(status, message)
         self.status = status
         self.message = message
+
+
+def python_command(*words: str) -> list[str]:
+    """Return the command of a Python process that imports nothing from the current folder.
+
+    The only place that names this Python's program. -P leaves PYTHONPATH and the user's packages as they are,
+    since they may be where the runtimes are installed.
+    """
+    return [sys.executable, "-P", *words]
+
+
+_ENVIRONMENT = threading.Lock()
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Keep Python processes that `multiprocessing` spawns in this block from the current folder.
+
+    Their command cannot be changed, only their environment.
+    """
+    name = "PYTHONSAFEPATH"
+    with _ENVIRONMENT:
+        before = os.environ.get(name)
+        os.environ[name] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
 
 
 class Child:
@@ -180,9 +211,9 @@ class _Process:
         self._owner = os.getpid()
         self._noise = os.path.join(self.folder, "noise")
         paths = json.dumps([path or os.getcwd() for path in sys.path])
-        command = [sys.executable, "-P", "-c", _START, paths, module, self.folder]
+        command = python_command("-c", _START, paths, module, self.folder)
         if packages:
-            command = [sys.executable, "-IS", "-c", _START_APART, packages, module, self.folder, _OURS]
+            command = python_command("-IS", "-c", _START_APART, packages, module, self.folder, _OURS)
         try:
             with open(self._noise, "ab") as noise:
                 self.popen = subprocess.Popen(

@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.formats import FORMATS
@@ -443,7 +444,7 @@ def read_report(path: Path) -> dict[str, Any]:
         UsageError: there is none, or it is not one.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_regular(path).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

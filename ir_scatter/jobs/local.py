@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.core.process import safe_path
 from ir_scatter.jobs import Job, NotDone, perform
 
 if TYPE_CHECKING:
@@ -105,9 +106,12 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     from multiprocessing import get_context
 
     # A fork has all that is imported here, but not the threads that may hold a lock.
-    can_fork = hasattr(os, "fork") and threading.active_count() == 1
-    context = get_context("fork" if can_fork else "spawn")
-    return ProcessPoolExecutor(count, context, initializer=_end_with_parent)
+    if hasattr(os, "fork") and threading.active_count() == 1:
+        return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
+    from ir_scatter.jobs.spawn import SafeSpawn
+
+    with safe_path():  # the process that tracks resources begins here
+        return ProcessPoolExecutor(count, SafeSpawn(), initializer=_end_with_parent)
 
 
 def _end_with_parent() -> None:
