@@ -84,6 +84,26 @@ def with_table(elements: int, *, is_function: bool = False) -> ModelProto:
     return proto
 
 
+AFTER_A_CUSTOM_OPERATOR = [
+    f"y = other.F (data) {nodes} {_STORE}"
+    for nodes in (
+        "z = Scan (y) <num_scan_inputs = 1, body = b (old) => (new) { new = Relu (old) }> x = Relu (z)",
+        "z = SequenceConstruct (y, new) x = SequenceAt (z, count)",
+        "z = SequenceConstruct (y, y) x = ConcatFromSequence <axis = 0> (z)",
+        "z = Optional (y) x = OptionalGetElement (z)",
+        """x = Loop (count, , y) <body = b (int64 i, bool go, old) => (on, made) {
+          on = Identity (go) made = Concat <axis = 0> (old, old) }>""",
+    )
+]
+
+
+@pytest.mark.parametrize("nodes", AFTER_A_CUSTOM_OPERATOR)
+def test_a_type_that_is_not_known_contradicts_nothing(nodes: str) -> None:
+    proto = model(nodes.replace("(old) => (new) { new =", "(old) => (made) { made ="))
+    proto.opset_import.add(domain="other", version=1)
+    assert errors_of(proto) == []
+
+
 TABLES = [with_table(elements, is_function=there) for elements in (9, 5000) for there in (False, True)]
 
 

@@ -21,7 +21,7 @@ import re
 import signal
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -102,12 +102,15 @@ _WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
 _HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
 """Element types that the sizes of tensors can be cast to, and remain what they are."""
 _REFUSAL = re.compile(
-    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): (?:\[\w+Error\] )*+(?!Inference error)(.*)", re.DOTALL
+    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*)", re.DOTALL
 )
 """What strict inference says of one node, where it is about that node and not about those in it."""
 
 _OF_NO_TYPE = "null"
 """How a sentence ends that says no more than that the type of an input is not known."""
+
+_OF_TYPES = "[TypeInferenceError]"
+"""How a sentence about types begins: no proof where a type is not known, as after a custom operator."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
@@ -469,29 +472,48 @@ def _stand_in(node: NodeProto) -> NodeProto:
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
-def _refusals(said: str) -> dict[str, str]:
-    """Return what inference says of single nodes, by the name that `_answer` gave them."""
+class _Refusal(NamedTuple):
+    """What inference says of a node, and whether it is about types."""
+
+    words: str
+    is_of_types: bool
+
+
+def _refusals(said: str) -> dict[str, _Refusal]:
+    """Return what inference says of single nodes, by the name that `_judged` gave them."""
     parts = [_REFUSAL.match(part) for part in said.split("(op_type:")]
-    found = {part[1]: " ".join(part[2].split()) for part in reversed(parts) if part is not None}
+    found = {
+        part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
+        for part in reversed(parts)
+        if part is not None
+    }
     return {
-        name: words
-        for name, words in found.items()
-        if not words.endswith(_OF_NO_TYPE) and not _WITHOUT_CONTENTS.match(words)
+        name: refusal
+        for name, refusal in found.items()
+        if not refusal.words.endswith(_OF_NO_TYPE) and not _WITHOUT_CONTENTS.match(refusal.words)
     }
 
 
 def _read_back(
     graph: GraphProto,
     index: GraphIndex,
-    refusals: Mapping[str, str],
-    suspicions: Mapping[str, str],
+    refusals: Mapping[str, _Refusal],
+    suspicions: Mapping[str, _Refusal],
     *,
     is_sound: bool,
+    around: Collection[str] = (),
 ) -> Inferred:
-    """Collect what inference wrote into a graph and into the bodies of its nodes."""
+    """Collect what inference wrote into a graph and into the bodies of its nodes.
+
+    `around` are the values around a body whose types are known.
+    """
     types: dict[str, TypeProto] = {}
+    typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
     for group in (graph.input, graph.output, graph.value_info):
-        types.update((_original(value.name), value.type) for value in group if value.HasField("type"))
+        for value in group:
+            if value.HasField("type"):
+                types[_original(value.name)] = value.type
+                typed.update([value.name] if _is_known(value.type) else ())
     bodies, refused, suspected = {}, dict[int, str](), dict[int, str]()
     is_walked = index.bodies or refusals or suspicions
     nodes = [node for node in graph.node if node.doc_string != _BARRIER] if is_walked else []
@@ -500,15 +522,24 @@ def _read_back(
         for attribute in node.attribute if inside else ():
             for name, body in graphs_of(attribute):
                 if name in inside:
-                    inner = _read_back(body, inside[name], refusals, suspicions, is_sound=is_sound)
+                    inner = _read_back(
+                        body, inside[name], refusals, suspicions, is_sound=is_sound, around=typed
+                    )
                     bodies[position, name] = inner
         if node.doc_string == _STAND_IN:
             continue
-        if node.name in refusals:
-            refused[position] = refusals[node.name]
-        elif node.name in suspicions:
-            suspected[position] = suspicions[node.name]
+        for source, target in ((suspicions, suspected), (refusals, refused)):
+            refusal = source.get(node.name)
+            if refusal is not None and (not refusal.is_of_types or typed.issuperset(node.input)):
+                target[position] = refusal.words
+    suspected = {position: words for position, words in suspected.items() if position not in refused}
     return Inferred(types, bodies, refused, suspected, is_sound)
+
+
+def _is_known(type: TypeProto) -> bool:
+    """Tell whether a type says what elements a tensor has, or what other kind of value it is."""
+    message = tensor_message(type)
+    return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
 
 
 def _original(name: str) -> str:
