@@ -243,6 +243,8 @@ class Defect:
     """How to mend it, if more can be said than what the rule says."""
     is_refused: bool = False
     """Whether a runtime refuses the file because of it, though the rule is a warning elsewhere."""
+    is_tolerated: bool = False
+    """Whether all runtimes accept the file with the meaning intended: a warning, whatever the rule says."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
