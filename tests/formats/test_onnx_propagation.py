@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, numpy_helper, parser
+from onnx import ModelProto, helper, numpy_helper, parser
 
 from ir_scatter.core.shapes import show
 from ir_scatter.formats import FORMATS
@@ -116,9 +116,39 @@ def test_a_large_constant_that_the_copy_leaves_out() -> None:
     assert [errors_of(one) for one in TABLES] == [[]] * len(TABLES)
 
 
+def with_default(ir_version: int, elements: int) -> ModelProto:
+    """Return a loop whose body declares an initializer as an input too, as IR version 3 demands."""
+    proto = model("""out = Loop (count, , data) <body = b (int64 i, bool go, float[6, 5] old) => (on, x) {
+      on = Identity (go) g = Gather (k, at) s = ReduceSum <keepdims = 0> (g) r = Add (new, s)
+      x = ScatterND (old, at, r) }>""")
+    proto.ir_version = ir_version
+    body = next(one.g for one in proto.graph.node[0].attribute if one.HasField("g"))
+    body.initializer.append(numpy_helper.from_array(np.ones(elements, np.float32), "k"))
+    body.input.append(helper.make_tensor_value_info("k", 1, [elements]))
+    if ir_version < 4:
+        proto.graph.input.extend(
+            helper.make_tensor_value_info(one.name, one.data_type, one.dims)
+            for one in proto.graph.initializer
+        )
+        del proto.opset_import[1:]
+    return proto
+
+
+DEFAULTS = [with_default(version, elements) for version in (3, 4, 10) for elements in (9, 5000)]
+
+
+def test_an_input_of_a_body_with_an_initializer_is_a_constant() -> None:
+    assert [errors_of(one) for one in DEFAULTS] == [[]] * len(DEFAULTS)
+    for proto in DEFAULTS:
+        found = FORMATS["onnx"].read("m.onnx", proto.SerializeToString(), ReadOptions(has_folder=False))
+        assert [show(one.outputs[0].shape) for one in found.graph.walk() if one.type == "Gather"] == [
+            "[3, 1]"
+        ]
+
+
 def test_runtimes_take_them(tmp_path: Path) -> None:
-    words = said_by_runtimes([*map(model, LEGAL.values()), *TABLES], tmp_path)
-    assert [one[0] for one in words] == ["taken"] * (len(LEGAL) + len(TABLES))
+    words = said_by_runtimes([*map(model, LEGAL.values()), *TABLES, *DEFAULTS], tmp_path)
+    assert [one[0] for one in words] == ["taken"] * (len(LEGAL) + len(TABLES) + len(DEFAULTS))
 
 
 SHAPES = {

@@ -102,7 +102,7 @@ _WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
 _HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
 """Element types that the sizes of tensors can be cast to, and remain what they are."""
 _REFUSAL = re.compile(
-    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*)", re.DOTALL
+    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
 """What strict inference says of one node, where it is about that node and not about those in it."""
 
@@ -294,14 +294,18 @@ class Inference:
         inputs: Mapping[str, ValueInfoProto | None],
         around: Mapping[str, TensorProto],
         bindings: Bindings,
+        *,
+        is_body: bool = False,
     ) -> None:
         """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
 
         Stored types stay out, because they may be stale: only those of outputs that inference cannot
         know are kept. Weights stay out as well, their types are declared instead; a Constant of more than
         _SEEN elements becomes an Identity of a value that is only declared. Small constants from `around`
-        come along, as inference does not look for them there.
+        come along, as inference does not look for them there. An input of a body with an initializer is
+        a constant, as nothing but the node gives a body its inputs.
         """
+        are_defaults = self._are_inputs_defaults and not is_body
         types, constants = dict[str, ValueInfoProto](), dict(around)
         calls = {*index.calls}
         unknown = [
@@ -319,7 +323,7 @@ class Inference:
         held = [
             (name, tensor)
             for name, tensor in index.initializers.items()
-            if not (name in index.inputs and self._are_inputs_defaults)
+            if not (name in index.inputs and are_defaults)
         ]
         held += [
             (name, tensor) for at, tensor in index.tensors.items() for name in index.nodes[at].output[:1]
@@ -338,7 +342,7 @@ class Inference:
             types[name] = _typed(name, sparse.values.data_type, tuple(sparse.dims))
         for name, one in inputs.items():
             default = index.initializers.get(name)
-            if default is None or self._are_inputs_defaults:
+            if default is None or are_defaults:
                 if default is not None and (one is None or not one.HasField("type")):
                     one = _typed(name, default.data_type, shape_of(default))
                 target.input.append(ValueInfoProto(name=name) if one is None else one)
@@ -396,7 +400,7 @@ class Inference:
                     body.name = graph.name
                     taken = sorted(inner.captured & constants.keys(), key=repr)
                     small = {one: constants[one] for one in taken}
-                    self._fill(body, inner, opsets, inner.inputs, small, bindings)
+                    self._fill(body, inner, opsets, inner.inputs, small, bindings, is_body=True)
         return copy
 
 
