@@ -162,6 +162,7 @@ SHAPES = {
         else_branch = e () => (z) { z = Identity (new) }>
        s = Mul (size, size) out = Reshape (x, s)""": "[?, ?]",
     "s = Shape (new) out = Reshape (flat, s)": "[3, 5]",
+    "u = Unsqueeze (at, zero) s = Shape (new) out = Reshape (flat, s)": "[3, 5]",
     "q = Shape (data) f = Cast <to = 1> (q) s = Cast <to = 7> (f) out = Expand (wide, s)": "[6, 5]",
     "q = Shape (data) s = Slice (q, zero, two, zero) out = Expand (wide, s)": "[6, 5]",
     "q = Shape (data) a = Gather (q, first) u = Unsqueeze (a, zero) s = Concat <axis = 0> (u, last) out = Reshape (data, s)":

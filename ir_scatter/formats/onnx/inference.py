@@ -734,7 +734,7 @@ def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
 
     A barrier is an Identity, which it does not look through.
     """
-    misleading = {*_misleading(inferred)}
+    misleading = {name for name in _misleading(inferred) if not name.startswith(_BARRIER)}
     if not misleading:
         return None
     hidden, is_changed = ModelProto.FromString(request), False
@@ -743,7 +743,7 @@ def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
         for node in graph.node:
             nodes.append(node)
             name = node.output[0] if node.output else ""
-            if name in misleading and node.doc_string != _BARRIER:
+            if name in misleading and node.doc_string != _BARRIER:  # no barrier after a barrier
                 inner = f"{_BARRIER} {name}"
                 barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=_BARRIER)
                 node.output[0], is_changed = inner, True
