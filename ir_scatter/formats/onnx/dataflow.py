@@ -57,7 +57,9 @@ class OnnxWiring(Dataflow):
     def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._index = graph.index
-        self.inputs = tuple(map(self._input, self._index.inputs))
+        held = self._index.initializers if graph.parent is not None else ()  # those of a body are constants
+        self._given = [name for name in self._index.inputs if name not in held]
+        self.inputs = tuple(map(self._input, self._given))
         names = self._index.outputs
         self.outputs = tuple(GraphOutput(name, text(name), *graph.stored_type(name)) for name in names)
         if graph.parent is not None:
@@ -65,7 +67,7 @@ class OnnxWiring(Dataflow):
 
     def constant(self, key: Key) -> Constant | None:
         name, index = _name(key), self._index
-        if name in index.inputs:
+        if name in self._given:
             return None
         if name in index.initializers:
             return self._initializer(name)

@@ -245,7 +245,8 @@ class OnnxGraph(Graph):
     def _initializer(self, name: str) -> Value:
         tensor = self.index.initializers[name]
         known = type_held(tensor)
-        if name in self.index.inputs and self.shared.ir_version >= ONLY_CONSTANTS:
+        is_default = self.parent is None and self.shared.ir_version >= ONLY_CONSTANTS
+        if name in self.index.inputs and is_default:
             claimed = self._declared_input(name).shape  # by an input, of which it is no more than a default
             is_claimed = claimed is not None and agree(claimed, known.shape)
             return self._value(name, known._replace(shape=claimed) if is_claimed else known)

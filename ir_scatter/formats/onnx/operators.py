@@ -1,7 +1,8 @@
 """Whether general operators are used as their documents say: those that scatter nodes depend on.
 
 Runtimes refuse a model for any one of them. What onnx documents of operators is asked of its schemas, and
-whether element types and shapes fit of its inference.
+whether element types and shapes fit of its inference; what that refuses with data propagation only is a
+suspicion, which our own shape rules have to confirm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from onnx.defs import OpSchema
 
 from ir_scatter.core.dataflow import Source, inflows
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.model import Defect, Function
+from ir_scatter.core.model import Defect, Function, Node
 from ir_scatter.core.shapes import agree, counted, show, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
 from ir_scatter.formats.onnx.graph import OnnxGraph
@@ -68,6 +69,19 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]
                     if (defect.location.scope, defect.message) not in told:
                         told.add((defect.location.scope, defect.message))
                         yield defect
+
+
+def suspects(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Node]:
+    """Yield the nodes that scatter nodes depend on and that inference refuses with data propagation only."""
+    groups = [graph, *[instance for function in functions for instance in function.instances]]
+    graphs = [inner for one in groups if isinstance(one, OnnxGraph) for inner in one.with_bodies()]
+    suspected = [inner for inner in graphs if inner.inferred.suspicions]
+    needed = _needed(graph) if suspected else {}
+    for inner in suspected:
+        for at in sorted(inner.inferred.suspicions.keys() & needed[inner.index]):
+            node = inner.node(at)
+            if not (node.domain or inner.bodies_at(at) or _is_scatter(inner, node.type, node.domain)):
+                yield node
 
 
 def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
