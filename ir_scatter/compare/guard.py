@@ -1,8 +1,8 @@
 """What of a model's outputs the document leaves open, and what its indices were: NumPy computes both.
 
-Where several updates meet in an element without a reduction, any of them may stay. Operators that move
-elements, and those that work element by element, hand that on for single elements: what moves is a
-number for each element, beside the element. Behind every other operator a whole tensor is open. Where
+Where several updates that differ meet in an element without a reduction, any of them may stay. Operators
+that move elements, and those that work element by element, hand that on for single elements: what moves is
+a number for each element, beside the element. Behind every other operator a whole tensor is open. Where
 NumPy does not know an operator, or a model breaks a rule, as much is computed as can be.
 """
 
@@ -227,7 +227,9 @@ def scattered(
         found[is_hit] = COMPUTED
     if contested.any():
         found[contested] = register.add(result)[contested]
-        found[contested & is_hit] = COMPUTED
+    if is_hit.any():  # which may be other numbers in another run, though they were equal in this one
+        several = result.hits > 1 if task.reduction is Reduction.NONE else contested
+        found[several & is_hit] = COMPUTED
     return Open(found, why) if found.any() else None
 
 
@@ -402,12 +404,15 @@ class Watcher(Forward[Marked]):
     def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
         return compute_node(step, arrays_of(cells))
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
-        """Return the output of a scatter node, and enter what is to be said of its indices."""
+    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
+        """Return the output of a scatter node, and enter what is to be said of its indices.
+
+        Without `knows_updates` the updates are any of their shape.
+        """
         scatter = scatter_node_of(step)
         try:
             case = case_of_node(scatter, arrays_of(cells))
-            result = detail(case)
+            result = detail(case, knows_updates=knows_updates or scatter.has_equal_updates)
         except Error as error:
             if isinstance(error, IllegalCase):
                 self._sight.add(Guarded.illegal(NUMPY, scatter, 0, error))
@@ -522,7 +527,7 @@ class _Foresight(Watcher):
                 arrays = compute_node(step, arrays_of(cells))
         return [*arrays, *[None] * (len(step.outputs) - len(arrays))]
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
+    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
         """Watch a scatter node, with zeros for unknown data and updates; or take what runners saw."""
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
@@ -535,7 +540,10 @@ class _Foresight(Watcher):
                     alike[number] = Marked(np.broadcast_to(np.zeros((), type), cell.declared), cell.open)
         if self._computes and _are_known(alike):
             with suppress(Error, MemoryError):  # what is to be said was entered
-                found = super().scatter(step, alike)
+                place = step.work.spec.port_index(Role.UPDATES)
+                updates = None if place is None else cells[place]
+                knows_updates = updates is not None and updates.array is not None
+                found = super().scatter(step, alike, knows_updates=knows_updates)
                 if _are_known(cells):
                     return found
                 if found.open is None or found.open.origins is None:

@@ -96,6 +96,9 @@ class GeneralOp(NamedTuple):
         moves: the inputs whose elements it only moves or repeats; None for all of them.
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
+        aligns: whether axes of the output, counted from the end, are those of the first input, and
+            elements that are equal along one stay so.
+        fills: whether all elements of the output are one number, whatever its inputs are.
         arithmetic: what it makes of whole numbers, None where nothing is said.
         makes: the element type of its outputs where that need not be the one of input 0; "other" if
             attributes or other inputs decide.
@@ -113,6 +116,8 @@ class GeneralOp(NamedTuple):
     constraints: _Constraints | Each[_Constraints] = ()
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
+    aligns: bool = False
+    fills: bool = False
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     makes: str = ""
@@ -303,11 +308,14 @@ ROWS = (
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast,
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "layout.tile", shape=shapes.tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving(
+        "Tile", "layout.tile", shape=shapes.tiled, aligns=True,
+        constraints=(Meaning.REPEATS(1, low=1, high=2),),
+    ),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
@@ -341,7 +349,7 @@ ROWS = (
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut,
+        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut, aligns=True,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -400,7 +408,7 @@ ROWS = (
         makes="other", bounds=bounds.any_position,
     ),
     GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said,
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said, fills=True,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
