@@ -20,7 +20,7 @@ import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure
-from ir_scatter.compare.measure import Excuse, Measure, Tolerance, Verdict, measure
+from ir_scatter.compare.measure import RANDOM, Excuse, Measure, Tolerance, Verdict, measure
 from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
@@ -207,7 +207,8 @@ def scattered(
     is_free = any(one.origins is None for one in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
     if deciding is not None:
-        why = f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
+        why = marks[deciding].why
+        why = why or f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
         return whole(why, None if is_free else case.data.shape)
     why = why_of(marks.values())
     if is_free:
@@ -231,6 +232,15 @@ def scattered(
         several = result.hits > 1 if task.reduction is Reduction.NONE else contested
         found[several & is_hit] = COMPUTED
     return Open(found, why) if found.any() else None
+
+
+def draws_numbers(step: Step, cells: Sequence[Marked | None]) -> bool:
+    """Tell whether a node draws random numbers, or may."""
+    op = find(step.node.domain, step.node.type)
+    if op is None or not op.draws or op.draws_if is None:
+        return op is not None and op.draws
+    condition = cells[op.draws_if] if op.draws_if < len(cells) else None
+    return condition is not None and (condition.array is None or bool(condition.array.any()))
 
 
 def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | None]) -> list[Open | None]:
@@ -461,6 +471,8 @@ class _Foresight(Watcher):
         super().__init__(plans, sight)
         self._seeds, self._computes = seeds, computes
         self._facts = Facts()
+        self._drawn = ""
+        """Which operator drew random numbers last."""
 
     def fetch(self, plan: Plan, values: dict[Key, Marked | None], key: Key) -> Marked | None:
         """Return the cell of a key; what cannot be had is not known."""
@@ -473,11 +485,18 @@ class _Foresight(Watcher):
 
     def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Call | Choice | Repeat):
-            why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
+            self._drawn = ""
+            depends = self._depends(step, step.work, cells)
+            why = why_of([cell.open for cell in cells if cell is not None]) or self._drawn
+            why = why or f"what {step.node.type} {step.node.scope} computes depends on a contested element"
             found = [
                 Marked(None, whole(why, declared_shape(step, number)) if one else None)
-                for number, one in enumerate(self._depends(step, step.work, cells))
+                for number, one in enumerate(depends)
             ]
+        elif draws_numbers(step, cells):
+            self._drawn = f"{step.node.type} {step.node.scope} {RANDOM}"
+            shapes = [static(self._facts.shape(value)) for value in step.node.outputs]
+            found = [Marked(None, whole(self._drawn, shape)) for shape in shapes]
         else:
             found = [one or Marked(None) for one in self.compute(step, cells)]
         for number, (one, value) in enumerate(zip(found, step.node.outputs, strict=False)):

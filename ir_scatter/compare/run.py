@@ -59,6 +59,7 @@ from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of
 from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.ops.general import random_types
 from ir_scatter.ops.lookup import find, scatter_types
 from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
@@ -199,8 +200,11 @@ def compare_outputs(
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
 
 
-def compare_runs(outcome: Outcome, case: int, model: str) -> Iterator[Comparison]:
-    """Yield a comparison of a runner with itself for each output that changes from run to run."""
+def compare_runs(outcome: Outcome, case: int, model: str, open: OpenOutputs) -> Iterator[Comparison]:
+    """Yield a comparison of a runner with itself for each output that changes from run to run.
+
+    Random numbers are expected to change.
+    """
     for name, first in outcome.outputs.items():
         got = None
         found = Measure(Verdict.MISMATCH, first.size, first.size, remark="is missing in some runs")
@@ -209,7 +213,11 @@ def compare_runs(outcome: Outcome, case: int, model: str) -> Iterator[Comparison
             if got is None:
                 continue
             found = measure(got, first, default_tolerance(first))
-        found = replace(found, verdict=Verdict.NONDETERMINISTIC)
+            known = open().get(name)
+            if known is not None and known.excuse.is_random:
+                found = excused(found, got, first, known, known)
+        if found.verdict is not Verdict.CONTESTED:
+            found = replace(found, verdict=Verdict.NONDETERMINISTIC)
         runner, models = outcome.runner, (model, model)
         yield _of_output(name, case, runner, runner, found, got, first, models=models)
 
@@ -340,6 +348,8 @@ class _Side:
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         # what was saved does not say all of a tap
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
+        self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
+        """Whether an operator of the model draws random numbers, or may."""
         self.outcomes: dict[str, Outcome] = {}
         """Of one of two models, what is told of each runner."""
         self.hopeless: dict[str, Outcome] = {}
@@ -478,7 +488,7 @@ class _Case:
         apart = replace(self, findings=[])
         for tapped in () if tapper is None else apart.run_with_taps(tapper, 1):
             self.judge(tapped)
-        if not self.contested and not sight.contested:
+        if not self.contested and not sight.contested and not self.side.may_draw:
             return {}
         return self.side.reference.foresee(self.feeds, self.contested, self.settings.timeout)
 
@@ -497,7 +507,7 @@ class _Case:
             if self.settings.pairwise or reference is ran[0]:
                 self.compare(subject, reference)
         for outcome in self.outcomes if repeats else ():
-            self.findings += compare_runs(outcome, self.number, self.side.name)
+            self.findings += compare_runs(outcome, self.number, self.side.name, lambda: self._open)
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
         given = subject, reference, self.number, self.settings.tolerances, lambda: self._open
@@ -579,6 +589,7 @@ class _Case:
                 exact = measure(tapped, without, EXACT)
                 how = exact.remark or f"by up to {exact.max_abs:.3g}"
                 why = "indices repeat before it" if found.verdict is Verdict.CONTESTED else "fusions differ"
+                why = found.excuse.why if found.excuse is not None and found.excuse.is_random else why
                 self.findings.append(f"{runner}: output {name} changes {how} when nodes are tapped: {why}")
                 continue
             done.add((runner, name))
@@ -930,8 +941,8 @@ def _compare_models(
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
     """Yield comparisons of the second of two models with the first, then of each with itself."""
+    known = [cache(partial(case.open, tapper)) for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
-        known = [cache(partial(case.open, tapper)) for case in cases]
         yield from compare_outputs(
             replace(after, runs=tuple(map(pairing.by_first, after.runs))),
             before,
@@ -941,8 +952,8 @@ def _compare_models(
             known[0],
             pairing=None if keeps_types else pairing,
         )
-    for case, outcome in zip(cases, (before, after), strict=True):
-        yield from compare_runs(outcome, case.number, case.side.name)
+    for case, outcome, open in zip(cases, (before, after), known, strict=True):
+        yield from compare_runs(outcome, case.number, case.side.name, open)
 
 
 def _elements(one: Comparison) -> str:

@@ -99,6 +99,8 @@ class GeneralOp(NamedTuple):
         aligns: whether axes of the output, counted from the end, are those of the first input, and
             elements that are equal along one stay so.
         fills: whether all elements of the output are one number, whatever its inputs are.
+        draws: whether its outputs are random numbers, other ones in each run and on each runtime.
+        draws_if: the input that must be true for that; None if nothing must.
         arithmetic: what it makes of whole numbers, None where nothing is said.
         makes: the element type of its outputs where that need not be the one of input 0; "other" if
             attributes or other inputs decide.
@@ -118,6 +120,8 @@ class GeneralOp(NamedTuple):
     is_pointwise: bool = False
     aligns: bool = False
     fills: bool = False
+    draws: bool = False
+    draws_if: int | None = None
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     makes: str = ""
@@ -198,6 +202,11 @@ def find_computed(domain: str, type: str) -> GeneralOp | None:
 def constraints_of(domain: str, type: str) -> _Constraints:
     op = find(domain, type)
     return () if op is None else op.constraints_in(domain)
+
+
+def random_types(domain: str) -> frozenset[str]:
+    """Return the types of operators that draw random numbers, or may."""
+    return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
@@ -420,15 +429,24 @@ ROWS = (
         ),
     ),
     GeneralOp(
-        "RandomUniform/",
-        constraints=(
-            Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
-            number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+        "RandomUniform", draws=True,
+        constraints=Each(
+            (
+                Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
+                number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+            ),
+            (),
         ),
     ),
-    GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
-    GeneralOp("/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
-    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other"),
+    GeneralOp("/RandomNormal", draws=True),
+    GeneralOp(
+        "Multinomial", draws=True,
+        constraints=Each((number(0, 1, 4, _FLOAT), number(1, 1, 4)), (number(0, 1, 4, _FLOAT),)),
+    ),
+    GeneralOp(
+        "/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other", draws=True
+    ),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other", draws=True),
     *_each(
         "/BlackmanWindow /HammingWindow /HannWindow",
         constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
@@ -465,7 +483,9 @@ ROWS = (
         "/QuantizeLinear /DequantizeLinear", shape=shapes.same, makes="other",
         constraints=(number(1, 1, 2, _FLOAT),),
     ),
-    GeneralOp("/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),)),
+    GeneralOp(
+        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2
+    ),
     *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
     # element by element, of several inputs
     _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added),
