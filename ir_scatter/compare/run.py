@@ -372,6 +372,8 @@ class _Case:
     findings: list[Finding] = field(default_factory=list)
     changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
     """Of runs without taps the outputs that are not the same with taps, and what these are then."""
+    has_blamed_taps: bool = field(default=False, init=False)
+    """Whether a node got illegal indices with taps only."""
 
     @property
     def settings(self) -> Settings:
@@ -512,6 +514,46 @@ class _Case:
     def compare(self, subject: Outcome, reference: Outcome) -> None:
         given = subject, reference, self.number, self.settings.tolerances, lambda: self._open
         self.findings += compare_outputs(*given, model=self.side.name)
+
+    def blame_taps(self) -> None:
+        """Take back illegal indices that a runner computes with taps only: the run without them decides.
+
+        Taps may change how a plugin computes what is before a node. Where NumPy computes the model, the
+        inputs are legal by the document and the outputs without taps are right; elsewhere an output is
+        another one without taps.
+        """
+        numpy = next((one for one in self.outcomes if one.runner.endswith(NUMPY)), None)
+        is_computed = numpy is not None and numpy.status is Status.OK
+        seen = {} if self.sight is None else self.sight.seen
+        plain = {one.runner: one for one in self.outcomes}
+        for place, one in enumerate(self.findings):
+            if not isinstance(one, Guarded) or not one.is_illegal or one.runner not in plain:
+                continue
+            ran = plain[one.runner]
+            if (
+                ran is numpy
+                or ran.status is not Status.OK
+                or (one.node in seen and seen[one.node].is_illegal)
+            ):
+                continue
+            if is_computed:
+                assert numpy is not None
+                are_right = bool(ran.outputs) and all(
+                    self._agree(ran, array, numpy.outputs.get(name)) for name, array in ran.outputs.items()
+                )
+            else:
+                changed = [change for change in self.changes if change[0] is ran]
+                are_right = any(not self._agree(ran, ran.outputs[name], got) for _, name, got in changed)
+            if are_right:
+                self.has_blamed_taps = True
+                reason = f"with taps it computes other indices, illegal ones ({one.message})"
+                self.findings[place] = NotTapped(one.runner, one.node, reason)
+
+    def _agree(self, ran: Outcome, got: Array, expected: Array | None) -> bool:
+        if expected is None:
+            return False
+        allowed = default_tolerance(expected, ran.precision)
+        return measure(got, expected, allowed).verdict is not Verdict.MISMATCH
 
     def find_outliers(self) -> None:
         """Name the runner that says something else where three or more say something.
@@ -748,7 +790,8 @@ class _Session:
         self.finished += 1
         if self.saved is not None:
             self._judge_saved(self.saved.runs[number], cases[0])
-        if any(one.is_illegal for one in of_kind(Guarded, self.findings[known:])):
+        is_illegal = any(one.is_illegal for one in of_kind(Guarded, self.findings[known:]))
+        if is_illegal or any(case.has_blamed_taps for case in cases):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
 
@@ -789,6 +832,7 @@ class _Session:
         self.findings += case.findings
 
     def _finish(self, case: _Case) -> None:
+        case.blame_taps()
         case.find_outliers()
         case.explain_changes()
         self._enter(case)
