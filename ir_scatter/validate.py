@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from ir_scatter.analysis.conditions import has_too_many_indices
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
@@ -126,6 +127,7 @@ class Check:
         refused = [rule for rule in checks if rule.is_legality and rule.severity is Severity.ERROR]
         self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
+        self._is_crowded: dict[ScatterNode, bool] = {}
 
     def run(self) -> Iterator[Diagnostic]:
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
@@ -148,7 +150,10 @@ class Check:
             if first not in self._found:
                 self._found[first] = list(_show(scatter, self.of_group))
             found = self._found[first]
-            rules = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
+            if first not in self._is_crowded:
+                self._is_crowded[first] = has_too_many_indices(first)
+            has_faults = self._is_crowded[first] or scatter.has_faults(first.limits)
+            rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):
             scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())

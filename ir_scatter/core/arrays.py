@@ -77,6 +77,13 @@ def same_bits(got: Array, expected: Array) -> Array:
         return np.asarray(same | ((got != got) & (expected != expected)))
 
 
+def bits_of(array: Array) -> Array:
+    """Return what is equal where elements have the same bits: bytes on a new last axis, or text as it is."""
+    if array.dtype.hasobject:
+        return array[..., np.newaxis]
+    return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
+
+
 def native(array: Array) -> Array:
     """Return f8 and bf16 as f32."""
     return array if array.dtype.kind in "fc" else array.astype(np.float32)

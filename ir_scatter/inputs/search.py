@@ -153,6 +153,8 @@ class Search:
         self.twins = [own] if twin is None else [own, twin]
         self.types = list[ElementType]()
         for input, type in zip(self.inputs, self.twins[-1].types, strict=True):
+            if input.kind != "tensor":
+                raise NoInputs(f"input {input.names[0]} is of type {input.kind}, expected a tensor")
             if type is None:
                 raise NoInputs(f"the element type of {input.names[0]} is not known")
             self.types.append(type)

@@ -96,6 +96,11 @@ class GeneralOp(NamedTuple):
         moves: the inputs whose elements it only moves or repeats; None for all of them.
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
+        aligns: whether axes of the output, counted from the end, are those of the first input, and
+            elements that are equal along one stay so.
+        fills: whether all elements of the output are one number, whatever its inputs are.
+        draws: whether its outputs are random numbers, other ones in each run and on each runtime.
+        draws_if: the input that must be true for that; None if nothing must.
         arithmetic: what it makes of whole numbers, None where nothing is said.
         makes: the element type of its outputs where that need not be the one of input 0; "other" if
             attributes or other inputs decide.
@@ -113,6 +118,10 @@ class GeneralOp(NamedTuple):
     constraints: _Constraints | Each[_Constraints] = ()
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
+    aligns: bool = False
+    fills: bool = False
+    draws: bool = False
+    draws_if: int | None = None
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     makes: str = ""
@@ -193,6 +202,11 @@ def find_computed(domain: str, type: str) -> GeneralOp | None:
 def constraints_of(domain: str, type: str) -> _Constraints:
     op = find(domain, type)
     return () if op is None else op.constraints_in(domain)
+
+
+def random_types(domain: str) -> frozenset[str]:
+    """Return the types of operators that draw random numbers, or may."""
+    return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
@@ -303,11 +317,14 @@ ROWS = (
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast,
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "layout.tile", shape=shapes.tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving(
+        "Tile", "layout.tile", shape=shapes.tiled, aligns=True,
+        constraints=(Meaning.REPEATS(1, low=1, high=2),),
+    ),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
@@ -341,7 +358,7 @@ ROWS = (
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut,
+        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut, aligns=True,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -400,7 +417,7 @@ ROWS = (
         makes="other", bounds=bounds.any_position,
     ),
     GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said,
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said, fills=True,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -412,15 +429,24 @@ ROWS = (
         ),
     ),
     GeneralOp(
-        "RandomUniform/",
-        constraints=(
-            Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
-            number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+        "RandomUniform", draws=True,
+        constraints=Each(
+            (
+                Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
+                number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+            ),
+            (),
         ),
     ),
-    GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
-    GeneralOp("/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
-    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other"),
+    GeneralOp("/RandomNormal", draws=True),
+    GeneralOp(
+        "Multinomial", draws=True,
+        constraints=Each((number(0, 1, 4, _FLOAT), number(1, 1, 4)), (number(0, 1, 4, _FLOAT),)),
+    ),
+    GeneralOp(
+        "/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other", draws=True
+    ),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other", draws=True),
     *_each(
         "/BlackmanWindow /HammingWindow /HannWindow",
         constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
@@ -457,7 +483,9 @@ ROWS = (
         "/QuantizeLinear /DequantizeLinear", shape=shapes.same, makes="other",
         constraints=(number(1, 1, 2, _FLOAT),),
     ),
-    GeneralOp("/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),)),
+    GeneralOp(
+        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2
+    ),
     *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
     # element by element, of several inputs
     _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added),

@@ -172,7 +172,10 @@ class OnnxWiring(Dataflow):
 
     def _input(self, name: str) -> GraphInput:
         default = self._initializer(name) if name in self._index.initializers else None
-        return GraphInput(name, (text(name),), *declared(self._index.inputs[name]), default)
+        info = self._index.inputs[name]
+        kind = "" if info is None else (info.type.WhichOneof("value") or "").removesuffix("_type")
+        kind = "tensor" if kind in {"", "tensor", "sparse_tensor"} else kind
+        return GraphInput(name, (text(name),), *declared(info), default, kind)
 
     def _initializer(self, name: str) -> Constant:
         tensor, place = self._index.initializers[name], self.graph.place(name)
