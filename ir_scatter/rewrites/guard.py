@@ -32,6 +32,9 @@ _WIDE_ENOUGH = 32
 _MOST_MOVES = 64
 """So far in front of indices a guard is looked for."""
 
+_MOVES_OF_GUARD = 8
+"""More than the nodes that move or convert numbers in a guard, after its last Minimum or Select."""
+
 
 class Guard(StrEnum):
     """What becomes of indices that are not proven to be in range."""
@@ -149,6 +152,8 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     number = scatter.indices.index
+    if not _may_be_guarded(value):
+        return False
     made = [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)]
     patterns = [one for one in made if one is not None]
     for _ in range(_MOST_MOVES):
@@ -159,6 +164,20 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
         node = value.producer
         source = node.inputs[0].value if node is not None and node.inputs else None
         value = source if source is not None and _is_moved(scatter, source, value) else None
+    return False
+
+
+def _may_be_guarded(value: Value | None) -> bool:
+    """Tell whether the first operator upstream that does not only move numbers may be the last of a guard.
+
+    That costs little, and spares making a pattern for nearly every node.
+    """
+    for _ in range(_MOST_MOVES + _MOVES_OF_GUARD):
+        node = None if value is None else value.producer
+        op = None if node is None else find(node.domain, node.type)
+        if node is None or op is None or op.moves != (0,):
+            return op in (named("Minimum"), named("Select"))
+        value = node.inputs[0].value if node.inputs else None
     return False
 
 
