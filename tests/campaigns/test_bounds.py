@@ -127,7 +127,8 @@ class Drawn:
                 made = compute_with(arrays)
                 return made if isinstance(made, tuple) else (made,)
             assert op is not None, type
-            return compute(op, domain, arrays, attributes, opset=opset, output_count=count)
+            options: dict[str, Any] = {"opset": opset, "output_count": count, "element_limit": MOST_ELEMENTS}
+            return compute(op, domain, arrays, attributes, **options)
 
         with np.errstate(all="ignore"):
             arrays = run([tensor.array for tensor in inputs])
