@@ -184,7 +184,7 @@ def _may_be_guarded(value: Value | None) -> bool:
 def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
     """Tell whether a value holds nothing but numbers of its producer's first input, as they are there.
 
-    What indices choose holds other numbers if one is out of range, and what is converted if its type is narrow.
+    A gather gives other numbers if an index is out of range, and a conversion if its type is narrow.
     """
     node = value.producer
     op = None if node is None else find(node.domain, node.type)
