@@ -152,6 +152,14 @@ class GeneralOp(NamedTuple):
         """Tell whether all inputs are repeated to one shape, which the output has."""
         return self.shape is shapes.elementwise
 
+    def aligns_last(self, attributes: Mapping[str, Any]) -> bool:
+        """Tell whether inputs are repeated to one shape whose last dimension is the last of each input.
+
+        Of an IR's `auto_broadcast` the word "pdpd" aligns others, as `axis` did before opset 7 of ONNX.
+        """
+        rule = str(attributes.get("auto_broadcast", "numpy")).strip().lower()
+        return self.is_elementwise and "axis" not in attributes and rule in _ALIGNING_LAST
+
     @property
     def copies(self) -> bool:
         """Tell whether it gives the numbers of its first input as they are, maybe in another type."""
@@ -243,6 +251,8 @@ WITH_BODIES = frozenset({"If", "Loop", "TensorIterator", "Scan"})
 """The types of nodes that hold graphs, in either dialect."""
 
 _FIRST = (0,)
+_ALIGNING_LAST = frozenset({"numpy", "none", "explicit"})
+"""Values of `auto_broadcast`: shapes of "none", which OpenVINO also reads as "explicit", are equal."""
 _WHOLE, _FLOAT = Numbers.WHOLE, Numbers.FLOAT
 _AT_0, _AT_1, _AT_2, _LAST = fixed(0), fixed(1), fixed(2), Axis(default=-1)
 
@@ -344,16 +354,17 @@ ROWS = (
             (Meaning.POSITION(1, wraps_since=11),),
         ),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
+        bounds=bounds.gathered,
     ),
     _moving(
         "GatherND", "select.gather_nd", "batch_dims", shape=shapes.gathered_nd,
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
-        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()), bounds=bounds.gathered_nd,
     ),
     _moving(
         "GatherElements", "select.gather_elements", "axis", shape=shapes.gathered_elements,
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
-        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
+        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)), bounds=bounds.gathered_elements,
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
