@@ -90,6 +90,10 @@ class Tensors:
                 yield error.defect, error.message
 
     def defects(self) -> Iterator[Defect]:
+        """Yield what is wrong with files of external data; raise UnreadableModel if one has changed."""
+        for file in self._files.values():
+            if isinstance(file, Weights):
+                file.demand_unchanged()
         for (location, _), uses in self._uses.items():
             try:
                 file = self._file(location)
@@ -142,9 +146,10 @@ class Tensors:
                 location, offset, length = self._span(tensor)
                 size = element_type.byte_size(prod(shape))
                 is_short = length is not None and length < size
-                view = None if is_short else self._file(location).view(offset, size)
+                file = self._file(location)
             except UnreadableModel:
-                return None
+                return None  # which is reported as a defect
+            view = None if is_short else file.view(offset, size)
             return None if view is None else decode(view, element_type, shape)
         if _wrong_size(tensor, element_type, prod(shape)) is not None:
             return None
