@@ -120,8 +120,8 @@ def few_numbers(
 class Weights:
     """A file of weights, opened when the first bytes are needed.
 
-    Pages of a mapped file that is made shorter end the process that touches them. So bytes are copied, but for
-    tensors that are too large; and always only while the file is the one that was found.
+    A process that touches pages of a mapped file that became shorter is ended by the system. So the bytes
+    of all but large tensors are copied, and only if the file is still the one that was found.
 
     Attributes:
         size: its bytes; None if it does not exist or may not be read.

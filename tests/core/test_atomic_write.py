@@ -217,7 +217,7 @@ def test_a_new_file_replaces_none(there: str, tmp_path: Path) -> None:
 
 def test_a_new_file_does_not_follow_a_link_to_nowhere(tmp_path: Path) -> None:
     (tmp_path / "a.xml").symlink_to("nowhere")
-    with pytest.raises(UsageError, match="a.xml exists"):
+    with pytest.raises(UsageError, match=r"a\.xml exists"):
         replace_files(new_pair(tmp_path, b""))
     assert [path.name for path in tmp_path.iterdir()] == ["a.xml"]
 
