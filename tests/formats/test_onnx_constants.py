@@ -109,7 +109,7 @@ def test_a_sparse_tensor_of_two_dimensions(form: str, indices: Any, tmp_path: Pa
     model = onnx.load(path)
     del model.graph.node[-1]
     model.graph.node.append(helper.make_node("Identity", ["at"], ["out"]))
-    found = evaluate_model(saved(tmp_path, model), dict(data=np.zeros(4, "f4"), rows=np.zeros(1, "f4")))
+    found = evaluate_model(saved(tmp_path, model), {"data": np.zeros(4, "f4"), "rows": np.zeros(1, "f4")})
     assert found["out"].tolist() == [[0, 2.5, 0], [0, 0, -1]]
 
 
@@ -165,3 +165,58 @@ def test_a_constant_of_a_shape(written: str, tmp_path: Path) -> None:
     body = f"<int64[1] one = {{1}}> {{ c = ConstantOfShape {attribute} (one) at = Cast <to = 7> (c) "
     found = validate(read(saved(tmp_path, parser.parse_model(_SCATTER.replace("{", body)))))
     assert [one.code for one in found] == (["SCT302"] if written else [])
+
+
+_CALLED = (
+    '<ir_version: 9, opset_import: ["" : 18, "own" : 1]>'
+    " g (float[4] data, int64[1] at, float[1] rows) => (float[4] out) { out = own.F <CALL> (data, at, rows) }"
+    ' <domain: "own", opset_import: ["" : 18]> F <w> (d, i, r) => (o) { BODY o = ScatterElements AXIS (d, c, r) }'
+)
+_REFERENCES = {
+    "an int for ints": ("w = 9", "c = Constant <value_ints: ints = @w> ()", "'value_ints'", "an int"),
+    "ints for an int": ("w = [9]", "c = Constant <value_int: int = @w> ()", "'value_int'", "an ints"),
+    "ints for a tensor": ("w = [9]", "c = Constant <value: tensor = @w> ()", "'value'", "an ints"),
+    "a tensor for ints": ("w = int64[1] {9}", "c = Constant <value_ints: ints = @w> ()", "'value_ints'", "a tensor"),
+    "an axis": ("w = [0]", "c = Concat <axis: int = @w> (i)", "'axis'", "an ints"),
+    "a permutation": ("w = 0", "c = Transpose <perm: ints = @w> (i)", "'perm'", "an int"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _REFERENCES)
+def test_references_to_attributes_of_another_type(name: str, tmp_path: Path) -> None:
+    call, body, attribute, kind = _REFERENCES[name]
+    text = _CALLED.replace("CALL", call).replace("BODY", body).replace("AXIS", "")
+    path = saved(tmp_path, parser.parse_model(text))
+    found = [one.message for one in validate(read(path)) if one.code == "SCT937"]
+    assert len(found) == 1
+    assert found[0].startswith(f"attribute {attribute} refers to 'w' of the call, {kind}, expected a")
+    with pytest.raises(BrokenModel):
+        evaluate_model(path, {})
+    assert make_feeds(path)["data"].shape == (4,)
+
+
+@pytest.mark.parametrize("call", ["w = [0]", 'w = "x"', "w = int64[1] {0}", "w = 0.5"])
+def test_an_axis_of_a_scatter_node_that_is_no_number(call: str, tmp_path: Path) -> None:
+    text = _CALLED.replace("CALL", call).replace("BODY", "c = Identity (i)")
+    path = saved(tmp_path, parser.parse_model(text.replace("AXIS", "<axis: int = @w>")))
+    assert [one.code for one in validate(read(path))] == ["SCT107"]
+    assert make_feeds(path)["data"].shape == (4,)
+
+
+def test_references_of_the_right_type(tmp_path: Path) -> None:
+    text = _CALLED.replace("CALL", "w = [3]").replace("BODY", "c = Constant <value_ints: ints = @w> ()")
+    path = saved(tmp_path, parser.parse_model(text.replace("AXIS", "")))
+    assert validate(read(path)) == []
+
+
+@pytest.mark.parametrize("location", ["w.data/", "w.data//", "w.data/."])
+def test_a_location_of_external_data_that_names_a_folder(location: str, tmp_path: Path) -> None:
+    model = parser.parse_model(_SCATTER)
+    tensor = TensorProto(name="at", data_type=TensorProto.INT64, dims=[1])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    model.graph.initializer.append(tensor)
+    (tmp_path / "w.data").write_bytes(np.array([9]).tobytes())
+    (found,) = validate(read(saved(tmp_path, model)))
+    assert found.code == "SCT930"
+    assert f"{location!r} cannot be read (not a directory)" in found.message

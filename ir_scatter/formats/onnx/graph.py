@@ -17,8 +17,8 @@ from ir_scatter.formats.onnx.index import (
     GraphIndex,
     bound,
     constant_tensor,
-    is_sparse_value,
     is_graph,
+    is_sparse_value,
     normal_domain,
     text,
 )

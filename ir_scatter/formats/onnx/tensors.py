@@ -75,7 +75,9 @@ class Tensors:
             problems += self.problems(sparse.indices, f"the indices of {label}")
         yield from problems
         if not problems and shape_of(sparse) is not None:
-            yield from (("constant-size", f"{problem} of {label}{rest}") for problem, rest in _misfits(sparse))
+            yield from (
+                ("constant-size", f"{problem} of {label}{rest}") for problem, rest in _misfits(sparse)
+            )
             if not [*_misfits(sparse)]:
                 places = self._places(sparse)
                 wrong = None if places is None else _wrong_place(places, tuple(sparse.dims))
@@ -253,11 +255,12 @@ class Tensors:
         if not self._folders:
             raise self._unreadable("weights-missing", f"there is no {location!r} beside standard input")
         try:
-            found = os.path.realpath(os.path.join(self._folders[0], location))
+            joined = os.path.join(self._folders[0], location)
+            found = os.path.realpath(joined)
             if not any(Path(found).is_relative_to(folder) and found != folder for folder in self._folders):
                 message = f"external data at {location!r} is outside of the model's folder"
                 raise self._unreadable(kind, f"{message}, expected a file inside it")
-            if not stat.S_ISREG(os.stat(found).st_mode):
+            if not stat.S_ISREG(os.stat(joined).st_mode):  # "w.bin/" is no file, though it leads to one
                 raise self._unreadable("weights-missing", f"{location!r} is no regular file")
             file = Weights(Path(found))
             reason = file.error
