@@ -306,13 +306,13 @@ def _wrong_place(places: "Array", shape: tuple[int, ...]) -> str | None:
     is_flat = places.shape[1] == 1
     sizes = [prod(shape)] if is_flat else [*shape]
     limits = numpy.array([min(size, 2**63 - 1) for size in sizes], numpy.int64)
-    outside = ((places < 0) | (places >= limits)).any(axis=1).nonzero()[0]
+    outside = numpy.flatnonzero(((places < 0) | (places >= limits)).any(axis=1))
     if outside.size:
         number = int(outside[0])
         return f"index {places[number].tolist()} for value {number}, expected one within {sizes}"
     steps = numpy.diff(places, axis=0)
     first = (steps != 0).argmax(axis=1) if steps.size else numpy.empty(0, numpy.int64)
-    falling = (steps[numpy.arange(len(first)), first] <= 0).nonzero()[0]
+    falling = numpy.flatnonzero(steps[numpy.arange(len(first)), first] <= 0)
     if falling.size:
         number = int(falling[0]) + 1
         before, after = places[number - 1].tolist(), places[number].tolist()
