@@ -343,8 +343,8 @@ def _is_comparison(step: Step) -> bool:
 def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
     """Return how many of `room` elements of an input to choose where sizes differ, likeliest first.
 
-    `counts` are the numbers of elements that nodes chose, each with that of its mask. A size may be a multiple
-    of a count, and a mask of an input, which is repeated for each channel.
+    `counts` are the numbers of elements that nodes chose, each with the size of its mask. Sizes may be a
+    multiple of a count, and a mask a multiple of an input that is repeated for each channel.
     """
     found = dict[int, None]()
     for pair in pairs:
