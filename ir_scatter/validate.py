@@ -54,6 +54,7 @@ def validate(
 
     Raises:
         UsageError: `select` or `ignore` holds what is no rule.
+        UnreadableModel: a file of weights has changed since the model was read.
     """
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]

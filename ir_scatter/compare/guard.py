@@ -640,7 +640,7 @@ class Reference:
         """Return the model made ready to be run, or why NumPy cannot compute it."""
         try:
             return prepare(self._model)
-        except (BrokenModel, UnknownOperator) as error:
+        except (BrokenModel, UnknownOperator, EvaluationFailed) as error:
             return error
 
     @cached_property

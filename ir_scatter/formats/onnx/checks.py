@@ -291,10 +291,18 @@ def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
 def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
     index, tensors = graph.index, graph.shared.tensors
     initializers = [*index.initializers.items()]
-    initializers += [(name, sparse.values) for name, sparse in index.sparse_initializers.items()]
     for name, tensor in initializers:
         for kind, message in tensors.problems(tensor, f"the initializer {text(name)!r}"):
             yield Defect(kind, message, graph.place(name))
+    for name, sparse in index.sparse_initializers.items():
+        for kind, message in tensors.sparse_problems(sparse, f"the sparse initializer {text(name)!r}"):
+            yield Defect(kind, message, graph.place(name))
+    for (position, name), sparse in index.sparse.items():
+        node = graph.node(position)
+        word = "the sparse constant" if node.type == "Constant" else f"the sparse attribute {name!r} of"
+        label = f"{word} {graph.scope + text(index.nodes[position].name)!r}"
+        for kind, message in tensors.sparse_problems(sparse, label):
+            yield Defect(kind, message, node.location, node)
     held = [(at, "the constant", tensor) for at, tensor in index.tensors.items()]
     held += [(at, f"attribute {name!r} of", tensor) for (at, name), tensor in index.attributes.items()]
     for position, word, tensor in held:

@@ -72,7 +72,11 @@ class OnnxWiring(Dataflow):
         if name in index.initializers:
             return self._initializer(name)
         if name in index.sparse_initializers:
-            raise self._unreadable(f"{text(name)} is a sparse tensor, expected a dense one")
+            sparse, place = index.sparse_initializers[name], self.graph.place(name)
+            constant = self.graph.shared.tensors.sparse_constant(sparse, text(name), place)
+            if constant is None:
+                raise self._unreadable(f"the dimensions of {text(name)} are no shape")
+            return constant
         if name not in index.producers:
             return None
         node = self.graph.node(index.producers[name][0])
@@ -80,7 +84,7 @@ class OnnxWiring(Dataflow):
             return None
         constant = node.outputs[0].constant
         if constant is None:
-            raise self._unreadable(f"{node.scope} holds no dense tensor, expected one")
+            raise self._unreadable(f"{node.scope} holds no tensor, expected one")
         return constant
 
     def value(self, key: Key) -> Value | None:

@@ -21,11 +21,13 @@ from ir_scatter.formats.onnx.dataflow import OnnxWiring
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
     FIELDS,
+    Bindings,
     Definitions,
     FunctionKey,
     GraphIndex,
     Usage,
     function_key,
+    kind_of,
     normal_domain,
     schema_of,
     text,
@@ -101,6 +103,8 @@ def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
             proto, is_call = index.nodes[at], at in calls
             more = [*_of_call(graph, proto)] if is_call else of_usage
             problems = [*_fields(proto), *more] if more or is_looked_at else []
+            if not is_told and graph.shared.bindings:
+                problems += _of_references(proto, graph.shared.bindings)
             if schema is not None and not problems and not is_call:
                 problems = [*_of_types(graph, proto, schema)]
             if problems or not is_sound:
@@ -190,6 +194,27 @@ def _fields(proto: NodeProto) -> Iterator[_Problem]:
             )
 
 
+def _of_references(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
+    """Yield the attributes that refer to one of the call of a function which has another type."""
+    for attribute in proto.attribute:
+        value = bindings.get(attribute.ref_attr_name) if attribute.ref_attr_name else None
+        if value is None or attribute.type in (AttributeProto.UNDEFINED, kind_of(value)):
+            continue
+        found, expected = (_kind_name(kind) for kind in (kind_of(value), attribute.type))
+        name, source = text(attribute.name), text(attribute.ref_attr_name)
+        yield (
+            f"attribute {name!r} refers to {source!r} of the call, {with_article(found)}, "
+            f"expected {with_article(expected)}",
+            None,
+        )
+
+
+def _kind_name(kind: int) -> str:
+    """Return the name of an attribute's type, "ints"."""
+    kinds = AttributeProto.AttributeType
+    return kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
+
+
 def _of_call(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
     definition = graph.shared.definitions[function_key(proto)]
     for word, found, most in (
@@ -235,9 +260,9 @@ def _of_count(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
 
 
 def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Problem]:
-    known, kinds = schema.attributes, AttributeProto.AttributeType
+    known = schema.attributes
     for name, kind, _ in usage.attributes:
-        found = kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
+        found = _kind_name(kind)
         wanted = str(known[name].type).rpartition(".")[2].lower() if name in known else ""
         if not wanted:
             yield f"{text(usage.type)} has no attribute {text(name)!r} in opset {opset}", None
