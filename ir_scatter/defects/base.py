@@ -86,6 +86,9 @@ class Probe:
         times: how often it is run in a row, where the result changes from run to run.
         threads: that compute; 0 leaves that to the runtime.
         iterations: of a loop around it that gives each the same, in an IR; 0 for no loop.
+        before: the types of general operators between the input and data, in an IR; see `OneNode`.
+        keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; `times` are
+            inferences then, without a reset between them.
     """
 
     name: str
@@ -104,6 +107,8 @@ class Probe:
     times: int = 1
     threads: int = 0
     iterations: int = 0
+    before: tuple[str, ...] = ()
+    keeps_state: bool = False
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:

@@ -1,7 +1,7 @@
 """Nodes in bodies of loops."""
 
-from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
@@ -46,6 +46,12 @@ class _Loop(NamedTuple):
         return Known(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
 
+def _probe(name: str, *before: str) -> Probe:
+    """Return the probe of a sum in a loop behind general operators."""
+    sum = Probe(name, "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3)
+    return replace(sum, before=before)
+
+
 @Defect(
     "DEV112",
     "invariant-updated-in-place",
@@ -54,11 +60,17 @@ class _Loop(NamedTuple):
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3),
         Probe("tuples", "ScatterNDUpdate-15", (4, 3), [[1]], (1, 3), None, attributes=_SUM, iterations=2),
+        _probe("reshaped", "Unsqueeze", "Squeeze"),
+        _probe("sliced", "Slice"),
+        _probe("transposed", "Transpose"),
+        _probe("tiled", "Tile"),
     ),
     near=(
         Probe("once", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=1),
         Probe("replaced", "ScatterElementsUpdate-12", (4,), [0], [10], 0, iterations=3),
         Probe("greatest", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_MAX, iterations=3),
+        _probe("computed", "Abs"),
+        _probe("rolled", "Roll"),
     ),
     avoid="carry data from one iteration to the next, or compute a copy of it in the body",
     stays=True,
@@ -67,8 +79,18 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into an input of a loop that each iteration is to be given anew.
 
     The second iteration is given what the first one made: a sum of 10 into 1 is 31 after three iterations,
-    and not 11. It does so where that input is no constant, and no other node of the body reads it. For a
-    reduction that does not add up it shows where an iteration has other indices or updates.
+    and not 11. It does so where that input is no constant, and no other node of the body reads it but those
+    that indices or updates are computed with, ShapeOf and a Result. An input that the body carries to the
+    next iteration as it is counts as well. For a reduction that does not add up it shows where an iteration
+    has other indices or updates.
+
+    Operators that move nothing are no copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
+    (or between i16, i32, i64, or f16, f32, f64, which the plugin computes alike), a Slice of everything,
+    Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather of every position,
+    arithmetic with 0 or 1 that changes nothing, all parts of a Split or of slices joined again, a part of a
+    Split along the first dimension, an If with a constant condition, and other scatter nodes. Where
+    dimensions are dynamic slices, Broadcast and Gather are copies. Roll, Relu, Abs and any other computation
+    are.
     """
     loop = _loop_around(scatter)
     if loop is None or scatter.data is None or element_count(scatter.indices_shape) == 0:
@@ -78,7 +100,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     outer = None if memory is None else invariants[memory.value]
     if memory is None or outer is None or scatter.is_constant(outer):
         return None
-    adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration")
+    adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
     conditions = [adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
     reason = "data is the same for each iteration"
     if memory.through:
@@ -90,7 +112,7 @@ def conditions_of(memory: Origin) -> list[Known]:
     return [Known(None, condition) for condition in memory.conditions]
 
 
-def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str) -> Known:
+def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin) -> Known:
     """Return whether a result differs if data holds what the same node wrote before.
 
     `is_same` tells whether an input is the same in each run; `run` is what is repeated, "an iteration".
@@ -100,6 +122,8 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
     keeps = scatter.attribute("use_init_val") is not False
     if keeps and scatter.reduction in _ACCUMULATING and kind != "boolean":
         return Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
+    if memory.is_source:
+        return Known(None, "indices or updates that are computed from data change")
     if not keeps or scatter.reduction is Reduction.NONE:  # the same positions are written anew
         ports = [port for port in ports if port is scatter.indices]
         words = "indices"

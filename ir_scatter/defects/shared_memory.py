@@ -2,7 +2,8 @@
 
 Measured on 2026.4.1: views that are left out or share memory (`GeneralOp.view`), parts of a split along the
 outermost dimension, all parts joined again, branches of an If with a constant condition, and scatter nodes,
-which write into their data. A value is not updated in place if something else reads it.
+which write into their data. A value is not updated in place if something else reads it, unless all that is
+computed from it there is for the node that writes: then it is read before it is written.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,9 +28,10 @@ MOST_VIEWS = 1000
 _MOST_POSITIONS = 1 << 20
 """Elements of a value up to which slices of it are computed, to see whether they make up the whole."""
 
-_COMPUTED_AS = dict.fromkeys("i16 u16 i32 u32 i64 u64".split(), "i32") | dict.fromkeys(
-    "f16 bf16 f32 f64".split(), "f32"
-)
+_COMPUTED_AS = {
+    **dict.fromkeys(("i16", "u16", "i32", "u32", "i64", "u64"), "i32"),
+    **dict.fromkeys(("f16", "bf16", "f32", "f64"), "f32"),
+}
 """Element types that the plugin replaces, so that a conversion between them is left out."""
 
 _RESULT = "result"
@@ -49,11 +51,13 @@ class Origin(NamedTuple):
         value: that it belongs to.
         through: the types of the nodes between that value and the scatter node.
         conditions: what is not known and must hold, in words.
+        is_source: whether indices or updates are computed from it too.
     """
 
     value: Value
     through: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    is_source: bool = False
 
 
 class _Step(NamedTuple):
@@ -108,14 +112,23 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
         return None
     value, graph = scatter.data.value, scatter.node.graph
     nodes, through, conditions = frozenset({scatter.node}), list[str](), list[str]()
+    is_source = False
     for _ in range(MOST_VIEWS):
         at_end = is_end(value)
-        if _is_read_otherwise(value, graph, nodes, ignores_results=at_end and not reads_results):
+        ignores = at_end and not reads_results
+        others = _others(value, graph, nodes, ignores_results=ignores)
+        if _is_output(value, graph) and not ignores:
             return None
+        if not all(_is_read_before(other, graph, nodes | {scatter.node}) for other in others):
+            return None
+        is_source = is_source or bool(others)
+        if any((op := find(other.domain, other.type)) is not None and op.view for other in others):
+            conditions.append("all that reads it is computed before")
         if at_end:
-            return Origin(value, tuple(dict.fromkeys(reversed(through))), tuple(dict.fromkeys(conditions)))
+            types = tuple(dict.fromkeys(reversed(through)))
+            return Origin(value, types, tuple(dict.fromkeys(conditions)), is_source)
         step = step_back(scatter.facts, value, graph)
-        if step is None or any(_is_read_otherwise(part, graph, step.nodes) for part in step.parts):
+        if step is None or any(_others(part, graph, step.nodes) for part in step.parts):
             return None
         through += sorted(node.type for node in step.nodes if node.type not in WITH_BODIES)
         conditions += filter(None, [step.condition])
@@ -286,10 +299,11 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
     return "" if np.array_equal(whole, positions) else None
 
 
-def _is_read_otherwise(
+def _others(
     value: Value, graph: Graph, nodes: frozenset[Node], *, ignores_results: bool = False
-) -> bool:
-    """Tell whether anything else than some nodes needs the elements of a value in a graph."""
+) -> list[Node]:
+    """Return the nodes of a graph but some that need the elements of a value."""
+    found = list[Node]()
     for reader in readers(graph).get(value, ()):
         op = find(reader.domain, reader.type)
         if reader in nodes or (op is not None and (op.reads_shapes_only or op.state == "written")):
@@ -297,9 +311,25 @@ def _is_read_otherwise(
         if ignores_results and reader.type.lower() == _RESULT:
             continue
         if not reader.graph.is_dropped(reader):
-            return True
-    is_output = graph.output_names and value.name in graph.output_names
-    return bool(is_output) and not ignores_results
+            found.append(reader)
+    return found
+
+
+def _is_output(value: Value, graph: Graph) -> bool:
+    return bool(graph.output_names) and value.name in graph.output_names
+
+
+def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> bool:
+    """Tell whether all that a reader computes is for the node that writes: it is computed before that."""
+    pending, seen = [reader], {reader}
+    while pending and len(seen) <= MOST_VIEWS:
+        node = pending.pop()
+        consumers = [one for value in node.outputs for one in _others(value, graph, writers)]
+        if node.type.lower() == _RESULT or any(_is_output(value, graph) for value in node.outputs):
+            return False
+        pending += [one for one in dict.fromkeys(consumers) if one not in seen]
+        seen.update(consumers)
+    return not pending
 
 
 @lru_cache(16)
