@@ -150,10 +150,11 @@ class _Writer:
         self.outputs: Values = []
         self.is_high = chance.random() < 0.12
         self.random_beside = chance.random() < 0.05
+        self.is_small = chance.random() < 0.3
         self.states: list[str] = []
 
     def draw(self) -> None:
-        count = self.chance.choice([1, 1, 1, 2, 2])
+        count = 1 if self.is_small else self.chance.choice([1, 1, 1, 2, 2])
         last: Value | None = None
         for _ in range(count):
             last = self._site(last)
@@ -174,7 +175,7 @@ class _Writer:
     def form(self, like: Value | None) -> Form:
         chance, opset = self.chance, self.drawing.opset
         rank = chance.choice([5, 5, 6, 7, 8]) if self.is_high else chance.choice([1, 1, 2, 2, 3, 4])
-        sizes = [1, 1, 2, 2, 3] if self.is_high else [1, 2, 3, 4, 5]
+        sizes = [1, 1, 2, 2, 3] if self.is_high or self.is_small else [1, 2, 3, 4, 5]
         shape = tuple(0 if chance.random() < 0.02 else chance.choice(sizes) for _ in range(rank))
         type = chance.choice(["f32", "f32", "f32", "i32", "i64", "f16", chance.choice([*_FLOATS, *_WHOLE])])
         if like is not None and chance.random() < 0.6 and like.array.ndim:
@@ -311,7 +312,7 @@ class _Writer:
 
     def view(self, value: Value, graph: Graph | None = None) -> Value:
         """Put operators after a value that move nothing."""
-        for _ in range(self.chance.choice([1, 1, 2])):
+        for _ in range(1 if self.is_small else self.chance.choice([1, 1, 2])):
             value = self._view(graph or self.main, value)
         return value
 
@@ -397,10 +398,22 @@ class _Writer:
         """Return data for a node; its numbers may differ from those drawn."""
         form, chance, array = operands.form, self.chance, operands.data
         word = chance.choice(
-            ["", "", "", "scattered", "roll", "sin", "one number", "padded", "gather8", "state", "pdpd"]
+            [
+                "",
+                "",
+                "",
+                "scattered",
+                "roll",
+                "sin",
+                "one number",
+                "padded",
+                "gather8",
+                "state",
+                "unbroadcast",
+            ]
         )
         is_float = form.type in _FLOATS
-        if self.is_onnx and word in {"roll", "gather8", "state", "pdpd"}:
+        if self.is_onnx and word in {"roll", "gather8", "state", "unbroadcast"}:
             word = ""
         if self.is_plain and word in {"one number", "padded"}:
             word = ""
@@ -415,7 +428,7 @@ class _Writer:
         if word == "roll" and array.ndim:
             source = self.supply(g, np.roll(array, -1, 0), form.type, may_feed)
             return g.op("", "Roll-opset7", [source, g.ints([1]), g.ints([0])], lambda x, *_: np.roll(x, 1, 0))
-        if word == "sin" and is_float:
+        if word == "sin" and (form.type == "f32" if self.is_onnx else is_float):
             return g.op("Sin", "Sin-opset1", [self.supply(g, array, form.type, may_feed)], np.sin)
         if word == "one number":
             return g.broadcast(g.const(self.numbers((), form.type), form.type), form.shape)
@@ -436,14 +449,10 @@ class _Writer:
             name = f"state{len(self.states)}"
             self.states.append(name)
             return g.state(self.supply(g, array, form.type, may_feed), name)
-        if word == "pdpd" and array.ndim >= 2 and is_float:
-            source, row = self.supply(g, array, form.type, may_feed), self.numbers(form.shape[:1], form.type)
-            other = g.const(row, form.type)
-            ends = (1,) * (array.ndim - 1)
-            return g.op(
-                "", "Add-opset1", [source, other], lambda x, y: x + y.reshape(-1, *ends),
-                data={"auto_broadcast": "pdpd", "axis": "0"},
-            )  # fmt: skip
+        if word == "unbroadcast" and is_float:
+            source, other = self.supply(g, array, form.type, may_feed), self.numbers(form.shape, form.type)
+            inputs = [source, g.const(other, form.type)]
+            return g.op("", "Add-opset1", inputs, np.add, data={"auto_broadcast": "none"})
         if (
             self.random_beside
             and (not self.is_onnx or self.drawing.opset < 22)
@@ -717,7 +726,7 @@ class _Writer:
         array = np.full(shape, count, np.int64)
         trips = main.input(array, "i64") if word == "fed" else main.const(array, "i64")
         start = self._flag(begins)
-        is_fixed = form.type != "boolean" and chance.random() < 0.5
+        is_fixed = self._adds(form.type) and chance.random() < 0.5
 
         def carried(inner: Graph, _: Value | None, states: Values, fixed: Values) -> Values:
             return [self._inside(inner, form, states[0], operands, fixed[-2:])]
@@ -733,11 +742,14 @@ class _Writer:
         total = main.const(np.zeros(form.shape), form.type)
         return main.loop(trips, start, [total], [data, *ready], invariant, **how)[0]
 
+    def _adds(self, type: str) -> bool:
+        """Tell whether Add takes a type."""
+        is_narrow = type in {"i8", "u8", "i16", "u16"}
+        return type != "boolean" and not (self.is_onnx and is_narrow and self.drawing.opset < 14)
+
     def _in_scan(self, form: Form, data: Value, operands: Operands, ready: Values) -> Value:
         main, count = self.main, self.chance.choice([1, 2, 3])
-        if form.type == "boolean":
-            return self.node(main, form, data, None, ready)
-        is_fixed = self.chance.random() < 0.5
+        is_fixed = self._adds(form.type) and self.chance.random() < 0.5
         parts = np.stack([operands.updates] * count)
         fed = self.supply(main, parts, form.type, True)
 
