@@ -48,9 +48,9 @@ _ROUTES = {
 }  # fmt: skip
 _EXPLAINS = {
     "refused": {Symptom.REFUSED},
-    "crashed": {Symptom.CRASHED, Symptom.REFUSED, Symptom.ACCEPTED_ILLEGAL},
+    "crashed": {Symptom.CRASHED, Symptom.REFUSED},
     "timeout": {Symptom.HUNG, Symptom.CRASHED},
-    "wrong": {Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC, Symptom.ACCEPTED_ILLEGAL},
+    "wrong": {Symptom.WRONG_VALUE},
 }
 """By how a run ended, the symptoms of defects that account for it."""
 

@@ -782,9 +782,13 @@ class _Writer:
         elif word == "empty":
             self.outputs.append(self.main.cut(made, 0, 0, 0))
         elif word == "twice":
-            self.outputs += [made, self.main.reshape(made, (-1,) if made.array.size else made.shape)]
+            self.outputs += [
+                self.main.cast(made, made.type),
+                self.main.reshape(made, (-1,) if made.array.size else made.shape),
+            ]
         elif word != "dead":
-            self.outputs.append(made)
+            # OpenVINO's frontend mixes up outputs of If where a branch names a constant that is an output.
+            self.outputs.append(self.main.cast(made, made.type) if self.is_onnx else made)
 
     def _dead(self) -> None:
         """Add a scatter node that nothing reads."""
