@@ -44,7 +44,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
             # Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in
             # front of it the name of the node's output, and forgets its own.
             own = {value.name for value in graph.input}
-            before = {name: node.input[0] for node in graph.node if node.input for name in node.output[:1]}
+            before = _sources(graph)
             names = [same if own & set(same) else [_origin(same[0], before), *same] for same in names]
             for name in feeds.keys() - {name for same in names for name in same}:
                 if any(name == tensor.name for tensor in graph.initializer):
@@ -76,6 +76,19 @@ def output_names(model: Any) -> list[str]:
             while name in found:
                 name += "'"
         found.append(name)
+    return found
+
+
+def _sources(graph: Any) -> dict[str, str]:
+    """Return for outputs of ONNX nodes the inputs that they are if the node has no effect, by name.
+
+    A Loop that never begins gives each state as it got it, after the trip count and the condition.
+    """
+    found = dict[str, str]()
+    for node in graph.node:
+        is_loop = node.op_type == "Loop"
+        inputs, outputs = (node.input[2:], node.output) if is_loop else (node.input[:1], node.output[:1])
+        found.update(zip(outputs, inputs, strict=False))
     return found
 
 
