@@ -220,7 +220,7 @@ class Campaign:
             return
         if not any(by_code()[code].symptom in _EXPLAINS.get(ended, ()) for code in said):
             detail = outcome.message if ended != "wrong" else _difference(outcome, whole)
-            key = short(outcome.message) if ended != "wrong" else _context(whole)
+            key = short(outcome.message) if ended != "wrong" else _features(whole)
             yield Broken(f"not foretold {ended}: {key}", f"said {said}: {detail[-700:]}; {_context(whole)}")
         elif ended == "refused":
             for code in certain:
@@ -305,6 +305,14 @@ def _context(whole: WholeModel) -> str:
     return " ".join(
         dict.fromkeys(word for word in whole.words if not re.fullmatch(r"[fiu]\d+|view \w+", word))
     )
+
+
+_FEATURES = ("data state", "random", "invariant data", "empty", "function", "if", "loop", "scan", "main")
+
+
+def _features(whole: WholeModel) -> str:
+    """Return what a model has that a wrong result may be due to."""
+    return ", ".join(word for word in _FEATURES if word in whole.words)
 
 
 def _difference(outcome: Outcome, whole: WholeModel) -> str:
