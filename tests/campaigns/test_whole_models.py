@@ -66,7 +66,7 @@ def test_models_are_the_same_for_the_same_seed(is_onnx: bool, tmp_path: Path) ->
 WORDS = {
     "fill", "empty", "negative", "dead", "random", "Shape in branches", "invariant data", "condition constant",
     "condition fed", "trips constant 0", "trips fed 2", "data scattered", "data roll", "data sin", "data state",
-    "data gather8", "data padded", "data unbroadcast", "data one number", "indices clipped", "indices arg",
+    "axis fed", "data gather8", "data padded", "data unbroadcast", "data one number", "indices clipped", "indices arg",
     "indices range", "indices shape", "indices gathered", "indices shifted", "read shape", "read empty",
     "read dead", "view identity", "view strided", "view split", "view squeeze", "function", "if", "loop", "scan",
     "TensorScatter", "Scatter", "boolean", "u8", "i8", "f16", "f64",

@@ -520,11 +520,13 @@ class _Writer:
         if word == "cast":
             other = "i32" if type == "i64" else "i64"
             return g.cast(self.supply(g, array.astype(DTYPES[other]), other, may_feed), type)
-        if word == "clipped" and form.kind == "elements" and (array < 0).all():
+        if word == "clipped" and form.kind in {"elements", "tuples"} and (array < 0).all():
             self.words.append("indices clipped")
-            size = form.shape[form.axis]
             source = self.supply(g, array, type, may_feed)
-            if self.is_onnx and chance.random() < 0.5:
+            size: Any = form.shape[form.axis]
+            if form.kind == "tuples":
+                size = np.array(form.shape[: array.shape[-1]])
+            elif self.is_onnx and chance.random() < 0.5:
                 ends = [g.const(-size, type), g.const(-1, type)]
                 return g.op("Clip", "", [source, *ends], lambda x, *_: x.clip(-size, -1))
             return g.extreme("Min", g.extreme("Max", source, g.const(-size, type)), g.const(-1, type))
@@ -621,7 +623,12 @@ class _Writer:
         inputs = [data, indices, updates]
         if form.kind != "tuples":
             number = [axis] if self.chance.random() < 0.3 else axis
-            inputs.append(g.const(number, self.chance.choice(["i32", "i64"])))
+            axis_type = self.chance.choice(["i32", "i64"])
+            if g is self.main and self.chance.random() < 0.04:
+                self.words.append("axis fed")
+                inputs.append(g.input(np.array(number, DTYPES[axis_type]), axis_type))
+            else:
+                inputs.append(g.const(number, axis_type))
         return g.op("", f"{name}-{opset}", inputs, compute, data=words, is_open=data.is_open)
 
     def _site(self, last: Value | None) -> Value:
