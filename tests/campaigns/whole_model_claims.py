@@ -220,7 +220,7 @@ class Campaign:
             return
         if not any(by_code()[code].symptom in _EXPLAINS.get(ended, ()) for code in said):
             detail = outcome.message if ended != "wrong" else _difference(outcome, whole)
-            key = short(outcome.message) if ended != "wrong" else _features(whole)
+            key = _features(whole) if ended in {"wrong", "crashed"} else short(outcome.message)
             yield Broken(f"not foretold {ended}: {key}", f"said {said}: {detail[-700:]}; {_context(whole)}")
         elif ended == "refused":
             for code in certain:
@@ -240,7 +240,8 @@ class Campaign:
         if ended == "right" and (bad or found.differs):
             detail = f"{[(one.level, one.node, str(one.measure.verdict), one.tensor) for one in bad]} {found.guarded}"
             levels = sorted({str(one.level) for one in bad})
-            yield Broken(f"compare differs though right: {' '.join(levels)}", f"{detail} {_context(whole)}")
+            name = f"compare differs though right: {_features(whole)}: {' '.join(levels)}"
+            yield Broken(name, f"{detail} {_context(whole)}")
         if ended == "wrong" and not found.differs:
             verdicts = [str(one.measure.verdict) for one in found.comparisons]
             name = "compare equal though wrong" + ("" if can_compute else ", NumPy cannot compute it")
@@ -307,7 +308,18 @@ def _context(whole: WholeModel) -> str:
     )
 
 
-_FEATURES = ("data state", "random", "invariant data", "empty", "function", "if", "loop", "scan", "main")
+_FEATURES = (
+    "no trips",
+    "data state",
+    "random",
+    "invariant data",
+    "empty",
+    "function",
+    "if",
+    "loop",
+    "scan",
+    "main",
+)
 
 
 def _features(whole: WholeModel) -> str:

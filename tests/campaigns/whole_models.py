@@ -726,9 +726,9 @@ class _Writer:
 
     def _in_loop(self, form: Form, data: Value, operands: Operands, ready: Values) -> Value:
         main, chance = self.main, self.chance
-        count, begins = chance.choice([0, 1, 2, 2, 3]), chance.random() < 0.85
+        count, begins = chance.choice([0, 1, 1, 2, 2, 3, 3]), chance.random() < 0.9
         word = chance.choice(["constant", "constant", "fed"])
-        self.words += [f"trips {word} {count}"]
+        self.words += [f"trips {word} {count}", *([] if count and begins else ["no trips"])]
         shape = () if self.is_onnx or chance.random() < 0.5 else (1,)
         array = np.full(shape, count, np.int64)
         trips = main.input(array, "i64") if word == "fed" else main.const(array, "i64")
