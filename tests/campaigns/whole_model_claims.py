@@ -134,7 +134,7 @@ class Campaign:
         with TemporaryDirectory() as folder:
             for number in numbers:
                 self.check(number, Path(folder))
-                if number % 100 == 99 and self.summary.folder is not None:
+                if number % 20 == 19 and self.summary.folder is not None:
                     self.summary.folder.mkdir(parents=True, exist_ok=True)
                     text = f"{self.name}, up to model {number}\n{self.summary}\n"
                     (self.summary.folder / "summary.txt").write_text(text)
