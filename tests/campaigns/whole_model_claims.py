@@ -1,5 +1,7 @@
 """What is claimed of a legal model, checked against a runtime; every broken claim has a class.
 
+Without a runtime, "numpy", only what NumPy tells is checked: of the model, and of what it is converted to.
+
 As a program it checks a range of models, and prints how many break a claim, by class:
 `python -m tests.campaigns.whole_model_claims CPU 0 5000 [FOLDER]`; FOLDER gets the smallest model of each class.
 """
@@ -36,6 +38,7 @@ from tests.campaigns.model_graphs import Array
 from tests.campaigns.whole_models import WholeModel, draw_model
 from tests.scale import generator
 
+_NUMPY = "numpy"
 _SECONDS = 60.0
 _COMPARED, _RUN_AFTER = 5, 4
 """Of so many models that are right or refused one is compared; of so many two are run after conversion."""
@@ -124,11 +127,13 @@ class Campaign:
 
     def __init__(self, name: str, summary: Summary, *, routes: bool = True) -> None:
         self.name, self.summary, self.routes = name, summary, routes
-        self.runner: Runner = runners.find(name)
-        self.portability = Portability(find_targets([name]), here=())
+        self.runner: Runner | None = None if name == _NUMPY else runners.find(name)
+        targets = ["CPU", "GPU", "onnxruntime"] if name == _NUMPY else [name]
+        self.portability = Portability(find_targets(targets), here=())
 
     def close(self) -> None:
-        self.runner.close()
+        if self.runner is not None:
+            self.runner.close()
 
     def run(self, numbers: Sequence[int]) -> None:
         with TemporaryDirectory() as folder:
@@ -153,6 +158,7 @@ class Campaign:
 
     def truth(self, path: Path, whole: WholeModel) -> tuple[str, Outcome]:
         """Return how the runtime ends, "right", "wrong", "refused" ..., in a fresh process if not right."""
+        assert self.runner is not None
         for is_last in (False, True):
             outcome = self.runner.run(path, whole.feeds, timeout=_SECONDS)
             if outcome.status is Status.OK and same(list(outcome.outputs.values()), whole.expected):
@@ -175,6 +181,10 @@ class Campaign:
         for found in errors:
             yield Broken(f"validate false error {found.code}: {short(found.message)}", found.message)
         can_compute = not errors and (yield from self._numpy(whole))
+        if self.runner is None:
+            if not errors:
+                yield from self._unmeasured(model, whole, route, number, can_compute)
+            return
         ended, outcome = self.truth(whole.path, whole)
         self.summary.figures[f"runtime {ended}"] += 1
         yield from self._diagnosed(model, ended, outcome, whole)
@@ -203,6 +213,15 @@ class Campaign:
             yield Broken(f"drawing inputs raises {type(error).__name__}: {short(str(error))}", str(error))
         return True
 
+    def _unmeasured(
+        self, model: Model, whole: WholeModel, route: str, number: int, can_compute: bool
+    ) -> Iterator[Broken]:
+        try:
+            diagnose(model, self.portability)
+        except Exception as error:
+            yield Broken(f"validate --for raises {type(error).__name__}: {short(str(error))}", str(error))
+        yield from self._converted(model, whole, route, "", number, can_compute)
+
     def _diagnosed(self, model: Model, ended: str, outcome: Outcome, whole: WholeModel) -> Iterator[Broken]:
         try:
             found = diagnose(model, self.portability)
@@ -228,6 +247,7 @@ class Campaign:
 
     def _compared(self, model: Model, whole: WholeModel, ended: str, can_compute: bool) -> Iterator[Broken]:
         try:
+            assert self.runner is not None
             found = compare(model, [self.runner], Settings(timeout=_SECONDS), feeds=whole.feeds)
         except Error as error:
             yield Broken(f"compare refuses: {type(error).__name__} {short(str(error))}", str(error))
