@@ -25,6 +25,8 @@ EXPLAINED = {
     "compare differs though right: no trips": "stacked outputs of a Loop that never begins are what is in memory",
     "not foretold refused: Invalid model. Node input": "onnxruntime loses a value where it inlines an If whose "
     "condition is constant",
+    "not foretold refused: Add: Argument shapes": "OpenVINO makes a constant of one element a row, which Add without "
+    "broadcasting does not take",
     "not foretold refused: Scan": "OpenVINO reads no Scan that names values around it",
     "not foretold refused: Node * contains dead weak ptr": "OpenVINO takes no state whose readers are dropped",
 }
