@@ -1,7 +1,6 @@
 """Runs the probes of known defects on devices, and holds what comes of them against the record."""
 
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -18,6 +17,7 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error, UsageError
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Numbers, Probe
 from ir_scatter.defects.evidence import (
@@ -91,25 +91,42 @@ def _array(given: Numbers, type: Any, first: int | None = None) -> Array:
     return numbers.astype(str).astype(object) if type == np.dtype(object) else numbers.astype(type)
 
 
-def probe(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
-    """Return what becomes of the probes of defects on a runner, near misses included, by their keys."""
-    with tempfile.TemporaryDirectory(prefix="ir_scatter_") as folder:
+class Unanswered(Error):
+    """A runner gave no answer to a probe, for a reason that lies outside of it."""
+
+
+def probe(
+    runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str] | None = None
+) -> dict[str, Result]:
+    """Return what becomes of the probes of defects on a runner, near misses included, by their keys.
+
+    Those that were not answered are left out; `unanswered` gets the reasons by their keys.
+    """
+    found: dict[str, Result] = {}
+    with temporary_folder() as folder:
         workshop = Workshop(folder, _TIMEOUT, passes_over=False)
-        return {
-            key_of(defect, one): _result(workshop, runner, one)
-            for defect in defects
-            for one in (*defect.probes, *defect.near)
-        }
+        for defect in defects:
+            for one in (*defect.probes, *defect.near):
+                try:
+                    found[key_of(defect, one)] = _result(workshop, runner, one)
+                except Unanswered as error:
+                    if unanswered is not None:
+                        unanswered[key_of(defect, one)] = str(error)
+    return found
 
 
 def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
     case, first = case_of(one), list[Array]()
     for answer in _answers(workshop, runner, case, one):
-        if answer.status in {Status.UNAVAILABLE, Status.UNSUPPORTED}:
+        if answer.status is Status.UNAVAILABLE:
+            raise Unanswered(answer.message)
+        if answer.status is Status.UNSUPPORTED:
             return Result.ABSENT
         if first and answer.outputs and same_bits(first[0], answer.outputs[0]).all():
             continue
         judged = judge(case, answer, first)
+        if not judged.is_run:
+            raise Unanswered(judged.message)
         if judged.symptom is not None:
             return OF_SYMPTOM[judged.symptom]
         if judged.got is not None:
@@ -132,12 +149,14 @@ class Checked:
         result: what the probes gave; RIGHT if the defect is not there, None if nothing could be told.
         before: what was known of this release, or of others, before it was probed.
         missed: near misses that were not computed right, which says that the defect is larger than known.
+    unanswered: probes, near misses included, that got no answer for a reason outside of the runner.
     """
 
     defect: Defect
     result: Result | None
     before: Evidence
     missed: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
     @property
     def is_here(self) -> bool:
@@ -148,7 +167,7 @@ class Checked:
         """Whether the record of the same release says something else."""
         is_recorded = self.before.basis is Basis.RECORDED
         is_other = self.result is None or not self.result.is_like(self.before.result)
-        return bool(self.missed) or (is_recorded and is_other)
+        return bool(self.missed) or (is_recorded and is_other and not self.unanswered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +182,11 @@ class Diagnosis:
     @property
     def differs(self) -> bool:
         return any(one.differs for one in self.defects)
+
+    @property
+    def unanswered(self) -> int:
+        """How many probes got no answer."""
+        return sum(len(one.unanswered) for one in self.defects)
 
 
 def examine(
@@ -205,8 +229,11 @@ def examine(
             if row is not None:
                 target = Target(row.runner, own)
                 concerned = [one for one in all_defects() if target.concerns(one)]
-                yield Diagnosis(device, own, tuple([_checked(one, target, row) for one in concerned]), row)
-                if record is not None:
+                diagnosis = Diagnosis(
+                    device, own, tuple([_checked(one, target, row) for one in concerned]), row
+                )
+                yield diagnosis
+                if record is not None and not diagnosis.unanswered:
                     keep(row, record)
             elif is_demanded or is_lost:
                 yield Diagnosis(device, own)
@@ -216,7 +243,8 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine; what is found is kept in the cache.
 
     Returns:
-        What it is, its release, and what became of the probes, None if none concerns it or it cannot run.
+        What it is, its release, and what became of the probes, None if none concerns it, it cannot run, or
+        it answered none of them. The cache keeps them only if all were answered.
     """
     runner = runners.find_here(name)
     device, own = runner.availability(), next(iter(runner.versions.values()), "")
@@ -224,14 +252,19 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     concerned = [one for one in all_defects() if target.concerns(one)]
     if not device.is_available or not concerned:
         return device, own, None
-    results = _probed(runner, concerned)
+    unanswered = dict[str, str]()
+    results = _probed(runner, concerned, unanswered)
+    if not results:
+        reason = f"no probe was answered: {next(iter(unanswered.values()))}"
+        return replace(device, is_available=False, reason=reason), own, None
     runtime, _, word = target.runner.partition(":")
     release = release_of(runner.name)
     environment = None if release is None else find_environment(release)
     packages = dict(runner.versions) if environment is None else environment.wheels
     about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
     row = Row(runtime, own, word, results, device.full_name, device.driver, about)
-    keep(row)
+    if not unanswered:
+        keep(row)
     return device, own, row
 
 
@@ -260,14 +293,14 @@ def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
     return found or list(names)
 
 
-def _probed(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
+def _probed(runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str]) -> dict[str, Result]:
     """Return what becomes of the probes of defects, two of which are looked at side by side."""
     found, waiting, both = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
 
     def work(one: Runner) -> None:
         with suppress(IndexError):
             while True:
-                found.update(probe(one, [waiting.pop()]))
+                found.update(probe(one, [waiting.pop()], unanswered))
 
     with ThreadPoolExecutor(len(both)) as pool:
         try:
@@ -282,8 +315,11 @@ def _probed(runner: Runner, defects: Sequence[Defect]) -> dict[str, Result]:
 
 def _checked(defect: Defect, target: Target, row: Row) -> Checked:
     passed = {Result.RIGHT, Result.ABSENT}
-    missed = [one.name for one in defect.near if row.results[key_of(defect, one)] not in passed]
-    return Checked(defect, result_of(defect, row), evidence(defect, target, (), history()), tuple(missed))
+    answers = {one.name: row.results.get(key_of(defect, one)) for one in (*defect.probes, *defect.near)}
+    unanswered = tuple(name for name, result in answers.items() if result is None)
+    missed = tuple(one.name for one in defect.near if answers[one.name] not in {None, *passed})
+    before = evidence(defect, target, (), history())
+    return Checked(defect, result_of(defect, row), before, missed, unanswered)
 
 
 def _own(row: Row) -> tuple[str, str, str]:

@@ -14,6 +14,8 @@ from ir_scatter.core.shapes import Shape, show
 from ir_scatter.ops.names import OperatorName
 
 UNKNOWN = "?"
+_OWN_FIELDS = frozenset({"axis", "reduction"})
+"""Attributes that a summary shows in a column of their own."""
 
 
 @record()
@@ -49,6 +51,8 @@ class NodeSummary:
         shapes: of each input by the documented name, and of the output; None for an unknown rank. An input
             that was left out is missing.
         attributes: those that the document lists, as written or by default.
+        unusual_attributes: of these, the ones that are not at their default and have no field of their own:
+            `use_init_val`, `mode`.
     """
 
     location: Location
@@ -60,6 +64,7 @@ class NodeSummary:
     indices: IndexSummary
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     attributes: Mapping[str, int | str | bool | None] = field(default_factory=dict)
+    unusual_attributes: Mapping[str, int | str | bool | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} {shown}" for name, shown in self.inputs.items() if shown)
@@ -97,6 +102,8 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
         type = cast(OperatorName, scatter.lookup.type)
         return NodeSummary(node.location, node.name, type, {}, None, None, IndexSummary(False))
     axis = UNKNOWN if scatter.written_axis is None else scatter.written_axis
+    attributes = {row.name: scatter.attribute(row.name) for row in spec.attributes}
+    defaults = {row.name: row.default for row in spec.attributes if row.name not in _OWN_FIELDS}
     inputs, shapes = dict[str, str](), dict[str, Shape]()
     for port in spec.ports:
         operand, inputs[port.name] = scatter.operand(port.role), ""
@@ -114,7 +121,8 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
         None if spec.attribute("reduction") is None else str(scatter.attribute("reduction")),
         _indices(scatter),
         {**shapes, spec.output: scatter.data_shape},
-        {row.name: scatter.attribute(row.name) for row in spec.attributes},
+        attributes,
+        {name: attributes[name] for name, default in defaults.items() if attributes[name] != default},
     )
 
 

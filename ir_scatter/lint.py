@@ -15,9 +15,10 @@ from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
-from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded
+from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
+from ir_scatter.core.shortage import cannot_run
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
 from ir_scatter.jobs import Engine, Gone, Job, NotDone
@@ -147,6 +148,9 @@ def check_file(source: Source, options: Options) -> FileResult:
     except Exception as error:  # our own bug: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
+        if reason := cannot_run(error):
+            message = f"cannot be read: {reason}"
+            return unreadable(UnreadableModel("unreadable-file", message, Location(name)), name)
         return _broken(source, f"{type(error).__name__}: {error}")
 
 
@@ -314,7 +318,7 @@ def read_baseline(path: str) -> Baseline:
     """
     known: Counter[_Key] = Counter()
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(read_regular(path).decode("utf-8"))
         if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
         for entry in document["findings"]:

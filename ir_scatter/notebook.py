@@ -429,14 +429,14 @@ def read(
 def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
     """Read what openvino holds, from a folder that stays as long as nodes and constants may be asked for."""
     import shutil
-    import tempfile
     import weakref
 
+    from ir_scatter.core.temporary import new_folder
     from ir_scatter.runners.openvino.memory import is_model, write_model
 
     if not is_model(model):
         raise TypeError(f"the model is {_a(model)}, expected {_EXPECTED}")
-    folder = tempfile.mkdtemp(prefix="ir-scatter-")
+    folder = new_folder()
     try:
         found = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
     except BaseException:
@@ -532,11 +532,10 @@ def _file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
         is_own = isinstance(model, BareModel)
         yield found.path, found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
         return
-    import tempfile
-
+    from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.formats import FORMATS
 
-    with tempfile.TemporaryDirectory(prefix="ir-scatter-") as folder:
+    with temporary_folder() as folder:
         path = Path(folder) / f"model{FORMATS[found.format].suffix}"
         path.write_bytes(FORMATS[found.format].write(found, ()).content)
         yield str(path), found.path
@@ -942,16 +941,16 @@ def _npz(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> Iterator[st
         return
     if not isinstance(inputs, Mapping):
         raise BadFeed(f"the inputs are {_a(inputs)}, expected arrays by name or the path of an npz")
-    import tempfile
-
     import numpy
 
+    from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.evaluate.archive import write_arrays
 
-    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
-        write_arrays(file, {name: numpy.asarray(array) for name, array in inputs.items()})
-        file.flush()
-        yield file.name
+    with temporary_folder() as folder:
+        path = Path(folder, "inputs.npz")
+        with path.open("wb") as file:
+            write_arrays(file, {name: numpy.asarray(array) for name, array in inputs.items()})
+        yield str(path)
 
 
 def devices() -> Devices:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ir_scatter import formats
 from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.files import open_regular
 from ir_scatter.core.model import ONNX, OPENVINO, Model
 from ir_scatter.core.shapes import Shape
 from ir_scatter.formats.base import IR, Operators, ReadOptions
@@ -46,7 +47,7 @@ def files_beside(path: str) -> Iterator[tuple[str, str]]:
         yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
         return
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             has_locations = data.find(b"location") >= 0
     except (OSError, ValueError):  # a folder, a pipe, an empty file
         return

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import NodeIgnore
 from ir_scatter.validate import code_prefixes
@@ -64,7 +65,7 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
         import tomllib  # which most folders do not need
 
         try:
-            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
+            tool = tomllib.loads(read_regular(path).decode("utf-8")).get("tool", {})
         except RecursionError:
             raise UsageError(f"{path}: cannot be read: lists and tables are nested too deep") from None
         except (OSError, ValueError) as error:

@@ -8,7 +8,8 @@ import pytest
 from onnx import parser
 
 from ir_scatter import read
-from ir_scatter.inspect import IndexSummary, NodeSummary, inspect, totals
+from ir_scatter.inspect import IndexSummary, Inspection, NodeSummary, inspect, totals
+from ir_scatter.report import inspection_text
 from tests.rules.cases import Case, Tensor, legal, shaped, write_ir
 from tests.rules.rows import ROWS, Row
 
@@ -51,6 +52,18 @@ def test_indices_that_are_not_constant_or_empty(tmp_path: Path) -> None:
     assert str(one(UPDATE, legal(UPDATE), tmp_path).indices) == "not constant"
     empty = with_values(shaped(UPDATE, (5, 3), (0,), (0, 3)))
     assert str(one(UPDATE, empty, tmp_path).indices) == "constant, empty"
+
+
+def test_an_attribute_that_is_not_at_its_default_is_shown(tmp_path: Path) -> None:
+    case = replace(legal(ELEMENTS_12), attributes={"reduction": "max", "use_init_val": "false"})
+    summary = one(ELEMENTS_12, case, tmp_path)
+    assert summary.attributes == {"reduction": "max", "use_init_val": False}
+    assert summary.unusual_attributes == {"use_init_val": False}
+    text = inspection_text.render([Inspection("model.xml", "openvino", (summary,))])
+    assert "max, use_init_val=false" in text
+    usual = one(ELEMENTS_12, replace(case, attributes={"reduction": "max"}), tmp_path)
+    assert usual.attributes == {"reduction": "max", "use_init_val": True}
+    assert not usual.unusual_attributes
 
 
 def test_repetitions_are_unknown_where_ranks_do_not_fit(tmp_path: Path) -> None:

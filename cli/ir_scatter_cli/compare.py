@@ -8,7 +8,13 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, demand_apart_from_folders, demand_free_folder
+from ir_scatter_cli.files import (
+    demand_apart,
+    demand_apart_from_folders,
+    demand_free,
+    demand_free_folder,
+    demand_no_models,
+)
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import circumstances, report, say, spinner, write
@@ -58,7 +64,7 @@ VALUES = ("plain", "edge")
 @option("--report FILE.html", "Write a report with pictures.")
 @option("--save DIR", "Save inputs, outputs and tapped values.")
 @option("--extract DIR", "Write a model of each node that differs.")
-@option("--overwrite", "Replace what was saved in that folder.")
+@option("--overwrite", "Replace files that exist, and what was saved in that folder.")
 def command(**given: Any) -> int:
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
@@ -85,6 +91,9 @@ def command(**given: Any) -> int:
         others += map(str, Path(given["against"]).glob("*"))
     demand_apart({"-o": given["output"], "--report": given["report"]}, models, others)
     demand_apart_from_folders(given["save"], given["extract"], models, others)
+    for name, path in (("-o", given["output"]), ("--report", given["report"])):
+        demand_free(name, path, overwrite=given["overwrite"])
+    demand_no_models(given["extract"], overwrite=given["overwrite"])
     demand_free_folder(given["save"], each=job.each, overwrite=given["overwrite"])
     try:
         with used_fleet(given) as fleet:

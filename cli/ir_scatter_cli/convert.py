@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ir_scatter.report.characters import visible
+from ir_scatter.report.characters import visible, without_commands
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
@@ -79,7 +79,7 @@ def command(**given: Any) -> int:
     is_text = given["format"] == "text"
     if done.diff is not None and is_text:
         color = use_color()
-        write(_shown(done.diff, color) if color or sys.stdout.isatty() else done.diff)
+        write(without_commands(_shown(done.diff, color) if color or sys.stdout.isatty() else done.diff))
     if given["diff"] and is_text:
         click.echo(render("conversion", "text", done), nl=False, err=True)
     else:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
+from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say, spinner, write
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @formats("devices", "How to write the list.")
 @option("-v, --verbose", "Say all there is to know of each.")
 @option("-o, --output FILE")
+@option("--overwrite")
 def command(**given: Any) -> int:
     """List what can run here, and what the others need.
 
@@ -45,6 +48,7 @@ def command(**given: Any) -> int:
         if given["verbose"] or given["output"] is not None or given["format"] != "text" or given["scheduler"]:
             raise click.UsageError("--install and --remove list nothing, and go with each other alone")
         return _change(given["install"], given["remove"])
+    demand_free("-o", given["output"], overwrite=given["overwrite"])
     with used_fleet(given) as fleet:
         if fleet is not None:
             found = [
@@ -81,7 +85,7 @@ def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:
                 write(f"{one.release} is removed: {megabytes(one.size)}\n")
         for release in made:
             one = install(release)
-            write(f"{one.release} is installed: {megabytes(one.size)} in {one.folder}\n")
+            write(f"{one.release} is installed: {megabytes(one.size)} in {visible(str(one.folder))}\n")
     except environments.CannotInstall as error:
         say(error)
         return exits.RUNTIME

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ir_scatter_cli import exits
+from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import report, say, spinner
@@ -25,6 +26,7 @@ from ir_scatter_cli.output import report, say, spinner
 @formats("doctor", "How to write what was found.")
 @option("-v, --verbose", "Say what is right, too.")
 @option("-o, --output FILE")
+@option("--overwrite")
 @fleet_options()
 def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """Run small probes of every known defect on each device, and say which are here.
@@ -34,11 +36,13 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     does it.
 
     Exit codes: 0 as recorded, or nothing was recorded; 1 something differs from the record; 2 wrong usage;
-    4 a device that was named cannot run here, or a release is missing.
+    4 a device that was named cannot run here, or did not answer all probes, or a release is missing.
     """
+    from ir_scatter.core.shapes import counted
     from ir_scatter.defects.evidence import HISTORY
     from ir_scatter.doctor import examine, of_releases
 
+    demand_free("-o", output, overwrite=given["overwrite"])
     record = HISTORY if given["record"] else None
     with used_fleet(given) as fleet:
         names = of_releases(on, given["releases"])
@@ -52,7 +56,13 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
         say(f"{device.runner} cannot run here: {device.reason}")
     if missing:
         return exits.RUNTIME
-    return exits.FINDINGS if any(one.differs for one in found) else exits.OK
+    incomplete = [one for one in found if one.unanswered]
+    for one in incomplete:
+        count = counted(one.unanswered, "probe")
+        say(f"{one.device.runner}: {count} not answered, so nothing is said of these, and nothing is kept")
+    if any(one.differs for one in found):
+        return exits.FINDINGS
+    return exits.RUNTIME if incomplete else exits.OK
 
 
 def _are_there(names: Sequence[str], *, is_asked_for: bool) -> bool:

@@ -41,6 +41,26 @@ def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 
+def demand_free_baseline(path: str | None, *, overwrite: bool) -> None:
+    """Demand that a new baseline replaces nothing but an earlier one, which is brought up to date."""
+    from ir_scatter.lint import read_baseline
+
+    if path is not None and os.path.lexists(path) and not is_device(path):
+        try:
+            read_baseline(path)
+        except UsageError:
+            demand_free("--write-baseline", path, overwrite=overwrite)
+
+
+def demand_no_models(folder: str | None, *, overwrite: bool) -> None:
+    """Demand that `compare --extract` replaces no models but those that it extracted before."""
+    for path in sorted(Path(folder).glob("*/model.*")) if folder is not None and not overwrite else ():
+        if not path.with_name("README.txt").is_file():
+            raise UsageError(
+                f"--extract: {path} exists, expected a folder without such models or --overwrite"
+            )
+
+
 def demand_free_folder(folder: str | None, *, each: bool, overwrite: bool) -> None:
     """Demand that a folder has no results of `compare`, nor with `each` a folder in it."""
     if folder is None:

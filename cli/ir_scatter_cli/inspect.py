@@ -6,7 +6,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources, read_model
+from ir_scatter_cli.files import demand_apart, demand_free, find_sources, read_model
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say
 
@@ -22,6 +22,7 @@ from ir_scatter_cli.output import report, say
 @section("How it is written")
 @formats("inspection", "How to write the list.")
 @option("-o, --output FILE")
+@option("--overwrite")
 @option("-v, --verbose")
 def command(**given: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
@@ -30,6 +31,7 @@ def command(**given: Any) -> int:
     """
     sources = find_sources(given["paths"], given["exclude"])
     demand_apart({"-o": given["output"]}, [source.path for source in sources])
+    demand_free("-o", given["output"], overwrite=given["overwrite"])
     tried = [_inspect(source, given["stdin_format"], given["verbose"]) for source in sources]
     inspections = [one for one in tried if one is not None]
     report("inspection", given["format"], inspections, given["output"])

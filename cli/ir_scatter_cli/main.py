@@ -1,10 +1,14 @@
 """The group of commands, loaded one at a time."""
 
 import atexit
+import errno
 import gc
 import os
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -39,6 +43,7 @@ _EXAMPLES = (
     "ir-scatter convert model.onnx --to ScatterND -o new.onnx",
 )
 _ALLOCATIONS = 200_000
+_STOPPING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"
     "Please report it, with the command and the file if you may. "
@@ -131,13 +136,13 @@ def _show(error: click.ClickException) -> None:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
-    from ir_scatter.report.characters import visible
+    from ir_scatter.report.characters import visible, without_commands
 
     context = getattr(error, "ctx", None)
     message = visible(error.format_message().rstrip("."))
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
         message += "; options of a command stand behind its name"
-    click.echo(f"Error: {message}", err=True)
+    click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)
 
@@ -147,8 +152,38 @@ def _leave_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _stop(number: int, _: object) -> NoReturn:
+    """End like Ctrl-C, with results so far written and temporary folders removed; then by the signal."""
+    for each in _STOPPING:
+        signal.signal(each, lambda *_: None)  # SIGHUP and SIGTERM often come together
+    atexit.register(_die_by, number)
+    raise KeyboardInterrupt
+
+
+def _die_by(number: int) -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    from ir_scatter.core.temporary import remove_process_folder
+
+    remove_process_folder()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _handle_signals() -> None:
+    """Let SIGTERM and SIGHUP end a command like Ctrl-C, unless the caller has them ignored (nohup)."""
+    for number in _STOPPING:
+        with suppress(ValueError):  # not in the main thread
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _stop)
+
+
 def main() -> None:
     """Run the command line; no input ends in a traceback."""
+    from ir_scatter.core.shortage import cannot_run, demand_memory
+
+    _handle_signals()
+    demand_memory()
     gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends,
     atexit.register(gc.freeze)  # and goes with the process rather than piece by piece
     for name in ("stdout", "stderr"):
@@ -170,13 +205,25 @@ def main() -> None:
         sys.exit(exits.OK)
     except OSError as error:
         _leave_stdout()
-        click.echo(f"ir-scatter: {(error.strerror or str(error)).lower()}", err=True)
+        from ir_scatter_cli.output import say
+
+        if error.errno in {None, errno.ENOMEM, errno.EAGAIN} and (reason := cannot_run(error)):
+            say(reason)
+            sys.exit(exits.RUNTIME)
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        say(f"{where}{(error.strerror or str(error)).lower()}")
         sys.exit(exits.UNREADABLE)
     except Exception as error:
+        if (reason := cannot_run(error)) and not is_completing:
+            click.echo(f"ir-scatter: {reason}", err=True)
+            sys.exit(exits.RUNTIME)
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
         if is_completing:  # a shell prints whatever is said
             sys.exit(exits.OK)
-        click.echo(_REPORT.format(reason=f"{type(error).__name__}: {error}"), err=True)
+        from ir_scatter.report.characters import visible, without_commands
+
+        reason = visible(f"{type(error).__name__}: {error}")
+        click.echo(without_commands(_REPORT.format(reason=reason)), err=True)
         sys.exit(exits.BUG)
     sys.exit(code if isinstance(code, int) else exits.OK)

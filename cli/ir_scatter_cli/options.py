@@ -175,6 +175,24 @@ def _parse_input_shape(text: str) -> tuple[str, Shape]:
         raise ValueError(f"{text!r}: {error}") from None
 
 
+def _parse_site(text: str) -> str:
+    """Return where pages are: a link of another scheme, "javascript:", would do something else."""
+    from urllib.parse import urlsplit
+
+    try:
+        split = urlsplit(text)
+        is_web = split.scheme in {"http", "https"} and bool(split.hostname)
+        is_path = not split.scheme and not split.netloc and bool(split.path)
+    except ValueError:
+        is_web = is_path = False
+    is_none = not text
+    if not (is_web or is_path or is_none) or not text.isprintable() or any(one in text for one in ' \\<>"'):
+        raise ValueError(
+            f"{text!r} is no site, expected one like https://example.org/pages or a relative path"
+        )
+    return text
+
+
 _UNITS = {
     unit.lower(): base**power
     for base, units in ((1000, "B kB MB GB TB"), (1024, "B KiB MiB GiB TiB"))
@@ -209,6 +227,7 @@ _KINDS = {
     "N>=0": Number(min=0),
     "SECONDS": Seconds(0.001),
     "SIZE": SIZE,
+    "URL": Parsed("URL", _parse_site),
     "CODES": Parsed("CODES", _parse_codes),
     "NAME=1,3,?": Parsed("NAME=1,3,?", _parse_input_shape),
 }

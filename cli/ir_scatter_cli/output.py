@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 
 from ir_scatter.core.errors import explained
-from ir_scatter.report.characters import visible, without_middle
+from ir_scatter.report.characters import visible, without_commands, without_middle
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 
 
 def say(line: object) -> None:
     """Say something on standard error that belongs to no result."""
-    click.echo(f"ir-scatter: {visible(str(line))}", err=True)
+    click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
 def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:

@@ -1,5 +1,6 @@
 """`ir-scatter routes`."""
 
+from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import report
 
@@ -9,8 +10,10 @@ from ir_scatter_cli.output import report
 @example("for programs", "--format json -o routes.json")
 @formats("routes", "How to write the table.")
 @option("-o, --output FILE")
-def command(format: str, output: str | None) -> None:
+@option("--overwrite")
+def command(format: str, output: str | None, overwrite: bool) -> None:
     """List the rewrites that `convert` knows: from, to, under which conditions."""
     from ir_scatter.rewrites import all_rewrites
 
+    demand_free("-o", output, overwrite=overwrite)
     report("routes", format, all_rewrites(), output)

@@ -18,7 +18,7 @@ from ir_scatter.lint import (
     read_baseline,
 )
 from ir_scatter_cli import exits
-from ir_scatter_cli.files import demand_apart, find_sources
+from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, say, spinner, write
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 @section("How it is written")
 @formats("findings", "How to write the findings.")
 @option("-o, --output FILE")
+@option("--overwrite")
 @option("--docs-url URL", "The site of the pages, for links in SARIF.")
 @option("--statistics", "Count the findings by code.")
 @option("-q, --quiet", "Findings only, no summary.")
@@ -98,6 +99,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     sources = find_sources(paths, given["exclude"])
     demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
+    demand_free("-o", output, overwrite=given["overwrite"])
+    demand_free_baseline(new, overwrite=given["overwrite"])
     with used_fleet(given) as fleet, spinner(fleet or "starting") as tell:
         numbers = count(1)
 

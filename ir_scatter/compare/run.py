@@ -381,7 +381,9 @@ class _Case:
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:
-            found = replace(found, message=Availability("", False, found.message, runner.remedy()).why_not)
+            found = replace(
+                found, message=Availability("", False, found.message, runner.remedy_of(found.message)).why_not
+            )
         if found.status in _HOPELESS:
             self.side.hopeless[runner.name] = found
         return found

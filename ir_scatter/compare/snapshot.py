@@ -20,6 +20,7 @@ from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, explained
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.evaluate.archive import read_arrays, write_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -70,7 +71,7 @@ def load(folder: "str | Path") -> Compared:
     """
     path = Path(folder) / MANIFEST
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_regular(path))
     except FileNotFoundError:
         raise BadFeed(f"{path}: {why_missing(path)}, expected what compare --save writes") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -1,6 +1,5 @@
 """Both whole models on a device, before the new one is written."""
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from ir_scatter.convert.conversion import Conversion, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show_numbers
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.model import draw_feeds
@@ -46,7 +46,7 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
     path = conversion.origin or conversion.model.path
     equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
     remarks: dict[tuple[str, str], str] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         new = Path(folder) / f"converted{FORMATS[conversion.model.format].suffix}"
         conversion.write(new, partial=True)
         models = read(before or path), read(new)

@@ -1,6 +1,5 @@
 """ONNX to IR: OpenVINO reads it, and the result is checked like the rest."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +14,7 @@ from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.inputs.node import MOST_ELEMENTS
@@ -55,7 +55,7 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
     if first is not None and first.refused:
         yield Done(first), None
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         path, source = Path(model.path), model
         if first is not None:
             path = Path(folder) / "source" / "model.onnx"

@@ -1,10 +1,20 @@
 """How results look where somebody types: safe characters, reprs of one line, tables in a notebook."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
+
+_IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters without a width that count as letters or marks: Default_Ignorable_Code_Point of Unicode."""
+_COMMAND = re.compile(r"((?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?:\s|\x1b\[[0-9;]*m)*):(?=:)")
+_ANYWHERE = re.compile(r"#(?=#(?:vso)?\[)", re.IGNORECASE)
+"""How commands begin that a CI system executes when they are printed: "::" in front of everything but blanks
+(GitHub Actions), "##[" and "##vso[" anywhere in a line (GitHub Actions, Azure Pipelines)."""
 
 LONGEST_REPR, LONGEST_MESSAGE = 200, 2000
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
@@ -25,12 +35,29 @@ def visible(text: str, keep: str = "") -> str:
     """
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
-    if text.isprintable():
+    if text.isprintable() and not _IGNORABLE.search(text):
         return text
     return "".join(
-        character if character.isprintable() or character in keep else _spelled(character)
-        for character in text
+        character if is_seen(character) or character in keep else _spelled(character) for character in text
     )
+
+
+def is_seen(character: str) -> bool:
+    """Tell whether a terminal draws a character: not a control, a mark of direction, or of no width."""
+    return character.isprintable() and not _IGNORABLE.match(character)
+
+
+def without_commands(text: str) -> str:
+    r"""Return lines of text in which no name is a command for the CI system that prints them.
+
+    "::error::" at the beginning of a line becomes `\x3a:error::`.
+    """
+    return without_marks(_COMMAND.sub(r"\1\\x3a", text), r"\x23")
+
+
+def without_marks(text: str, spelled: str) -> str:
+    """Return a text without commands that may stand anywhere in a line, by another spelling of their "#"."""
+    return _ANYWHERE.sub(lambda _: spelled, text)
 
 
 def _spelled(character: str) -> str:

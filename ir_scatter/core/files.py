@@ -1,11 +1,14 @@
 """From the paths that a user names to the files that are read; and the folder of what can be made again."""
 
+import errno
 import glob
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,11 +76,60 @@ def search(folder: str) -> Iterator[str]:
                 yield path
 
 
+MOST_TEXT = 1 << 28
+"""Bytes of a baseline, a report or a record; a file that is larger was not written by this library."""
+
+
+def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
+    """Open a file that settings, options or another file name, if reading it ends.
+
+    A pipe may wait for ever, and a device may never end: only regular files are read.
+
+    Raises:
+        OSError: there is no such file, it is of another kind, or has more than `most` bytes.
+    """
+    _demand_regular(os.stat(path), most)  # before it is opened, which may be to wait, or to do something
+    nonblocking = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    file = os.fdopen(os.open(path, os.O_RDONLY | nonblocking), "rb")
+    try:
+        _demand_regular(os.fstat(file.fileno()), most)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def read_regular(path: str | Path, most: int = MOST_TEXT) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        OSError: there is no such file, it is of another kind, or has more than `most` bytes.
+    """
+    with open_regular(path, most) as file:
+        data = file.read(most + 1)
+    if len(data) > most:  # it grows
+        raise OSError(errno.EFBIG, _too_large(len(data), most))
+    return data
+
+
+def _demand_regular(status: os.stat_result, most: int | None) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if most is not None and status.st_size > most:
+        raise OSError(errno.EFBIG, _too_large(status.st_size, most))
+
+
+def _too_large(size: int, most: int) -> str:
+    return f"it has {size} bytes, expected at most {most}"
+
+
 def sha256_of(path: str) -> str:
     """Return the SHA-256 of a file, by which somebody else tells whether he has the same."""
     from hashlib import file_digest
 
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return file_digest(file, "sha256").hexdigest()
 
 

@@ -19,17 +19,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
+from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.shapes import counted
+from ir_scatter.core.shortage import demand_memory, shortage
+from ir_scatter.core.temporary import explained_temporary, new_folder, remove_after_parent
 
 if TYPE_CHECKING:
     pass
@@ -51,6 +53,9 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _ALIGNMENT = 64
 """Bytes; what vector instructions ask for at most."""
+
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+"""Variables by which a child, native code in it included, puts temporary files into its folder."""
 
 _NOISE_BYTES = 4096
 _LONGEST_WAIT = 1e6
@@ -77,6 +82,37 @@ class Failure(Exception):
         super().__init__(status, message)
         self.status = status
         self.message = message
+
+
+def python_command(*words: str) -> list[str]:
+    """Return the command of a Python process that imports nothing from the current folder.
+
+    The only place that names this Python's program. -P leaves PYTHONPATH and the user's packages as they are,
+    since they may be where the runtimes are installed.
+    """
+    return [sys.executable, "-P", *words]
+
+
+_ENVIRONMENT = threading.Lock()
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Keep Python processes that `multiprocessing` spawns in this block from the current folder.
+
+    Their command cannot be changed, only their environment.
+    """
+    name = "PYTHONSAFEPATH"
+    with _ENVIRONMENT:
+        before = os.environ.get(name)
+        os.environ[name] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
 
 
 class Child:
@@ -167,14 +203,17 @@ class _Process:
     """One process. Whoever gets an exception instead of an answer must end it."""
 
     def __init__(self, module: str, environment: Mapping[str, str], packages: str) -> None:
-        self.folder = tempfile.mkdtemp(prefix="ir_scatter_")
+        try:
+            self.folder = new_folder()
+        except CannotWrite as error:
+            raise Failure("unavailable", f"the process could not be started: {error}") from None
         self.questions = 0
         self._owner = os.getpid()
         self._noise = os.path.join(self.folder, "noise")
         paths = json.dumps([path or os.getcwd() for path in sys.path])
-        command = [sys.executable, "-P", "-c", _START, paths, module, self.folder]
+        command = python_command("-c", _START, paths, module, self.folder)
         if packages:
-            command = [sys.executable, "-IS", "-c", _START_APART, packages, module, self.folder, _OURS]
+            command = python_command("-IS", "-c", _START_APART, packages, module, self.folder, _OURS)
         try:
             with open(self._noise, "ab") as noise:
                 self.popen = subprocess.Popen(
@@ -182,18 +221,22 @@ class _Process:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=noise,
-                    env={**os.environ, **environment},
+                    env={**os.environ, **dict.fromkeys(_TEMPORARY, self.folder), **environment},
                     start_new_session=True,
                 )
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)
-            message = f"the process could not be started: {error.strerror}"
+            message = f"the process could not be started: {(error.strerror or str(error)).lower()}"
             raise Failure("unavailable", message) from None
         atexit.register(self.end)
         self._answers: _Messages = SimpleQueue()
         arguments = (self.popen.stdout, self._answers)
         self._reader = threading.Thread(target=_forward, args=arguments, daemon=True)
-        self._reader.start()
+        try:
+            self._reader.start()
+        except RuntimeError as error:  # the system allows no more threads
+            self.end()
+            raise Failure("unavailable", f"the process could not be started: {error}") from None
 
     @property
     def is_ours(self) -> bool:
@@ -228,7 +271,8 @@ class _Process:
                 os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.kill()
         self.popen.wait()
-        self._reader.join()
+        if self._reader.ident is not None:
+            self._reader.join()
         assert self.popen.stdin is not None
         with contextlib.suppress(OSError):  # what is left to flush has nowhere to go
             self.popen.stdin.close()
@@ -255,6 +299,7 @@ def serve(module: str, folder: str) -> NoReturn:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    demand_memory()
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -264,6 +309,7 @@ def serve(module: str, folder: str) -> NoReturn:
     def listen() -> None:
         _forward(questions, waiting)
         shutil.rmtree(folder, ignore_errors=True)
+        remove_after_parent(os.path.dirname(folder))  # the parent was killed
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
@@ -293,6 +339,10 @@ def _failure(error: Exception) -> Exception:
     """Return what the parent hears of an error, while that is handled."""
     if isinstance(error, MemoryError):
         return Failure("refused", "there is not enough memory")
+    if isinstance(error, CannotWrite):
+        return Failure("unavailable", str(error))
+    if isinstance(error, ImportError | OSError) and (ran_out := shortage(error)):
+        return Failure("unavailable", ran_out)
     if isinstance(error, ImportError):
         return Failure("unavailable", _words(error))
     return error if isinstance(error, Failure) else RuntimeError(traceback.format_exc())
@@ -319,6 +369,8 @@ def shortened(message: str) -> str:
 
 
 def _words(error: BaseException) -> str:
+    if ran_out := shortage(error):
+        return ran_out
     shown = shortened(str(error))
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
@@ -343,11 +395,15 @@ class _Pickler(pickle.Pickler):
 
 
 def _packed(value: Any, folder: str) -> _Message:
-    """Return a message, whose arrays are written to a folder."""
+    """Return a message, whose arrays are written to a folder.
+
+    Raises:
+        CannotWrite: there is no room for them.
+    """
     stream, path = io.BytesIO(), os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}")
     size = 0
     try:
-        with open(path, "wb") as file:
+        with explained_temporary(folder), open(path, "wb") as file:
             _Pickler(stream, file).dump(value)
             size = file.truncate()
     finally:

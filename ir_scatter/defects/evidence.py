@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ir_scatter.core.files import read_regular
 from ir_scatter.defects.base import Defect, Probe, Symptom
 
 HISTORY = Path(__file__).with_name("history.json")
@@ -129,7 +130,7 @@ def read_rows(path: Path | None) -> list[Row]:
     if path is None:
         return []
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = json.loads(read_regular(path).decode("utf-8"))
         if told["schema"] != SCHEMA:
             return []
         return [_row(one) for one in told["rows"]]

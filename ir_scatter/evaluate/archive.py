@@ -16,6 +16,7 @@ from ir_scatter.core.arrays import Array, in_own_dtype, kind
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
+from ir_scatter.core.files import open_regular
 from ir_scatter.core.suggestions import why_missing
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
@@ -34,7 +35,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
         BadFeed: it cannot be read, is no npz, or holds pickles.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if file.read(1) not in _HEADS:
                 raise BadFeed(f"{path}: not an npz file")
             file.seek(0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import SUFFIXES, search
+from ir_scatter.core.files import SUFFIXES, open_regular, search
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import Format, ReadOptions
@@ -49,7 +49,7 @@ def detect(path: str, data: bytes) -> str:
 def format_of(path: str) -> str:
     """Return the format of a file without reading more than its head; by its name if it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:  # what a pipe holds can be read only once
             return detect(path, file.read(_HEAD))
     except (OSError, ValueError):
         return detect(path, b"")

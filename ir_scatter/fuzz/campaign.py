@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from queue import PriorityQueue, SimpleQueue
-from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.draw import Coverage, Drawer
 from ir_scatter.fuzz.execute import NODES, Refusals, Workshop, takes
 from ir_scatter.fuzz.explain import Explainer, Finding, Lot
@@ -63,6 +65,20 @@ class Plan:
     seed: int = 0
     values: str = "any"
     is_illegal: bool = False
+
+
+class Answers(NamedTuple):
+    """What came of one runner.
+
+    Attributes:
+        judged: answers that were checked against NumPy.
+        not_run: cases without an answer, and those that are known to fail.
+        why_not: the most frequent reason where nothing was judged, else "".
+    """
+
+    judged: int
+    not_run: int
+    why_not: str
 
 
 class Rates:
@@ -151,6 +167,24 @@ class Campaign:
         """How many failures there was no time to look at."""
         return sum(one.unexplained for one in self._explainers)
 
+    def answers(self) -> dict[str, "Answers"]:
+        """Return what came of each runner, by its name."""
+        return {
+            one.runner.name: Answers(one.judged, one.skipped, self._why_not(one)) for one in self._explainers
+        }
+
+    def _why_not(self, explainer: Explainer) -> str:
+        """Return why nothing of a runner was judged; "" if something was."""
+        if explainer.judged:
+            return ""
+        runner = explainer.runner
+        if not any(takes(runner, spec) for spec in self._specs):
+            return f"it reads {' and '.join(FORMATS[format].title for format in runner.formats)} only, " + (
+                "which has none of the operators that were asked for"
+            )
+        ((reason, _),) = explainer.not_judged.most_common(1) or [("no answer came before the end", 0)]
+        return reason
+
     def __str__(self) -> str:
         """Say how far it is, to whoever waits for it."""
         pace = self.cases / max(monotonic() - self.started, 0.1)
@@ -160,7 +194,7 @@ class Campaign:
     def run(self) -> Generator[Finding, None, None]:
         """Yield findings as they come, until the time is over or all cases were drawn."""
         told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
-        with TemporaryDirectory(prefix="ir_scatter_fuzz_", ignore_cleanup_errors=True) as folder:
+        with temporary_folder() as folder:
             # each learns what is refused from what it runs, rounds in their order; what explains runs all
             hurry = min(_HURRY * (self.plan.seconds or 0), _HURRYING)
             workshop = Workshop(folder, _LIMIT, self.deadline - _WRITING * hurry, passes_over=False)
@@ -193,6 +227,8 @@ class Campaign:
                 with self._drawn:
                     self._is_stopped = True
                     self._drawn.notify_all()
+                for explainer in self._explainers:
+                    explainer.give_up()
                 workshop.deadline = rounds.deadline = min(workshop.deadline, monotonic())
                 while not told.empty():
                     if isinstance(found := told.get(), Finding):
@@ -212,6 +248,7 @@ class Campaign:
             "illegal": self.plan.is_illegal,
             "not_run": self.skipped,
             "unexplained": self.unexplained,
+            "answers": {name: one._asdict() for name, one in self.answers().items()},
             "rates": self.rates.as_json(),
             "coverage": self.coverage.as_json(),
             "findings": [one.as_json() for one in self.findings],
@@ -407,7 +444,7 @@ def read_report(path: Path) -> dict[str, Any]:
         UsageError: there is none, or it is not one.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_regular(path).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -12,8 +12,9 @@ from time import monotonic
 from typing import TypeAlias
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.errors import Error
+from ir_scatter.core.errors import CannotWrite, Error
 from ir_scatter.core.model import ONNX
+from ir_scatter.core.temporary import explained_temporary
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.inputs.cases import Case
@@ -164,6 +165,8 @@ class Workshop:
         prefixes = [""] if is_alone else [f"n{number}_" for number in range(len(cases))]
         try:
             model = self._write(cases, prefixes)
+        except CannotWrite:  # no model of any case could be
+            raise
         except (Error, TypeError, ValueError) as error:
             status = Status.UNAVAILABLE if is_alone else Status.REFUSED
             answer = Streamed(status, message=f"cannot be written: {error}")
@@ -198,8 +201,9 @@ class Workshop:
         ]
         files = FORMATS[cases[0].format].nodes(nodes)
         stem = self._folder / f"m{next(_NUMBERS)}"
-        for suffix, data in files.items():
-            stem.with_suffix(suffix).write_bytes(data)
+        with explained_temporary(str(self._folder)):
+            for suffix, data in files.items():
+                stem.with_suffix(suffix).write_bytes(data)
         return stem.with_suffix(next(iter(files)))
 
     def _remove(self, model: Path) -> None:

@@ -230,7 +230,9 @@ class Explainer:
         self.runner, self.others, self.is_illegal = runner, others, is_illegal
         self._until = until
         self.findings = list(known)
-        self.skipped = self.unexplained = 0
+        self.skipped = self.judged = self._unexplained = 0
+        self.not_judged = Counter[str]()
+        self._open: list[Lot] = []
         self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
         self._kept: dict[str, list[tuple[Case | Mapping[str, Feature], Symptom | None]]] = defaultdict(list)
@@ -240,6 +242,19 @@ class Explainer:
         self._waiting = set[_Key]()
         self._noted = 0
         self._lock = Lock()  # one thread judges while another explains
+
+    @property
+    def unexplained(self) -> int:
+        """How many failures were not looked at: no time was left, or the run was interrupted."""
+        return self._unexplained
+
+    def give_up(self) -> None:
+        """Count as unexplained what waits to be explained, or is being explained: the run has ended."""
+        with self._lock:
+            waiting = sum(map(len, self._new.values()))
+            self._unexplained += waiting + sum(len(lot.failing) + len(lot.more) for lot in self._open)
+            self._new.clear()
+            self._open.clear()
 
     def asked(self, cases: Sequence[Case]) -> list[Case]:
         """Return the cases that the runner is to be asked for.
@@ -282,7 +297,9 @@ class Explainer:
         self._noted += 1
         if not judged.is_run:
             self.skipped += 1
+            self.not_judged[judged.message] += 1
             return
+        self.judged += 1
         known = [one for one in self.findings if one.operator == case.operator]
         known.sort(key=lambda one: not one.is_explained)  # which have what no other explains
         found, shown, is_known = described(case) if known else {}, judged.symptom, False
@@ -332,6 +349,7 @@ class Explainer:
             lot = Lot(operator, symptom, reason, round, self._new.pop(key))
             lot.told = sum(one.reason == reason or not self.is_illegal for one in self._known(lot))
             found.append(lot)
+            self._open.append(lot)
         return found
 
     def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[Finding]:
@@ -348,6 +366,10 @@ class Explainer:
             yield from self._explained(lot)
         if self._is_late and self._is_open(lot):
             yield from self._hurried(lot)
+        with self._lock:
+            if lot in self._open:  # else it was counted when the run ended
+                self._open.remove(lot)
+                self._unexplained += lot.left
 
     @property
     def _is_late(self) -> bool:
@@ -375,7 +397,7 @@ class Explainer:
                 finding.defects = self._known_defects(case, finding.symptom)
                 yield finding
         if self._is_open(lot):
-            self.unexplained += len(lot.described())
+            lot.left = len(lot.described())
 
     def _explained(self, lot: "Lot") -> Iterator[Finding]:
         self._ask(lot, self._around(lot.failing[0][0], lot))
@@ -701,6 +723,8 @@ class Lot:
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
     more: list[Mapping[str, Feature]] = field(default_factory=list)
     """Features of what fails as well and is too large to be kept."""
+    left: int = 0
+    """Failures that there was no time to look at."""
     told: int = 0
     """So many findings it may be more of."""
 

@@ -25,6 +25,8 @@ from ir_scatter.inputs.cases import Case
 
 RECORD = "finding.json"
 """What the report says of a finding, in its folder; written last, so that what has it is whole."""
+CASE = "case.json"
+"""What the program must know of the case, in the folder of a finding, for `replay`."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
 _PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime"}
 _RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
@@ -50,7 +52,9 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
         with (place / "expected.npz").open("wb") as file:
             write_arrays(file, expected_arrays(case))
         model = f"model{next(iter(files))}"
-        (place / "repro.py").write_text(_program(finding, model, feeds), encoding="utf-8")
+        about, needs = _about_case(finding, model, feeds)
+        (place / CASE).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        (place / "repro.py").write_text(program_text(about, finding.signature, needs), encoding="utf-8")
         (place / "report.md").write_text(_report(finding, model, versions), encoding="utf-8")
         finding.path = str(place)
         write_whole(place / RECORD, json.dumps(finding.as_json()))
@@ -108,7 +112,8 @@ def _codes(array: Array) -> Array:
     return array if array.dtype.isbuiltin == 1 else array.view(_RAW[array.dtype.itemsize])
 
 
-def _about(row: ElementType) -> dict[str, Any]:
+def about_type(row: ElementType) -> dict[str, Any]:
+    """Return what the program must know of an element type."""
     own = dtype(row)
     is_native = own is not None and own.isbuiltin == 1 and row.kind != "string"
     return {
@@ -119,7 +124,8 @@ def _about(row: ElementType) -> dict[str, Any]:
     }
 
 
-def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
+def _about_case(finding: Finding, model: str, feeds: Mapping[str, Array]) -> tuple[dict[str, Any], str]:
+    """Return what the program must know of the case of a finding, and which packages it needs."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -128,7 +134,7 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
     for name, array in feeds.items():
         row = from_dtype(array.dtype)
         assert row is not None
-        inputs[name] = {"type": _about(row), "shape": list(array.shape)}
+        inputs[name] = {"type": about_type(row), "shape": list(array.shape)}
     about = {
         "runtime": runtime,
         "device": device,
@@ -137,7 +143,7 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
         "is_steady": finding.is_steady and finding.symptom is not Symptom.NONDETERMINISTIC,
         "is_illegal": case.broken is not None,
         "inputs": inputs,
-        "output": _about(case.element_type),
+        "output": about_type(case.element_type),
         "sentence": f"{finding.operator} on {finding.runner}: {finding.when}",
         "document": case.documented,
     }
@@ -145,11 +151,12 @@ def _program(finding: Finding, model: str, feeds: Mapping[str, Array]) -> str:
     needs += f"=={release}" if release else ""
     if device.endswith("@cpu"):
         needs += ", with ir-scatter[gpu-on-cpu] to reach the plugin without a GPU"
-    text = (
-        _PROGRAM.read_text(encoding="utf-8")
-        .replace("@TITLE@", f"{finding.signature}")
-        .replace("@NEEDS@", needs)
-    )
+    return about, needs
+
+
+def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
+    """Return the program that runs the model beside it. JSON never has three quotes in a raw string."""
+    text = _PROGRAM.read_text(encoding="utf-8").replace("@TITLE@", title).replace("@NEEDS@", needs)
     return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
 
 

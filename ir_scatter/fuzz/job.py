@@ -1,26 +1,25 @@
-"""What is asked of the fuzzer: runners, a campaign, findings in a folder; and findings run once more."""
+"""What is asked of the fuzzer: runners, a campaign, findings in a folder."""
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ir_scatter.core.errors import UsageError, explained
+from ir_scatter.core.files import read_regular
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import RECORD, write_finding
 from ir_scatter.runners import find, known
 from ir_scatter.runners.base import Runner
 
-REPORT = "fuzz.json"
+REPORT, PAGE = "fuzz.json", "index.html"
+MARK = b'<p class="brand">ir-scatter fuzz</p>'
+"""What every page of findings has, and no other page."""
 _VALUES = ("any", "plain", "edge")
-_REPLAY_LIMIT = 120.0
-_OUTCOMES = {0: "gone", 1: "still there", 2: "cannot run"}
 
 
 class Missing(UsageError):
@@ -35,6 +34,7 @@ class Job:
         on: names of runners; without any all that run here.
         folder: where findings go; None for nowhere.
         resume: whether to go on from the report in the folder.
+        overwrite: whether to replace a page in the folder that is none of ours.
     """
 
     on: Sequence[str] = ()
@@ -46,6 +46,7 @@ class Job:
     illegal: bool = False
     folder: Path | None = None
     resume: bool = False
+    overwrite: bool = False
 
 
 DEFAULT_SECONDS = 60.0
@@ -63,9 +64,11 @@ def prepare(job: Job) -> Campaign:
         raise UsageError(f"values is {job.values!r}, expected one of {', '.join(_VALUES)}")
     if job.resume and job.folder is None:
         raise UsageError("there is nothing to go on from without the folder of an earlier run")
-    earlier = _earlier(job.folder) if job.folder is not None and job.resume else {}
+    earlier = earlier_report(job.folder) if job.folder is not None and job.resume else {}
     if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
         raise UsageError(f"{job.folder} holds findings of an earlier run; --resume goes on from there")
+    if job.folder is not None and not job.overwrite:
+        _demand_own_page(job.folder / PAGE)
     rows = operators(job.operators)
     runners = _available(job.on)
     if job.folder is not None:
@@ -76,15 +79,39 @@ def prepare(job: Job) -> Campaign:
     return Campaign(plan, runners, earlier)
 
 
-def _earlier(folder: Path) -> dict[str, Any]:
-    """Return the report of an earlier run, with the findings that it was killed before it told of them."""
+def _demand_own_page(path: Path) -> None:
+    """Demand that a page to be replaced is one that this library wrote.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if os.path.lexists(path):
+        with suppress(OSError):
+            if MARK in read_regular(path):
+                return
+        raise UsageError(f"-o: {path} exists, expected a folder without one or --overwrite")
+
+
+def earlier_report(folder: Path) -> dict[str, Any]:
+    """Return the report of an earlier run, with the findings that it was killed before it told of them.
+
+    Raises:
+        UsageError: the report is damaged, or no report.
+    """
     report = read_report(folder / REPORT)
     findings = report.setdefault("findings", [])
-    known = {one["signature"] for one in findings}
+    try:
+        known = {one["signature"] for one in findings if isinstance(one["signature"], str)}
+    except (TypeError, KeyError):
+        known = set()
+    if not isinstance(findings, list) or len(known) < len(findings):
+        raise UsageError(f"{folder / REPORT} is no report of fuzz")
     for path in sorted(folder.glob(f"*/{RECORD}")):
-        with suppress(ValueError):  # of a file that is not whole
-            if path.parent.name not in known:
-                findings.append(json.loads(path.read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError, RecursionError):  # of a file that is not whole
+            record = json.loads(read_regular(path).decode("utf-8"))
+            is_ours = isinstance(record, dict) and record.get("signature") == path.parent.name
+            if path.parent.name not in known and is_ours:
+                findings.append(record)
     return report
 
 
@@ -122,46 +149,3 @@ def run(job: Job, campaign: Campaign) -> Generator[Finding, None, None]:
                 write_finding(finding, job.folder, campaign.versions)
         for runner in campaign.runners:
             runner.close()
-
-
-class Replayed(NamedTuple):
-    """What came of a finding that was run once more: "still there", "gone", "changed" or "cannot run"."""
-
-    signature: str
-    outcome: str
-    message: str
-
-
-def replay(folder: Path) -> Iterator[Replayed]:
-    """Run every minimal case of a folder again, each by its own program.
-
-    Raises:
-        UsageError: the folder holds no findings.
-    """
-    programs = sorted(folder.glob("*/repro.py"))
-    if not programs:
-        raise UsageError(f"{folder} holds no findings, expected folders with a repro.py")
-    told = {one["signature"]: one for one in read_report(folder / REPORT).get("findings", [])}
-    for program in programs:
-        signature = program.parent.name
-        known = told.get(signature, {})
-        runner = find(known["runner"].rpartition("/")[2]) if "runner" in known else None
-        if runner is not None and runner.problem:
-            yield Replayed(signature, "cannot run", runner.problem)
-            continue
-        environment = {**os.environ, **(runner.environment() if runner is not None else {})}
-        command = [sys.executable, str(program)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_REPLAY_LIMIT, env=environment
-            )
-        except subprocess.TimeoutExpired:
-            yield Replayed(signature, "changed", f"no answer within {_REPLAY_LIMIT:g} seconds")
-            continue
-        lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
-        last = lines[-1] if lines else ""
-        outcome = _OUTCOMES.get(done.returncode, "cannot run")
-        words = {known.get("symptom", ""), *known.get("fresh", {})} - {""}
-        if outcome == "still there" and words and last.partition(":")[0] not in words:
-            outcome = "changed"
-        yield Replayed(signature, outcome, last)

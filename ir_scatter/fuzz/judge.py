@@ -10,6 +10,7 @@ import numpy as np
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
 from ir_scatter.core.arrays import Array, kind, same_bits
 from ir_scatter.core.shapes import show, show_numbers
+from ir_scatter.core.shortage import names_shortage
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import Case as Evaluated
@@ -80,6 +81,8 @@ def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:
         answer: whose outputs are that of the case alone.
         again: what the same runner gave for the same case at other times.
     """
+    if answer.status is not Status.OK and names_shortage(answer.message):
+        return Judged(None, answer.message, is_run=False)
     if answer.status in _FAILED:
         return Judged(_FAILED[answer.status], answer.message)
     if answer.status is Status.UNAVAILABLE:

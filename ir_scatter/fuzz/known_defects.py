@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Symptom
 from ir_scatter.defects.evidence import STAND_IN, Result, Row, Target, evidence, history, order, result_of
@@ -62,7 +62,7 @@ def _is_legal(defect: Defect, case: Case) -> bool:
 
 
 def _meetings(case: Case, defects: list[Defect]) -> Iterator[tuple[Defect, Meeting]]:
-    with TemporaryDirectory(prefix="ir_scatter_fuzz_") as folder:
+    with temporary_folder() as folder:
         files = FORMATS[case.format].nodes([case.node()])
         for suffix, data in files.items():
             (Path(folder) / f"model{suffix}").write_bytes(data)

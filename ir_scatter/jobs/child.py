@@ -8,6 +8,7 @@ from typing import Any
 from ir_scatter import jobs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.process import shortened
+from ir_scatter.core.shortage import cannot_run
 from ir_scatter.jobs.wire import Refused, decode, encode
 
 
@@ -27,6 +28,8 @@ def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any
     except Error as error:
         found, status = (type(error).__name__, str(error)), "raised"
     except Exception as error:
+        if reason := cannot_run(error):
+            return {"status": "ended", "message": reason}
         return {"status": "bug", "message": shortened(f"{type(error).__name__}: {error}")}
     finally:
         os.chdir("/")

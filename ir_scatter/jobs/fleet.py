@@ -5,9 +5,11 @@ has it, large files travel once, and what a lost machine was at is known and goe
 """
 
 import asyncio
+import errno
 import logging
 import os
 import secrets
+import stat
 import time
 from bisect import insort
 from collections.abc import Sequence
@@ -16,13 +18,14 @@ from concurrent.futures import InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 from distributed import rpc
 
 from ir_scatter.core import errors
 from ir_scatter.core.errors import Absent, UsageError
+from ir_scatter.core.files import read_regular
 from ir_scatter.core.shapes import counted, listed
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.jobs import Gone, Job, NotDone, perform
@@ -42,6 +45,10 @@ _ATTEMPTS = 4
 """So often a job is sent whose files change, or go to make room."""
 _RETURN = 120.0
 """Seconds that a job waits for a machine that has what it needs, when the last one has gone."""
+_SILENCE = 60.0
+"""Seconds without an answer after which a scheduler counts as gone."""
+_FAREWELL = 5.0
+"""Seconds that a scheduler may take to pass on that the client leaves."""
 _SLOW, _BAR = 0.5, 30
 """A machine is slow that does less than this share of what the median does; a bar for all jobs is so long."""
 
@@ -55,6 +62,8 @@ class _Task(Promise[Any]):
     needs: tuple[str, ...]
     machine: str = ""
     deaths: int = 0
+    breaks: int = 0
+    """Connections that broke while it was on its way, though the scheduler stayed."""
     without: dict[str, str] = field(default_factory=dict)
     """Machines that have no room for it, and what they said."""
 
@@ -105,7 +114,11 @@ class Share:
 
 
 class Fleet:
-    """The machines of a scheduler."""
+    """The machines of a scheduler.
+
+    Every task that is not finished is in `_open`. A task enters it, and the loop ends, under one lock: the
+    end fails each task that entered before, and a later one is refused. So no caller waits for ever.
+    """
 
     def __init__(self, address: Address, *, kept: Path | None = None, resume: bool = False) -> None:
         """Connect.
@@ -127,8 +140,12 @@ class Fleet:
         self._members, self._seen = dict[str, _Member](), dict[str, tuple[Machine, float]]()
         self._waiting = list[_Task]()
         self._name, self._count, self._done = secrets.token_hex(8), 0, 0
+        self._lock, self._open = Lock(), dict[_Task, bool]()
+        """Tasks that are not finished, and whether the loop will finish them, not a thread here."""
+        self._has_ended = self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = Event()
-        self._thread = Thread(target=lambda: asyncio.run(self._watch()), daemon=True)
+        self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
         self._ready.wait()
         self._here = ThreadPoolExecutor(max(2 * len(self._members), 1))
@@ -189,16 +206,14 @@ class Fleet:
         """
         for one in needs:
             self.demand(f"{job.machine}/{one}" if job.machine else one)
-        task = _Task(self._count, job, tuple(needs))
+        with self._lock:
+            task = _Task(self._count, job, tuple(needs))
+            self._count += 1
         task.add_done_callback(self._count_done)
-        self._count += 1
-        if not any(map(task.fits, self.machines)):
-            self._here.submit(_do_here, task)
-            return task
-        try:
-            self._loop.call_soon_threadsafe(self._enter, task)
-        except RuntimeError:  # it is closed
-            task.fail(Gone(self.gone))
+        if any(map(task.fits, self.machines)):
+            self._give_to_loop(task)
+        else:
+            self._give_to_thread(task)
         return task
 
     def forget(self) -> None:
@@ -207,39 +222,105 @@ class Fleet:
             self._finished.forget()
 
     def close(self) -> None:
-        """Leave; what is at work is not waited for."""
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._leaving.set)
+        """Leave; what is at work is not waited for, and whoever waits for it hears that."""
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._leaving.set)
         self._thread.join()
         self._here.shutdown(wait=False, cancel_futures=True)
+        self._fail_open(is_closed=True)
 
-    def _count_done(self, _: Promise[Any]) -> None:
-        self._done += 1
+    def _give_to_loop(self, task: _Task) -> None:
+        """Let a machine do a task, or fail it if the loop has ended."""
+        with self._lock:
+            is_open = not self._has_ended
+            if is_open:
+                self._open[task] = True
+        if not is_open:
+            task.fail(self._reason())
+            return
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop has ended since, and failed what is open
+            self._loop.call_soon_threadsafe(self._enter, task)
+
+    def _give_to_thread(self, task: _Task, *, is_alone: bool = False) -> None:
+        """Do a task in a thread of this process, or fail it if the fleet is closed.
+
+        With `is_alone` the thread is a new one: those of the pool may all wait for this task.
+        """
+        with self._lock:
+            is_open = not self._is_closed
+            if is_open and not task.done():
+                self._open[task] = False
+        if not is_open:
+            task.fail(self._reason())
+            return
+        if is_alone:
+            Thread(target=_do_here, args=(task,), daemon=True).start()
+            return
+        with suppress(RuntimeError):  # it has been closed since, and what is open fails
+            self._here.submit(_do_here, task)
+
+    def _fail_open(self, *, is_closed: bool) -> None:
+        """Accept no more tasks, and fail those that nobody will finish."""
+        with self._lock:
+            self._has_ended, self._is_closed = True, self._is_closed or is_closed
+            lost = [task for task, is_of_loop in self._open.items() if is_of_loop or self._is_closed]
+        for task in lost:  # without the lock, which whoever hears of it may need
+            task.fail(self._reason())
+
+    def _reason(self) -> Gone:
+        return Gone(self.gone or "the fleet was left")
+
+    def _count_done(self, task: Promise[Any]) -> None:
+        assert isinstance(task, _Task)
+        with self._lock:
+            self._done += 1
+            self._open.pop(task, None)
 
     # In the thread of the loop
+
+    def _run(self) -> None:
+        """Run the loop; whatever ends it, nobody waits for what it does not do any more."""
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._watch())
+        except Exception as error:
+            self.gone = self.gone or f"{self.address} cannot be watched: {type(error).__name__}: {error}"
+        finally:
+            self._fail_open(is_closed=False)
+            self._ready.set()
 
     async def _watch(self) -> None:
         """Look who is there, again and again, until the scheduler is gone."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        self._loop = asyncio.get_running_loop()
         self._changed, self._leaving = asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         try:
             async with rpc(self.address, connection_args=self._connection) as self._scheduler:
-                while not self._leaving.is_set():
-                    await self._look()
+                leaving = asyncio.create_task(self._leaving.wait())
+                while not leaving.done():
+                    look = asyncio.create_task(self._look())
+                    both = {look, leaving}
+                    await asyncio.wait(both, timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+                    if not look.done():
+                        look.cancel()
+                        if leaving.done():
+                            break
+                        self.gone = f"the scheduler at {self.address} gave no answer for {_SILENCE:g} seconds"
+                        return
+                    look.result()
                     self._ready.set()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._leaving.wait(), _WATCH)
-                await self._leave()
+                    await asyncio.wait({leaving}, timeout=_WATCH)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._leave(), _FAREWELL)
         except OSError:
             self.gone = f"the scheduler at {self.address} is gone"
         except Exception as error:
             self.gone = f"the connection to {self.address} broke: {type(error).__name__}: {error}"
         finally:
+            self._fail_open(is_closed=False)
             self._ready.set()
-            lost = [task for member in self._members.values() for task in member.tasks]
-            for task in [*lost, *self._waiting]:
-                task.fail(Gone(self.gone or "the fleet was left"))
 
     async def _leave(self) -> None:
         """Tell machines that nobody waits for what they are at."""
@@ -275,6 +356,7 @@ class Fleet:
             self.strangers[address] = f"{worker['name']} {error}"
             return
         member = self._members[address] = _Member(address, machine)
+        assert self._loop is not None
         for _ in range(_AHEAD * machine.slots):
             member.slots.append(self._loop.create_task(self._work(member)))
 
@@ -290,9 +372,7 @@ class Fleet:
                 task.fail(NotDone(who, ended=True))
 
     def _enter(self, task: _Task) -> None:
-        if self.gone:
-            task.fail(Gone(self.gone))
-            return
+        """Let a task wait for a machine; if the loop ends, `_fail_open` fails it."""
         insort(self._waiting, task, key=lambda one: one.number)
         self._changed.set()
 
@@ -315,8 +395,16 @@ class Fleet:
             task = await self._next(member)
             try:
                 await self._have_done(member, task, share)
-            except OSError:  # the scheduler is gone, as whoever looks finds and tells
-                return
+            except OSError as error:  # if the scheduler is gone, whoever looks finds and tells that
+                await asyncio.sleep(_WATCH)
+                task.breaks += 1
+                del member.tasks[task]
+                if task.breaks < _ATTEMPTS:
+                    self._enter(task)
+                else:
+                    task.fail(NotDone(f"the connection to {member.machine.name} broke: {error}"))
+                    self._changed.set()
+                continue
             except Exception as error:
                 task.fail(error)
             del member.tasks[task]
@@ -338,7 +426,7 @@ class Fleet:
             try:
                 parcel = await asyncio.to_thread(_pack, task.job)
             except OSError:  # what cannot be read is told best where it is
-                self._here.submit(_do_here, task)
+                self._give_to_thread(task, is_alone=True)
                 return
             if (known := self._finished.get(parcel.key)) is not None:
                 await asyncio.to_thread(_take, task, known)
@@ -439,9 +527,12 @@ def _pack(job: Job) -> _Parcel:
     names = [job.model, *(path for path, _ in files_beside(job.model))] if job.model else []
     for name in names:
         path = os.path.abspath(name)
-        size = os.stat(path).st_size
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # a pipe can be read only once, and here
+            raise OSError(errno.EINVAL, "it is no regular file")
+        size = status.st_size
         if size < INLINE_BYTES:
-            data = Path(path).read_bytes()
+            data = read_regular(path, INLINE_BYTES)
             hash, size = hash_of(data), len(data)
             small[hash] = data
         else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.core.process import safe_path
 from ir_scatter.jobs import Job, NotDone, perform
 
 if TYPE_CHECKING:
@@ -105,8 +106,36 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     from multiprocessing import get_context
 
     # A fork has all that is imported here, but not the threads that may hold a lock.
-    can_fork = hasattr(os, "fork") and threading.active_count() == 1
-    return ProcessPoolExecutor(count, get_context("fork" if can_fork else "spawn"))
+    if hasattr(os, "fork") and threading.active_count() == 1:
+        return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
+    from ir_scatter.jobs.spawn import SafeSpawn
+
+    with safe_path():  # the process that tracks resources begins here
+        return ProcessPoolExecutor(count, SafeSpawn(), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Let a process of the pool end when its parent is killed, and leave signals for all to the parent."""
+    import signal
+    from multiprocessing import parent_process
+    from multiprocessing.util import Finalize
+
+    from ir_scatter.core.temporary import remove_process_folder
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    Finalize(None, remove_process_folder, exitpriority=0)
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        remove_process_folder()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def local(count: int = 1) -> "closing[Here | Processes]":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ir_scatter.core.errors import Absent, UsageError
+from ir_scatter.core.files import read_regular
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0
 """Seconds that a scheduler may take to answer."""
 _DAYS = 365
+_MOST = 1 << 20
+"""Bytes of a file of certificates; those of all public authorities have a fifth of that."""
 _PORT = 8786
 NAMES = ("ca.pem", "lab.pem", "lab-key.pem")
 
@@ -80,6 +83,11 @@ class Address:
                 f"{self.text} needs --tls-ca, --tls-cert and --tls-key, or what Dask is configured with"
             )
         try:
+            for role in ("client", "scheduler", "worker"):
+                files = security.get_tls_config_for_role(role)
+                for file in filter(None, (files["ca_file"], files["cert"], files["key"])):
+                    if "\n" not in file:  # or else it is the certificate itself
+                        read_regular(file, _MOST)
             security.get_connection_args("client")
         except (OSError, ssl.SSLError) as error:
             files = (

@@ -1,19 +1,21 @@
 """What has arrived on a machine: files and arrays by SHA-256, within a limit, and mirrors of where they were.
 
-A mirror is a folder in which files have the paths that they have where a job was made, below a root.
+A mirror is a folder in which files have the paths that they have where a job was made, below a root. A
+folder that all machines share is a symbolic link in it if all files of the job below that folder are the
+same there; else all of them are written into the mirror. So nothing is written through the link.
 """
 
 import io
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
-from ir_scatter.core.files import sha256_of
+from ir_scatter.core.files import open_regular, sha256_of
 from ir_scatter.jobs.wire import Head, Refused, hash_of
 
 PIECE_BYTES = 4 << 20
@@ -46,11 +48,14 @@ class Store:
             made.mkdir(parents=True, exist_ok=True)
         for left in [*self._mirrors.iterdir(), *self._kept.glob("*.part")]:
             if not _is_alive(left.name.partition("-")[0]):
-                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+                is_folder = left.is_dir() and not left.is_symlink()
+                shutil.rmtree(left) if is_folder else left.unlink(missing_ok=True)
 
     def missing(self, head: Head) -> list[str]:
         """Return the hashes of what a job needs and is not here."""
-        there = {file.hash for file in head.files if self._shared_folder(file.path, file.hash)}
+        links = self._links(head)
+        there = {file.hash for file in head.files if _is_below(file.path, links)}
+        there -= {file.hash for file in head.files if not _is_below(file.path, links)}
         return [hash for hash in head.wanted if hash not in there and not self._touched(hash)]
 
     def put(self, hash: str, data: bytes) -> None:
@@ -102,39 +107,63 @@ class Store:
         """Give a root below which all that a job needs is where its paths say, and arrays in "/.arrays".
 
         Raises:
-            Refused: something is not here.
+            Changed: a file of a shared folder is not what it was a moment ago.
+            Refused: something is not here, or two files have one place.
             NoRoom: the mirror cannot be made.
         """
         root = self._mirrors / f"{os.getpid()}-{next(_NUMBERS)}"
         try:
             (root / ".arrays").mkdir(parents=True)
-            (root / head.folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+            links = self._links(head)
+            for folder in links:
+                place = _place(root, folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(folder)
+            if not _is_below(head.folder, links):
+                _place(root, head.folder).mkdir(parents=True, exist_ok=True)
+            written = dict[Path, str]()
             for file in head.files:
-                if shared := self._shared_folder(file.path, file.hash):
-                    place = root / shared.lstrip("/")
-                    if not place.is_symlink():
-                        place.parent.mkdir(parents=True, exist_ok=True)
-                        with suppress(OSError):  # of a folder that jobs begin in
-                            place.rmdir()
-                        place.symlink_to(shared)
-                else:
-                    self._link(file.hash, root / file.path.lstrip("/"))
+                if not _is_below(file.path, links):
+                    place = _place(root, file.path)
+                    if written.setdefault(place, file.hash) != file.hash:
+                        raise Refused(f"two files of the job are {file.path[:80]!r}")
+                    self._link(file.hash, root, place)
             for hash, _ in head.arrays:
-                self._link(hash, root / ".arrays" / hash)
+                self._link(hash, root, root / ".arrays" / hash)
             yield root
         except OSError as error:
             raise NoRoom(f"{root} cannot be made: {(error.strerror or '').lower()}") from None
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _link(self, hash: str, place: Path) -> None:
+    def _link(self, hash: str, root: Path, place: Path) -> None:
+        """Give a file that is kept a place in a mirror, which must not lead out of it."""
+        if not place.parent.resolve().is_relative_to(root.resolve()):  # where capitals do not count
+            raise Refused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(self._kept / hash, place)
         except FileNotFoundError:
+            if self._shared:  # it was in a shared folder when the job was accepted
+                raise Changed from None
             raise Refused("what was here has gone to make room: the limit is too small") from None
+        except FileExistsError:  # the same file twice; another one was refused before
+            return
         except OSError:  # a file system without links
-            shutil.copyfile(self._kept / hash, place)
+            with (self._kept / hash).open("rb") as source, place.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+
+    def _links(self, head: Head) -> list[str]:
+        """Return the shared folders to link to: the outermost ones in which all files are the same."""
+        usable = []
+        for folder in self._shared:
+            files = [file for file in head.files if _is_below(file.path, [folder])]
+            has_folder = not _is_below(head.folder, [folder]) or os.path.isdir(head.folder)
+            if files and has_folder and all(_is_same(file.path, file.hash) for file in files):
+                usable.append(folder)
+        return [
+            one for one in usable if not any(one != other and _is_below(one, [other]) for other in usable)
+        ]
 
     def _touched(self, hash: str) -> bool:
         try:
@@ -142,15 +171,6 @@ class Store:
         except OSError:
             return False
         return True
-
-    def _shared_folder(self, path: str, hash: str) -> str:
-        """Return the shared folder that has a file, if that is the same one there."""
-        for folder in self._shared:
-            if Path(path).is_relative_to(folder):
-                with suppress(OSError):
-                    if known_hash(path) == hash:
-                        return folder
-        return ""
 
     def _make_room(self, size: int) -> None:
         """Remove what was used least recently until so many bytes fit."""
@@ -225,9 +245,27 @@ def forget_hashes() -> None:
 
 def pieces(source: str | bytes) -> Iterator[bytes]:
     """Yield what is sent at a time of a file, by its path, or of bytes; no more of what cannot be read."""
-    with suppress(OSError), open(source, "rb") if isinstance(source, str) else io.BytesIO(source) as file:
+    with suppress(OSError), open_regular(source) if isinstance(source, str) else io.BytesIO(source) as file:
         while data := file.read(PIECE_BYTES):
             yield data
+
+
+def _place(root: Path, path: str) -> Path:
+    """Return where a mirror has an absolute path."""
+    return root / path.lstrip("/")
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    """Tell whether a mirror has a path in one of some folders, or as one of them."""
+    place, root = _place(Path("/"), path), Path("/")
+    return any(place.is_relative_to(_place(root, folder)) for folder in folders)
+
+
+def _is_same(path: str, hash: str) -> bool:
+    """Tell whether this machine has a file of a hash at a path."""
+    with suppress(OSError):
+        return known_hash(path) == hash
+    return False
 
 
 def _is_alive(pid: str) -> bool:

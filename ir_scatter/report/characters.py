@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from ir_scatter.core.display import is_seen
 from ir_scatter.core.display import visible as visible
+from ir_scatter.core.display import without_commands as without_commands
 
-_UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(r"[^\n -~]|#(?=#(?:vso)?\[)", re.IGNORECASE)
+"""What may have to be escaped in JSON: characters that are not drawn, and commands of CI systems."""
 _SHAPE = re.compile(r"\[[^][]{0,40}\]")
 _SCHEMA = 1
 """Fields of schema 1 are never renamed or left out; later versions may add some."""
@@ -78,14 +81,22 @@ def reflowed(text: str, width: int | None) -> str:
 def dumps(document: Mapping[str, Any]) -> str:
     r"""JSON that UTF-8 can encode and a terminal can show, indented by two spaces.
 
-    Letters stay letters; C1 controls, text direction marks and lone surrogates (the bytes of a
-    path that is not UTF-8) are escaped like the control characters that JSON forbids, so
-    `json.loads` gives them back.
+    Letters stay letters; C1 controls, text direction marks, characters without a width and lone
+    surrogates (the bytes of a path that is not UTF-8) are escaped like the control characters that
+    JSON forbids, so `json.loads` gives them back.
     """
     import json
 
     text = json.dumps(document, ensure_ascii=False, indent=2)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    return _UNSAFE.sub(_escaped, text) + "\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    if character != "#" and is_seen(character):
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def as_document(**fields: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from ir_scatter.core.errors import explained
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.fuzz.findings import write_whole
-from ir_scatter.fuzz.job import REPORT
+from ir_scatter.fuzz.job import PAGE, REPORT
 from ir_scatter.report.registry import render
 
 
@@ -17,7 +17,7 @@ def write_report(found: Campaign, folder: Path | None) -> None:
     """
     if folder is None:
         return
-    for name, format in ((REPORT, "json"), ("index.html", "html")):
+    for name, format in ((REPORT, "json"), (PAGE, "html")):
         path = folder / name
         with explained(path):
             write_whole(path, render("fuzz", format, found))

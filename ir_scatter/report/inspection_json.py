@@ -27,5 +27,6 @@ def _node(node: NodeSummary) -> dict[str, Any]:
         **fields_of(node, "name operator"),
         **fields_of(node.location, "line column scope"),
         **fields_of(node, "inputs axis reduction"),
+        "attributes": dict(node.attributes),
         "indices": fields_of(node.indices, "is_constant low high repeated"),
     }

@@ -42,7 +42,13 @@ def _row(node: NodeSummary) -> tuple[str, ...]:
     line = "" if node.location.line is None else f"{node.location.line}: "
     inputs = ", ".join(f"{name} {shown}" for name, shown in node.inputs.items() if shown)
     axis = "" if node.axis is None else str(node.axis)
-    return line + node.location.scope, node.operator, inputs, axis, node.reduction or "", str(node.indices)
+    return line + node.location.scope, node.operator, inputs, axis, _reduction(node), str(node.indices)
+
+
+def _reduction(node: NodeSummary) -> str:
+    """Print how updates are combined with data: "max, use_init_val=false"; defaults go without saying."""
+    written = [f"{name}={str(value).lower()}" for name, value in node.unusual_attributes.items()]
+    return ", ".join(filter(None, [node.reduction or "", *written]))
 
 
 def _lines(node: NodeSummary, width: int, *, color: bool) -> Iterator[str]:

@@ -7,11 +7,16 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
+from ir_scatter.core.display import without_commands, without_marks
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
 
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """The order in which formats are listed; others follow by name."""
+_LINES = {"text", "concise"}
+"""Formats whose lines may begin with a name of a model."""
+_MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
+"""How other formats spell the "#" of a command that may stand anywhere in a line; JSON does so itself."""
 
 
 @cache
@@ -34,4 +39,6 @@ def render(result: str, format: str, found: object, **options: object) -> str:
     renderer = import_module(f"{__package__}.{result}_{format}").render
     known = renderer.__kwdefaults__ or {}
     text: str = renderer(found, **{name: value for name, value in options.items() if name in known})
-    return text
+    if format in _LINES:
+        return without_commands(text)
+    return without_marks(text, _MARKS[format]) if format in _MARKS else text

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ir_scatter.fuzz.job import Replayed
+from ir_scatter.fuzz.replay import Replayed
 from ir_scatter.report.characters import as_document, dumps
 
 

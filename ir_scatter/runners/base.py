@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -16,6 +17,8 @@ from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
 from ir_scatter.core.process import Child, Failure
 from ir_scatter.core.shapes import static
+from ir_scatter.core.shortage import names_shortage
+from ir_scatter.core.temporary import explained_temporary, process_folder
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.version import version_of
@@ -242,6 +245,10 @@ class Runner:
         """Return what to install when something is missing."""
         return self.install
 
+    def remedy_of(self, problem: str) -> str:
+        """Return what to install for a problem; "" if something ran out, where installing would not help."""
+        return "" if names_shortage(problem) else self.remedy()
+
     @cached_property
     def child(self) -> Child:
         return Child(self.module, self.environment, self.questions_per_process)
@@ -258,7 +265,7 @@ class Runner:
         try:
             told, _ = self.ask("describe", self.device)
         except Failure as failure:
-            return Availability(self.name, False, failure.message, self.remedy(), **about)
+            return Availability(self.name, False, failure.message, self.remedy_of(failure.message), **about)
         return Availability(self.name, True, **told, **about)
 
     def another(self) -> Self:
@@ -371,8 +378,9 @@ class Runner:
             One answer for each feed, in their order; computed in f32 where the runtime asks.
         """
         request = RunRequest(os.path.abspath(model_path), self.device, threads=threads)
-        descriptor, progress = tempfile.mkstemp(prefix="ir_scatter_")
-        os.close(descriptor)
+        with explained_temporary():
+            descriptor, progress = tempfile.mkstemp(dir=process_folder())
+            os.close(descriptor)
         deaths = most_deaths
 
         def stream(feeds: "Sequence[Mapping[str, Array]]") -> list[Streamed]:
@@ -382,7 +390,8 @@ class Runner:
                     Streamed(Status.UNAVAILABLE, message="not run, as others ended the process")
                     for _ in feeds
                 ]
-            Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
+            with explained_temporary():
+                Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
             is_alone = len(feeds) == 1
             try:
                 found: list[Streamed] = self.ask(
@@ -404,7 +413,8 @@ class Runner:
         try:
             return stream(feeds)
         finally:
-            os.unlink(progress)
+            with suppress(OSError):  # removed with its folder: the program is ending
+                os.unlink(progress)
 
     def ask(
         self, name: str, *arguments: Any, limit: float = TIME_LIMIT, again: bool = True

@@ -556,7 +556,19 @@ def compared(
     with inputs.open("wb") as file:
         np.savez(file, **drawn.draft.feeds)
     output = drawn.path.with_suffix(".json")
-    words = ["compare", drawn.path, "--on", "planted", "--inputs", inputs, "--format", "json", "-o", output]
+    words = [
+        "compare",
+        drawn.path,
+        "--on",
+        "planted",
+        "--inputs",
+        inputs,
+        "--format",
+        "json",
+        "-o",
+        output,
+        "--overwrite",
+    ]
     words += ["--repeat", fault.repeat]
     monkeypatch.setattr(sys, "argv", ["ir-scatter", *map(str, words)])
     monkeypatch.setenv("IR_SCATTER_DEBUG", "1")

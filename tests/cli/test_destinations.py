@@ -110,12 +110,14 @@ def test_what_was_extracted_is_not_extracted_over(cli: Cli, clean: Path) -> None
     assert contents() == before
 
 
-def test_devices_may_be_written_and_other_files_are_replaced(cli: Cli, clean: Path, outside: Path) -> None:
+def test_devices_may_be_written_and_other_files_are_replaced_on_demand(
+    cli: Cli, clean: Path, outside: Path
+) -> None:
     for device in ("/dev/null", "/dev/stdout"):
         for command in ("validate", "inspect"):
             assert cli(command, clean, "-o", device).code == 0
     Path("report.txt").write_text("old")
-    assert cli("validate", clean, outside, "-o", "report.txt").code == 0
+    assert cli("validate", clean, outside, "-o", "report.txt", "--overwrite").code == 0
     assert Path("report.txt").read_text() != "old"
 
 

@@ -54,7 +54,7 @@ def fuzz(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
 
 FIELDS = {
     "schema", "versions", "seed", "seconds", "cases", "rates", "coverage", "findings", "rounds", "runners",
-    "illegal", "not_run", "unexplained",
+    "illegal", "not_run", "unexplained", "answers",
 }  # fmt: skip
 
 
@@ -69,7 +69,12 @@ FIELDS = {
         ),
         (["--on", "nothing"], 2, "there is no runner 'nothing'"),
         (["--resume"], 2, "there is nothing to go on from without the folder of an earlier run"),
-        (["--replay", "nowhere"], 2, "nowhere holds no findings, expected folders with a repro.py"),
+        (
+            ["--replay", "nowhere"],
+            2,
+            "nowhere holds no findings, expected a folder that `fuzz -o` wrote, with fuzz.json",
+        ),
+        (["--run-scripts", "--on", "CPU"], 2, "--run-scripts goes with --replay"),
         (["--replay", "nowhere", "--on", "CPU"], 2, "--replay runs what is in the folder"),
         (["--cases", "0"], 2, "0 is not in the range"),
         (["--seconds", "nan"], 2, "'nan' is no number of seconds"),
@@ -107,7 +112,15 @@ def test_findings_are_written_go_on_and_are_run_again(fuzz: Fuzz, tmp_path: Path
         place = Path(one["path"])
         assert place == folder / one["signature"]
         names = {path.name for path in place.iterdir()}
-        assert {"model.xml", "model.bin", "inputs.npz", "expected.npz", "repro.py", "report.md"} <= names
+        assert {
+            "model.xml",
+            "model.bin",
+            "inputs.npz",
+            "expected.npz",
+            "repro.py",
+            "report.md",
+            "case.json",
+        } <= names
         assert set(one["signature"]) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
         assert one["minimal"]["elements"] <= 8
     assert "<h1>planted</h1>" in (folder / "index.html").read_text()

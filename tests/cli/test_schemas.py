@@ -5,7 +5,7 @@ import re
 import jsonschema
 import pytest
 
-from ir_scatter.fuzz.job import Replayed
+from ir_scatter.fuzz.replay import Replayed
 from ir_scatter.report.registry import formats, render
 from tests.cli.conftest import ROOT, SAMPLES, Cli
 from tests.report.json_schemas import NAMES, check, fields, schema_of

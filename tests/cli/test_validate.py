@@ -132,7 +132,7 @@ def test_an_output_file(cli: Cli, broken: Path, format: str) -> None:
 def test_an_output_file_is_replaced_whole(cli: Cli, clean: Path) -> None:
     Path("report").write_text("x" * 10_000)
     Path("report").chmod(0o640)
-    assert cli("validate", clean, "--output", "report").code == 0
+    assert cli("validate", clean, "--output", "report", "--overwrite").code == 0
     assert Path("report").read_text() == "no findings in 1 file (2 scatter nodes)\n"
     assert Path("report").stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir()) == ["decoder.bin", "decoder.xml", "report"]

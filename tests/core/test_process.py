@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ir_scatter.core import temporary
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
+from ir_scatter.core.errors import CannotWrite
 from ir_scatter.core.process import Child, Failure
 
 ECHO = "tests.core.echo_child"
@@ -228,7 +230,7 @@ def test_threads_take_turns(child: Child) -> None:
 def test_where_there_is_no_room_nothing_stays(child: Child, tmp_path: Path) -> None:
     ask(child, "echo")
     child._process.folder = str(tmp_path / "missing")  # type: ignore[union-attr]
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(CannotWrite, match="missing cannot be written: no such file"):
         ask(child, "echo", np.zeros(3))
     assert ask(child, "echo", 1) == 1
     assert child.starts == 2
@@ -237,11 +239,13 @@ def test_where_there_is_no_room_nothing_stays(child: Child, tmp_path: Path) -> N
 def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     child = Child(ECHO)
+    monkeypatch.setattr(temporary, "_path", "")
     ask(child, "echo", np.zeros(1000))
-    (folder,) = tmp_path.iterdir()
+    (of_process,) = tmp_path.iterdir()
+    (folder,) = of_process.iterdir()
     assert [file.name for file in folder.iterdir()] == ["noise"]
     child.close()
-    assert list(tmp_path.iterdir()) == []
+    assert list(of_process.iterdir()) == []
 
 
 def python(code: str, *arguments: str) -> str:

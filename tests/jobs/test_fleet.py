@@ -5,8 +5,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from shutil import copy
+from threading import Event
 from typing import Any
 from urllib.request import urlopen
 
@@ -20,11 +22,13 @@ from ir_scatter.jobs import Gone, Job, NotDone
 from ir_scatter.jobs import fleet as fleets
 from ir_scatter.jobs.fleet import Fleet
 from ir_scatter.jobs.local import local
+from ir_scatter.jobs.machine import ANNOUNCED, announcement
 from ir_scatter.jobs.security import Address
 from ir_scatter.jobs.store import Store
+from ir_scatter.jobs.wire import Sent, hash_of
 from ir_scatter.jobs.worker import Answers, serve_scheduler
 from ir_scatter.lint import Options, check_file, check_files
-from tests.jobs.lab import Lab, free_port, lab
+from tests.jobs.lab import MACHINE, Lab, free_port, lab
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -134,6 +138,42 @@ def test_a_shared_folder_is_not_sent(own: Lab, models: list[str], monkeypatch: p
     assert not list((own.folder / "cache" / "a" / "kept").iterdir())
 
 
+@pytest.mark.parametrize("name", ["m.xml", "m.bin"])
+def test_a_shared_folder_stays_as_it_is(
+    shared: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file of a model is the same on both machines, and the other one differs on the client's."""
+    nfs, pack = tmp_path / "nfs", fleets._pack
+    nfs.mkdir()
+    source = next(one for one in (SAMPLES / "broken").glob("*.xml") if one.with_suffix(".bin").exists())
+    copy(source, nfs / "m.xml")
+    copy(source.with_suffix(".bin"), nfs / "m.bin")
+    before = {path.name: path.read_bytes() for path in nfs.iterdir()}
+
+    def packed(job: Job) -> Any:
+        """Pack what the client has in that folder."""
+        parcel = pack(job)
+        data = (nfs / name).read_bytes() + b"\n"
+        files = tuple(
+            Sent(file.path, hash_of(data), len(data)) if file.path.endswith(name) else file
+            for file in parcel.head.files
+        )
+        small = {**parcel.small, hash_of(data): data}
+        return parcel._replace(head=replace(parcel.head, files=files), small=small)
+
+    with local() as here:
+        expected = here.submit(validate(nfs / "m.xml")).result()
+    monkeypatch.setattr(fleets, "_pack", packed)
+    shared.worker(f"nfs-{name}", shared=(str(nfs),))
+    try:
+        with closing(shared.fleet()) as fleet:
+            found = fleet.submit(validate(nfs / "m.xml")._replace(machine=f"nfs-{name}")).result()
+    finally:
+        shared.stop(f"nfs-{name}")
+    assert found == expected
+    assert {path.name: path.read_bytes() for path in nfs.iterdir()} == before
+
+
 def test_a_large_file_that_vanishes_while_it_travels(
     own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +210,7 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
     with closing(own.fleet()) as fleet:
         fleet.submit(validate(models[0])).result()
         (member,) = fleet._members.values()
+        assert fleet._loop is not None
         for question, answer in hostile:
             asked = asyncio.run_coroutine_threadsafe(fleet._ask(member, **question), fleet._loop)
             assert asked.result(20) == answer
@@ -375,3 +416,152 @@ def test_a_process_that_answered_while_its_client_left_is_not_asked_again(tmp_pa
     assert told == ["killed", "ended"]
     answers._do("you", "validate", "/", b"", "/")
     assert told == ["killed", "ended"]
+
+
+# Who waits for a task hears of its end, whenever the scheduler goes
+
+
+class Here:
+    """A scheduler that is made up, in the loop of the client: `answer` is what it does when asked who is there."""
+
+    machine = announcement(MACHINE)
+
+    def __init__(self) -> None:
+        self.is_gone, self.is_mute, self.asked = False, False, Event()
+
+    def __call__(self, *_: object, **__: object) -> "Here":
+        return self
+
+    async def __aenter__(self) -> "Here":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def identity(self) -> dict[str, Any]:
+        if self.is_gone:
+            raise OSError("connection refused")
+        if self.is_mute:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return {"workers": {"w": {"status": "running", "name": "a", ANNOUNCED: self.machine}}}
+
+    async def broadcast(self, **_: Any) -> dict[str, Any]:
+        if self.is_mute:
+            self.asked.set()
+            await asyncio.Event().wait()
+        raise OSError("broken pipe")
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Here:
+    scheduler = Here()
+    monkeypatch.setattr(fleets, "rpc", scheduler)
+    monkeypatch.setattr(fleets, "demand_reachable", lambda _: None)
+    monkeypatch.setattr(fleets, "_WATCH", 0.01)
+    return scheduler
+
+
+def made_up_fleet() -> Fleet:
+    return Fleet(Address("tcp://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("end", ["lost", "left"])
+def test_a_task_that_comes_between_the_last_failed_one_and_the_end_of_the_loop(
+    end: str, made_up: Here, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop still takes calls then, and does none of them."""
+    has_failed_all, may_end = Event(), Event()
+    fail_open = Fleet._fail_open
+
+    def failing(self: Fleet, *, is_closed: bool) -> None:
+        fail_open(self, is_closed=is_closed)
+        has_failed_all.set()
+        may_end.wait(30)
+
+    made_up.is_mute = False
+    fleet = made_up_fleet()
+    monkeypatch.setattr(Fleet, "_fail_open", failing)
+    if end == "lost":
+        made_up.is_gone = True
+    else:
+        assert fleet._loop is not None
+        fleet._loop.call_soon_threadsafe(fleet._leaving.set)
+    assert has_failed_all.wait(30)
+    task = fleet.submit(validate(models[0]))
+    may_end.set()
+    message = "the scheduler at tcp://127.0.0.1:1 is gone" if end == "lost" else "the fleet was left"
+    with pytest.raises(Gone, match=message):
+        task.result(30)
+    fleet.close()
+    with pytest.raises(Gone):
+        fleet.submit(validate(models[0])).result(30)
+
+
+def test_a_task_that_enters_before_the_end_and_that_the_loop_never_sees(
+    made_up: Here, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = made_up_fleet()
+    assert fleet._loop is not None
+    monkeypatch.setattr(fleet._loop, "call_soon_threadsafe", lambda *_: None)
+    task = fleet.submit(validate(models[0]))
+    made_up.is_gone = True
+    with pytest.raises(Gone):
+        task.result(30)
+
+
+def test_a_connection_that_breaks_though_the_scheduler_stays(made_up: Here, models: list[str]) -> None:
+    with closing(made_up_fleet()) as fleet:
+        for _ in range(3):  # more than there are slots
+            with pytest.raises(NotDone, match="the connection to a broke: broken pipe"):
+                fleet.submit(validate(models[0])).result(30)
+
+
+def test_a_scheduler_that_says_nothing_any_more(
+    made_up: Here, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleets, "_FAREWELL", 0.01)
+    with closing(made_up_fleet()) as left:
+        made_up.is_mute = True
+        assert made_up.asked.wait(30)
+        task = left.submit(validate(models[0]))
+    with pytest.raises(Gone, match="the fleet was left"):
+        task.result(30)
+    made_up.is_mute = False
+    with closing(made_up_fleet()) as fleet:
+        monkeypatch.setattr(fleets, "_SILENCE", 0.05)
+        made_up.is_mute = True
+        with pytest.raises(Gone, match=r"gave no answer for 0\.05 seconds"):
+            fleet.submit(validate(models[0])).result(30)
+
+
+def test_a_loop_that_cannot_begin(monkeypatch: pytest.MonkeyPatch, made_up: Here) -> None:
+    def none() -> Any:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(asyncio, "new_event_loop", none)
+    monkeypatch.setattr(asyncio.events, "new_event_loop", none)
+    with pytest.raises(Absent, match=r"cannot be watched: OSError: .*Too many open files"):
+        made_up_fleet()
+
+
+def test_tasks_of_this_process_end_with_the_fleet(
+    made_up: Here, models: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is at work and one that waits for its thread."""
+    goes_on, begun = Event(), Event()
+
+    def work(_: object) -> None:
+        begun.set()
+        goes_on.wait(30)
+
+    monkeypatch.setattr(fleets, "perform", work)
+    monkeypatch.setattr(fleets._Task, "fits", lambda *_: False)
+    fleet = made_up_fleet()
+    tasks = [fleet.submit(validate(models[0])) for _ in range(5)]
+    assert begun.wait(30)
+    fleet.close()
+    for task in tasks:
+        with pytest.raises(Gone, match="the fleet was left"):
+            task.result(30)
+    goes_on.set()

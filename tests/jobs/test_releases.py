@@ -44,7 +44,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def told(lab: Lab, *words: str) -> tuple[dict[str, Any], str]:
     """Return what `compare` says in JSON, and its page."""
-    done = lab.run("compare", *words, "--format", "json", "--report", "page.html", *lab.fleet)
+    done = lab.run("compare", *words, "--format", "json", "--report", "page.html", "--overwrite", *lab.fleet)
     assert done.returncode in {0, 4}, done.stderr  # 4 if a runner refuses the model
     return json.loads(done.stdout), (lab.folder / "page.html").read_text()
 

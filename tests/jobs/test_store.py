@@ -1,7 +1,9 @@
 """What arrives is checked, kept within a limit, and laid out where it was."""
 
 import os
+from collections.abc import Iterator
 from hashlib import sha256
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,130 @@ def test_a_shared_folder_needs_nothing(tmp_path: Path) -> None:
         assert Path(f"{root}{model}").read_bytes() == b"model"
     assert model.exists()
     assert store.missing(head(str(model), b"other")) == [hash_of(b"other")]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    """Return all that is below a folder, and what is in it."""
+    return {
+        str(one.relative_to(folder)): one.read_bytes() if one.is_file() else b"" for one in folder.rglob("*")
+    }
+
+
+def heads(*files: tuple[str, bytes], folder: str = "/home") -> Iterator[Head]:
+    """Yield the head of a job with files in each order."""
+    for each in permutations(files):
+        yield Head("validate", folder, tuple(Sent(path, hash_of(data), len(data)) for path, data in each))
+
+
+def lay_out(store: Store, head: Head, files: dict[str, bytes]) -> None:
+    """Let a store get what it misses, and demand that its mirror has each file."""
+    for hash in store.missing(head):
+        store.put(hash, next(data for data in files.values() if hash_of(data) == hash))
+    with store.mirror(head) as root:
+        for path, data in files.items():
+            assert Path(f"{root}{path}").read_bytes() == data
+        assert Path(f"{root}{head.folder}").is_dir()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("m.xml", "m.bin"),
+        ("a/m.xml", "a/m.bin"),
+        ("m.xml", "a/m.bin"),
+        ("a/m.xml", "link/m.bin"),
+        ("link/m.xml", "a/m.bin"),
+        ("m.xml", "symbolic.bin"),
+        ("m.xml", "hard.bin"),
+        ("m.xml", "missing.bin"),
+        ("m.xml", "new/missing.bin"),
+    ],
+)
+@pytest.mark.parametrize("folder", ["/home", "{nfs}", "{nfs}/a", "{nfs}/nowhere"])
+def test_nothing_is_written_into_a_shared_folder(names: tuple[str, str], folder: str, tmp_path: Path) -> None:
+    """One file of a job is the same there, and the other is not, or is not there."""
+    nfs = tmp_path / "nfs"
+    (nfs / "a").mkdir(parents=True)
+    for name in ("m.xml", "m.bin", "a/m.xml", "a/m.bin"):
+        (nfs / name).write_bytes(b"the same")
+    (nfs / "link").symlink_to("a")
+    (nfs / "symbolic.bin").symlink_to("m.bin")
+    (nfs / "hard.bin").hardlink_to(nfs / "m.bin")
+    before, store = listing(nfs), Store(tmp_path / "cache", 1 << 20, [str(nfs)])
+    files = {str(nfs / names[0]): b"the same", str(nfs / names[1]): b"another"}
+    for head in heads(*files.items(), folder=folder.format(nfs=nfs)):
+        lay_out(store, head, files)
+        assert listing(nfs) == before
+
+
+def test_shared_folders_in_each_other(tmp_path: Path) -> None:
+    """The inner one is empty, or all in it is the same while something beside it is not."""
+    nfs = tmp_path / "nfs"
+    (nfs / "inner" / "empty").mkdir(parents=True)
+    (nfs / "inner" / "m.xml").write_bytes(b"the same")
+    (nfs / "m.xml").write_bytes(b"the same")
+    before = listing(nfs)
+    for number, shared in enumerate(permutations([nfs, nfs / "inner", nfs / "inner" / "empty"])):
+        store = Store(tmp_path / f"cache{number}", 1 << 20, [*map(str, shared)])
+        for data in (b"the same", b"another"):
+            files = {str(nfs / "inner" / "m.xml"): b"the same", str(nfs / "m.xml"): data}
+            for head in heads(*files.items(), folder=str(nfs / "inner" / "empty")):
+                lay_out(store, head, files)
+                assert listing(nfs) == before
+
+
+def test_a_job_that_begins_in_a_shared_folder(tmp_path: Path) -> None:
+    (tmp_path / "nfs" / "a" / "b").mkdir(parents=True)
+    model = tmp_path / "nfs" / "m.xml"
+    model.write_bytes(b"the same")
+    store = Store(tmp_path / "cache", 1, [str(tmp_path / "nfs")])
+    for folder in (tmp_path, tmp_path / "nfs", tmp_path / "nfs" / "a" / "b"):
+        (wanted,) = heads((str(model), b"the same"), folder=str(folder))
+        assert store.missing(wanted) == []
+        lay_out(store, wanted, {str(model): b"the same"})
+
+
+def test_a_shared_file_that_changes_before_the_job_begins(tmp_path: Path) -> None:
+    (tmp_path / "nfs").mkdir()
+    model = tmp_path / "nfs" / "m.xml"
+    model.write_bytes(b"the same")
+    store = Store(tmp_path / "cache", 1, [str(tmp_path / "nfs")])
+    wanted = head(str(model), b"the same")
+    assert store.missing(wanted) == []
+    model.write_bytes(b"another")
+    with pytest.raises(Changed), store.mirror(wanted):
+        raise AssertionError
+    assert model.read_bytes() == b"another"
+
+
+def test_a_path_with_slashes_that_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "nfs").mkdir()
+    (tmp_path / "nfs" / "m.xml").write_bytes(b"the same")
+    store = Store(tmp_path / "cache", 100, [str(tmp_path / "nfs")])
+    files = {f"{tmp_path}/nfs/m.xml": b"the same", f"/{tmp_path}//nfs/./other": b"another"}
+    for wanted in heads(*files.items()):
+        lay_out(store, wanted, files)
+        assert [one.name for one in (tmp_path / "nfs").iterdir()] == ["m.xml"]
+
+
+def test_the_same_content_in_a_shared_folder_and_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "nfs").mkdir()
+    (tmp_path / "nfs" / "m.xml").write_bytes(b"the same")
+    store = Store(tmp_path / "cache", 100, [str(tmp_path / "nfs")])
+    files = {f"{tmp_path}/nfs/m.xml": b"the same", "/elsewhere/m.xml": b"the same"}
+    for wanted in heads(*files.items()):
+        lay_out(store, wanted, files)
+
+
+def test_two_files_of_one_place(tmp_path: Path) -> None:
+    """The second would be written into what is kept under the hash of the first."""
+    store = Store(tmp_path, 100)
+    for wanted in heads(("/m.xml", b"a"), ("//./m.xml", b"b")):
+        for data in (b"a", b"b"):
+            store.put(hash_of(data), data)
+        with pytest.raises(Refused, match="two files of the job are"), store.mirror(wanted):
+            raise AssertionError
+    assert {(tmp_path / "kept" / hash_of(data)).read_bytes() for data in (b"a", b"b")} == {b"a", b"b"}
 
 
 def test_a_file_in_pieces(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.core.errors import UsageError
-from ir_scatter.fuzz.job import replay
+from ir_scatter.fuzz.replay import replay
 from ir_scatter.runners.base import Status
 from ir_scatter.runners.releases import environments
 from ir_scatter.runners.releases.environments import (
@@ -188,7 +188,7 @@ def test_a_finding_of_a_release_is_replayed_on_it_alone(cache: Path, tmp_path: P
     assert missing.outcome == "cannot run"
     assert missing.message.endswith("ir-scatter devices --install openvino@2099.8")
     folder = make_environment(cache, "openvino@2099.8.0")
-    assert list(replay(tmp_path)) == [("one", "still there", str(folder))]
+    assert list(replay(tmp_path, run_scripts=True)) == [("one", "still there", str(folder))]
 
 
 @pytest.mark.openvino

@@ -498,7 +498,7 @@ def _serve(connection: Any) -> None:
     """
     faulthandler.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGPROF):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
     nowhere, kept = os.open(os.devnull, os.O_RDWR), connection.fileno()
     for standard in range(3):

@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ir_scatter.core.errors import UsageError
+from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.core.files import cache_folder
+from ir_scatter.core.temporary import new_folder
 
 _SOURCE = Path(__file__).with_name("layer.c")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -38,7 +39,9 @@ def build_layer() -> Path:
         with suppress(OSError):
             return _keep(compiler, cached / name)
     try:
-        return _keep(compiler, Path(_temporary_folder().name) / name)
+        return _keep(compiler, Path(_temporary_folder()) / name)
+    except CannotWrite as error:
+        raise UsageError(f"{error}; or set XDG_CACHE_HOME, for the compiled OpenCL layer") from None
     except OSError as error:
         tried = "no folder" if cached is None else f"neither {cached} nor a temporary folder"
         raise UsageError(
@@ -62,8 +65,8 @@ def _find_compiler() -> list[str]:
 
 
 @cache
-def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="ir-scatter-")
+def _temporary_folder() -> str:
+    return new_folder()
 
 
 def _keep(compiler: list[str], layer: Path) -> Path:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ir_scatter.core.atomic_write import locked
 from ir_scatter.core.errors import CannotWrite, Error, UsageError
 from ir_scatter.core.files import cache_folder
+from ir_scatter.core.process import python_command
 
 _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
 """By package the first release that runs with NumPy 2 or says that it does not; those before say nothing."""
@@ -201,9 +202,12 @@ def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
     report = folder / "report.json"
     words = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
     words += ["--only-binary", ":all:", "--target", str(folder), "--report", str(report)]
-    command = [sys.executable, "-m", "pip", *words, *wanted]
     done = subprocess.run(
-        command, capture_output=True, stdin=subprocess.DEVNULL, encoding="utf-8", errors="replace"
+        python_command("-m", "pip", *words, *wanted),
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]

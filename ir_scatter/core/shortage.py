@@ -1,0 +1,147 @@
+"""Whether an exception says that memory, threads, files or room has run out, whatever its type.
+
+Each package words that in its own way: NumPy as an ImportError of twenty lines, the loader of shared objects
+as "failed to map segment", a C++ library as `std::bad_alloc`.
+"""
+
+import errno
+import mmap
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from traceback import walk_tb
+from types import ModuleType
+
+_MEMORY = "not enough memory"
+_THREADS = "no more processes or threads can be started (ulimit -u, ulimit -v)"
+_FILES = "too many open files (ulimit -n)"
+_LOADER = "failed to map segment"
+_LONGEST = 400
+_NUMPY_BYTES = 100 << 20
+"""Address space; measured: NumPy with OpenBLAS on one thread needs 80 MB."""
+_WORDS = {
+    _LOADER: _MEMORY,
+    "not enough memory": _MEMORY,
+    "memory allocation still failed": _MEMORY,
+    "failed to allocate memory": _MEMORY,
+    "cannot allocate memory": _MEMORY,
+    "bad_alloc": _MEMORY,
+    "can't start new thread": _THREADS,
+    "too many open files": _FILES,
+    "no space left on device": "no space left on device",
+    "file too large": "the limit of file sizes is too low (ulimit -f)",
+}
+_NUMBERS = {
+    errno.ENOMEM: _MEMORY,
+    errno.EAGAIN: _THREADS,
+    errno.EMFILE: _FILES,
+    errno.ENFILE: "the system has too many open files",
+    errno.ENOSPC: _WORDS["no space left on device"],
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: _WORDS["file too large"],
+}
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def shortage(error: BaseException) -> str | None:
+    """Return what ran out, and what could not be loaded for that: "not enough memory to load numpy".
+
+    Returns:
+        None if the exception, and those that caused it, say nothing like that.
+    """
+    chain = list(_causes(error))
+    ran_out = next(filter(None, map(_ran_out, chain)), None)
+    if ran_out is None:
+        return None
+    package = next(filter(None, map(_package, chain)), "")
+    return f"{ran_out} to load {package}" if package and ran_out == _MEMORY else ran_out
+
+
+def names_shortage(message: str) -> bool:
+    """Tell whether a runtime's message says that something ran out here, which is no defect of the runtime.
+
+    Memory that a runtime lacks although nothing limits it may well be a defect.
+    """
+    short = next((short for words, short in _WORDS.items() if words in message.lower()), None)
+    return short is not None and (short != _MEMORY or _LOADER in message.lower() or is_memory_limited())
+
+
+def is_memory_limited() -> bool:
+    """Tell whether this process has a limit of memory (ulimit -v)."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+class _DemandMemory(MetaPathFinder):
+    """Refuses to import NumPy without the memory that it needs: its OpenBLAS would end the process."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if name != "numpy":
+            return
+        try:
+            mmap.mmap(-1, _NUMPY_BYTES).close()
+        except (OSError, MemoryError):
+            raise ImportError("there is not enough memory", name="numpy") from None
+        sys.meta_path.remove(self)
+
+
+def demand_memory() -> None:
+    """Where memory is limited, have NumPy fail to import if that lacks memory, and not end the process."""
+    if is_memory_limited() and "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need 40 MB
+        sys.meta_path.insert(0, _DemandMemory())
+
+
+def cannot_run(error: BaseException) -> str | None:
+    """Return what ran out, or which package cannot be imported; None if the exception is a bug of ours."""
+    if ran_out := shortage(error):
+        return ran_out
+    for cause in _causes(error):
+        if isinstance(cause, ImportError) and (package := _package(cause)):
+            return f"{package} cannot be imported: {' '.join(str(cause).split())[:_LONGEST]}"
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen, current = set[int](), error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__  # type: ignore[assignment]
+
+
+def _ran_out(error: BaseException) -> str | None:
+    if isinstance(error, MemoryError):
+        return _MEMORY
+    if isinstance(error, OSError) and error.errno in _NUMBERS:
+        return _NUMBERS[error.errno]
+    if isinstance(error, ImportError | OSError | RuntimeError | SystemError):
+        text = str(error).lower()
+        return next((short for words, short in _WORDS.items() if words in text), None)
+    return None
+
+
+def _package(error: BaseException) -> str:
+    """Return the package that was being imported, as the error or the innermost file of a package says."""
+    for place in _INSTALLED:
+        if isinstance(error, ImportError) and error.path and place in error.path:
+            return error.path.rpartition(place)[2].partition(os.sep)[0].partition(".")[0]
+    if isinstance(error, ImportError) and error.name:
+        name = error.name.partition(".")[0]
+        return "" if name.startswith("ir_scatter") else name
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    if not any("importlib" in file for file in files) and not isinstance(error, ImportError):
+        return ""
+    for file in reversed(files):
+        if os.path.abspath(file).startswith(_OURS + os.sep):
+            break
+        for place in _INSTALLED:
+            if place in file:
+                name = file.rpartition(place)[2].partition(os.sep)[0].removesuffix(".py")
+                return "" if name.startswith("ir_scatter") else name
+    return ""

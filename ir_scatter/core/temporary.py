@@ -1,0 +1,221 @@
+"""Temporary files: one folder per process, which is removed when the process ends.
+
+The folder is locked as long as its process lives, so that a later process recognises the folders of those
+that were killed, and removes them. A lock is seen in every container that shares the folder; a process
+number would not be.
+"""
+
+import atexit
+import errno
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+
+from ir_scatter.core.errors import CannotWrite
+
+_NAME = re.compile(r"ir_scatter\.\d+\.[a-z0-9_]{8}")
+"""Process number and random part: what makes a folder one of ours."""
+_ATTEMPTS = 3
+"""Of removing a folder that a child may still write to, and of creating one that is taken for abandoned."""
+_WAITS, _PAUSE = 20, 0.05
+"""How often a child tries, at which distance in seconds, while another one holds the lock."""
+_HINTS = {
+    errno.ENOSPC: "make room there, or set TMPDIR to a folder with room",
+    errno.EDQUOT: "make room there, or set TMPDIR to a folder with room",
+    errno.EFBIG: "the limit of file sizes is too low (ulimit -f)",
+    errno.EMFILE: "the limit of open files is too low (ulimit -n)",
+    errno.ENFILE: "the system has too many open files",
+}
+_WITHOUT = "set TMPDIR to a folder that can be written"
+
+_lock = Lock()
+_path = ""
+_owner = 0
+_descriptor = -1
+_is_ending = False
+
+
+@contextmanager
+def explained_temporary(path: str = "") -> Iterator[None]:
+    """Turn an error of the system into one that names the temporary folder and says what helps.
+
+    Raises:
+        CannotWrite: something in the folder cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        place = path or _path or "no temporary folder"
+        reason = (error.strerror or str(error)).lower()
+        hint = _HINTS.get(error.errno or 0, _WITHOUT)
+        raise CannotWrite(f"the temporary folder {place} cannot be written: {reason}; {hint}") from None
+
+
+def process_folder() -> str:
+    """Return the temporary folder of this process; the first call creates it, and removes abandoned ones.
+
+    Raises:
+        CannotWrite: it cannot be created.
+    """
+    global _path, _owner, _descriptor
+    with _lock:
+        if _path:
+            return _path
+        if _is_ending:
+            raise CannotWrite("no temporary folder can be created: the program is ending")
+        parent = _parent()
+        remove_abandoned(parent)
+        with explained_temporary(parent):
+            _path, _descriptor = _created(parent)
+        _owner = os.getpid()
+        atexit.register(remove_process_folder)
+        return _path
+
+
+def _parent() -> str:
+    try:
+        return os.path.abspath(tempfile.gettempdir())
+    except OSError as error:
+        tried = re.findall(r"'([^']+)'", str(error))
+        names = ", ".join(dict.fromkeys(tried)) or "any usual place"
+        message = f"no temporary folder can be written, neither of {names}: make room there, or {_WITHOUT}"
+        raise CannotWrite(message) from None
+
+
+def _created(parent: str) -> tuple[str, int]:
+    """Return a new folder and the descriptor that locks it; -1 where the system has no such locks."""
+    path = ""
+    for _ in range(_ATTEMPTS):
+        path = tempfile.mkdtemp(prefix=f"ir_scatter.{os.getpid()}.", dir=parent)
+        try:
+            descriptor = _locked(path, is_patient=True)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        if descriptor is None:
+            return path, -1
+        with suppress(FileNotFoundError):  # another process took it for abandoned before it was locked
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                return path, descriptor
+        os.close(descriptor)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def _locked(path: str, *, is_patient: bool = False) -> int | None:
+    """Return the descriptor of a locked folder, None without such locks.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+        OSError: it cannot be opened.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if is_patient else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # the file system has no locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_abandoned(parent: str) -> None:
+    """Remove the folders of this user's processes that have ended without removing them."""
+    names = []
+    with suppress(OSError), os.scandir(parent) as entries:
+        names = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
+    for path in names:
+        remove_if_abandoned(path)
+
+
+def remove_after_parent(path: str) -> None:
+    """Remove the folder of the parent of this process if that was killed; other children may do so, too."""
+    for _ in range(_WAITS):
+        remove_if_abandoned(path)
+        if not os.path.lexists(path):
+            return
+        time.sleep(_PAUSE)
+
+
+def remove_if_abandoned(path: str) -> None:
+    """Remove the folder of a process if that has ended."""
+    if not _NAME.fullmatch(os.path.basename(path)):
+        return
+    with suppress(OSError):
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+            return
+        descriptor = _locked(path)
+        if descriptor is not None:
+            _remove(path)
+            os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    for _ in range(_ATTEMPTS):
+        shutil.rmtree(path, ignore_errors=True)
+        if not os.path.lexists(path):
+            return
+
+
+def remove_process_folder() -> None:
+    """Remove the temporary folder of this process, which gets no other one: it is ending."""
+    global _path, _descriptor, _is_ending
+    with _lock:
+        if _owner != os.getpid() or not _path:
+            return
+        _is_ending = True
+        _remove(_path)
+        if _descriptor >= 0:
+            os.close(_descriptor)
+        _path, _descriptor = "", -1
+
+
+def new_folder() -> str:
+    """Return the path of a new folder, which the caller removes; else it is removed when the process ends.
+
+    Raises:
+        CannotWrite: it cannot be created.
+    """
+    parent = process_folder()
+    with explained_temporary():
+        return tempfile.mkdtemp(dir=parent)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Create a folder for a block.
+
+    Raises:
+        CannotWrite: it cannot be created.
+    """
+    path = new_folder()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _after_fork() -> None:
+    """Let a forked process create its own folder, and leave that of its parent to its parent."""
+    global _lock, _path, _descriptor
+    _lock, _path = Lock(), ""
+    if _descriptor >= 0:
+        with suppress(OSError):
+            os.close(_descriptor)
+    _descriptor = -1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,188 @@
+"""How commands end: by a signal, without an answer, without room."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ir_scatter.defects import all_defects
+from ir_scatter.doctor import probe
+from ir_scatter.formats.base import ONNX_FORMAT
+from ir_scatter.fuzz import job as jobs
+from ir_scatter.runners.base import Availability, Status, Streamed
+from ir_scatter_cli.main import group
+from tests.cli.conftest import ROOT
+from tests.fuzz.test_campaign import Planted, Right
+
+_BUSY = """
+import sys
+from ir_scatter.core.process import Child
+from ir_scatter.fuzz import job
+from ir_scatter.runners.base import Availability
+from ir_scatter_cli.main import main
+from tests.fuzz.test_campaign import Right
+
+class Busy(Right):
+    child = Child("tests.core.echo_child")
+    def availability(self):
+        return Availability(self.name, True)
+    def another(self):
+        return self
+    def stream(self, model, feeds, **_):
+        number = self.child.ask("state", limit=100)[0]["id"]
+        print("begun", number, model, flush=True)
+        self.child.ask("sleep", 1000.0, limit=1e6)
+
+job.find = lambda name: Busy()
+sys.argv = ["ir-scatter", "fuzz", "--on", "planted", "--operator", "ScatterUpdate-3"]
+main()
+"""
+_DEADLINE = 60.0
+"""Seconds; what has not ended by then never will."""
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{process_id}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at processes in /proc")
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, -signal.SIGTERM),
+        (signal.SIGHUP, -signal.SIGHUP),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_a_signal_leaves_neither_files_nor_processes(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", _BUSY], cwd=ROOT, env=surroundings, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    word, child, model = process.stdout.readline().split()
+    assert word == "begun"
+    assert Path(model).is_relative_to(tmp_path)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=_DEADLINE)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    if number is not signal.SIGKILL:
+        assert "0 findings" in out
+    end = time.monotonic() + _DEADLINE
+    while (is_running(int(child)) or list(tmp_path.iterdir())) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(int(child))
+    assert list(tmp_path.iterdir()) == []
+
+
+class Mute(Planted):
+    """Gives no answer, as its process cannot start."""
+
+    def __init__(self, name: str, message: str = "", status: Status = Status.UNAVAILABLE) -> None:
+        self.name, self.message, self.status = name, message, status
+
+    def availability(self) -> Availability:
+        return Availability(self.name, True)
+
+    def another(self) -> Any:
+        return self
+
+    def stream(self, model_path: Any, feeds: Sequence[Mapping[str, Any]], **_: Any) -> list[Streamed]:
+        return [Streamed(self.status, message=self.message) for _ in feeds]
+
+
+class Good(Right):
+    name = "good"
+
+    def availability(self) -> Availability:
+        return Availability(self.name, True)
+
+
+FILES = "the process could not be started: too many open files"
+
+
+@pytest.mark.parametrize(
+    ("runner", "sentence"),
+    [
+        (Mute("mute", FILES), FILES),
+        (Mute("mute", FILES, Status.REFUSED), FILES),
+        (Mute("mute", "not run, as others ended the process"), "not run, as others ended the process"),
+    ],
+)
+@pytest.mark.parametrize("names", [["mute"], ["good", "mute"]])
+def test_fuzz_says_which_runner_judged_nothing(
+    runner: Mute, sentence: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "find", {"mute": runner, "good": Good()}.__getitem__)
+    on = [word for name in names for word in ("--on", name)]
+    line = ["fuzz", *on, "--operator", "ScatterUpdate-3", "--cases", "30", "--format", "json"]
+    done = CliRunner().invoke(group, line, standalone_mode=False)
+    assert done.return_value == 4
+    assert done.stderr == f"ir-scatter: nothing of mute was judged: {sentence}\n"
+    answers = json.loads(done.stdout)["answers"]
+    assert answers["mute"] == {"judged": 0, "not_run": 30, "why_not": sentence}
+    if "good" in names:
+        assert answers["good"]["judged"] == 30
+
+
+def test_fuzz_says_that_a_runner_reads_none_of_the_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = Mute("foreign")
+    foreign.formats = (ONNX_FORMAT,)
+    monkeypatch.setattr(jobs, "find", {"foreign": foreign, "good": Good()}.__getitem__)
+    line = ["fuzz", "--on", "foreign", "--on", "good", "--operator", "ScatterUpdate-3", "--cases", "30"]
+    done = CliRunner().invoke(group, line, standalone_mode=False)
+    assert done.return_value == 4
+    assert "nothing of foreign was judged: it reads ONNX only" in done.stderr
+    monkeypatch.setattr(jobs, "known", lambda: ["foreign", "good"])
+    unnamed = CliRunner().invoke(group, ["fuzz", *line[5:]], standalone_mode=False)
+    assert unnamed.return_value == 0
+
+
+def test_a_probe_without_an_answer_has_no_result() -> None:
+    defect = next(iter(all_defects()))
+    unanswered = dict[str, str]()
+    assert probe(Mute("mute", FILES), [defect], unanswered) == {}
+    assert set(unanswered.values()) == {FILES}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of file sizes")
+@pytest.mark.parametrize(
+    "command", ["fuzz --on CPU --cases 30 --operator ScatterUpdate-3", "doctor --on CPU"]
+)
+def test_a_temporary_folder_without_room_is_named(command: str, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    program = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); "
+        f"sys.argv = ['ir-scatter', *{command.split()!r}]; "
+        "runpy.run_module('ir_scatter_cli', run_name='__main__')"
+    )
+    surroundings = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        cwd=ROOT,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode in {3, 4}, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+    assert "temporary folder" in done.stderr
+    assert list(tmp_path.iterdir()) == []
