@@ -17,6 +17,7 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error, UsageError
+from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Numbers, Probe
@@ -30,6 +31,7 @@ from ir_scatter.defects.evidence import (
     evidence,
     history,
     key_of,
+    order,
     read_rows,
     result_of,
     text_of,
@@ -157,14 +159,26 @@ class Checked:
     before: Evidence
     missed: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
+    other_processor: str = ""
+    """"recorded on AVX-512, this machine has AVX2", if the defect depends on that and no record is of the
+    instruction set of this machine; "" otherwise."""
 
     @property
     def is_here(self) -> bool:
         return self.result not in {None, Result.RIGHT}
 
     @property
+    def is_unlike(self) -> bool:
+        """Whether the result is not that of other processors, on which it may depend."""
+        return bool(self.other_processor) and self._is_other
+
+    @property
     def differs(self) -> bool:
-        """Whether the record of the same release says something else."""
+        """Whether the record of the same release says something else, of processors like this one."""
+        return self._is_other and not self.other_processor
+
+    @property
+    def _is_other(self) -> bool:
         is_recorded = self.before.basis is Basis.RECORDED
         is_other = self.result is None or not self.result.is_like(self.before.result)
         return bool(self.missed) or (is_recorded and is_other and not self.unanswered)
@@ -229,9 +243,8 @@ def examine(
             if row is not None:
                 target = Target(row.runner, own)
                 concerned = [one for one in all_defects() if target.concerns(one)]
-                diagnosis = Diagnosis(
-                    device, own, tuple([_checked(one, target, row) for one in concerned]), row
-                )
+                checked = tuple([check_row(one, target, row, history()) for one in concerned])
+                diagnosis = Diagnosis(device, own, checked, row)
                 yield diagnosis
                 if record is not None and not diagnosis.unanswered:
                     keep(row, record)
@@ -261,8 +274,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     release = release_of(runner.name)
     environment = None if release is None else find_environment(release)
     packages = dict(runner.versions) if environment is None else environment.wheels
+    instructions = instruction_set() if runner.is_on_cpu else ""
     about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
-    row = Row(runtime, own, word, results, device.full_name, device.driver, about)
+    row = Row(runtime, own, word, results, device.full_name, device.driver, about, instructions)
     if not unanswered:
         keep(row)
     return device, own, row
@@ -313,17 +327,35 @@ def _probed(runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str
     return found
 
 
-def _checked(defect: Defect, target: Target, row: Row) -> Checked:
+def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row]) -> Checked:
+    """Compare what a device made of the probes of a defect with what was recorded.
+
+    Of a defect that depends on the instruction set, records of processors with the same one are taken.
+    """
     passed = {Result.RIGHT, Result.ABSENT}
     answers = {one.name: row.results.get(key_of(defect, one)) for one in (*defect.probes, *defect.near)}
     unanswered = tuple(name for name, result in answers.items() if result is None)
     missed = tuple(one.name for one in defect.near if answers[one.name] not in {None, *passed})
-    before = evidence(defect, target, (), history())
-    return Checked(defect, result_of(defect, row), before, missed, unanswered)
+    result, before = result_of(defect, row), evidence(defect, target, (), recorded)
+    of_runner = [one for one in recorded if one.runner == target.runner]
+    if not defect.depends_on_instructions or not row.instructions or not of_runner:
+        return Checked(defect, result, before, missed, unanswered)
+    alike = [one for one in recorded if one.instructions == row.instructions != UNKNOWN]
+    of_same = evidence(defect, target, (), alike)
+    if of_same.basis is Basis.RECORDED:
+        return Checked(defect, result, of_same, missed, unanswered)
+    release = order(target.release)
+    of_release = [one for one in of_runner if order(one.release) == release]
+    sets = [one.instructions or UNKNOWN for one in of_release or of_runner]
+    where = " and ".join(dict.fromkeys(["an unknown one" if word == UNKNOWN else word for word in sets]))
+    own = "this machine has " + ("an unknown one" if row.instructions == UNKNOWN else row.instructions)
+    return Checked(defect, result, before, missed, unanswered, f"recorded on {where}, {own}")
 
 
-def _own(row: Row) -> tuple[str, str, str]:
-    return row.runner, row.release, row.name
+def _is_same_place(row: Row, other: Row) -> bool:
+    """Tell whether two rows are of one device and release, as far as the older one, `row`, says."""
+    is_same = (row.runner, row.release, row.name) == (other.runner, other.release, other.name)
+    return is_same and row.instructions in {"", other.instructions}
 
 
 def keep(row: Row, path: Path | None = None) -> None:
@@ -335,7 +367,7 @@ def keep(row: Row, path: Path | None = None) -> None:
     file = path or cache_file()
     if file is None:
         return
-    kept = [one for one in read_rows(file) if _own(one) != _own(row)]
+    kept = [one for one in read_rows(file) if not _is_same_place(one, row)]
     output = Output(file, text_of([*kept, row]).encode())
     if path is not None:
         replace_files([output])

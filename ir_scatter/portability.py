@@ -160,6 +160,7 @@ class Portability:
                 yield one._replace(known=tuple(left)) if one.meeting.when else one
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
+        is_guarded: bool | None = None
         is_folded = all(scatter.facts.array(one.value) is not None for one in scatter.operands())
         for defect in all_defects():
             if not defect.breaks.issuperset(broken):
@@ -168,12 +169,11 @@ class Portability:
             meeting = defect.affects(scatter) if known and defect.affects is not None else None
             if meeting is None:
                 continue
-            if (
-                meeting.when
-                and index_out_of_range.name in defect.breaks
-                and not is_needed(scatter, Guard.CLAMP)
-            ):
-                continue  # sizes that only a run tells are looked after there
+            if meeting.when and index_out_of_range.name in defect.breaks:
+                if is_guarded is None:
+                    is_guarded = not is_needed(scatter, Guard.CLAMP)
+                if is_guarded:
+                    continue  # sizes that only a run tells are looked after there
             told = self.known(defect, meeting.probes, is_folded) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
             is_spared = is_folded and _FOLD not in defect.runners

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from ir_scatter.analysis.conditions import has_too_many_indices
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
@@ -53,6 +54,7 @@ def validate(
 
     Raises:
         UsageError: `select` or `ignore` holds what is no rule.
+        UnreadableModel: a file of weights has changed since the model was read.
     """
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]
@@ -126,6 +128,7 @@ class Check:
         refused = [rule for rule in checks if rule.is_legality and rule.severity is Severity.ERROR]
         self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
+        self._is_crowded: dict[ScatterNode, bool] = {}
 
     def run(self) -> Iterator[Diagnostic]:
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
@@ -148,7 +151,10 @@ class Check:
             if first not in self._found:
                 self._found[first] = list(_show(scatter, self.of_group))
             found = self._found[first]
-            rules = [*self.of_faults, *self.of_each] if scatter.has_faults(first.limits) else self.of_each
+            if first not in self._is_crowded:
+                self._is_crowded[first] = has_too_many_indices(first)
+            has_faults = self._is_crowded[first] or scatter.has_faults(first.limits)
+            rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):
             scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
@@ -283,7 +289,8 @@ def _from_defect(defect: Defect) -> Diagnostic:
     span, help = defect.span, defect.help or found.help
     if span is None and defect.node is not None:
         span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
-    severity = Severity.ERROR if defect.is_refused else found.severity
+    severity = Severity.WARNING if defect.is_tolerated else found.severity
+    severity = Severity.ERROR if defect.is_refused else severity
     found = replace(
         found,
         severity=severity,

@@ -9,7 +9,14 @@ from weakref import WeakKeyDictionary
 
 import click
 
-from ir_scatter.core.errors import Absent, CannotWrite, NoInputs, UnreadableModel, UsageError
+from ir_scatter.core.errors import (
+    Absent,
+    CannotWrite,
+    EvaluationFailed,
+    NoInputs,
+    UnreadableModel,
+    UsageError,
+)
 from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.report import registry
 from ir_scatter.report.characters import visible
@@ -56,7 +63,7 @@ class Command(click.Command):
             return super().invoke(ctx)
         except (UsageError, NoInputs) as error:
             raise exits.WrongUsage(visible(str(error))) from None
-        except Absent as error:
+        except (Absent, EvaluationFailed) as error:
             say(error)
             return exits.RUNTIME
         except (UnreadableModel, CannotWrite) as error:

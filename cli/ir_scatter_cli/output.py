@@ -43,8 +43,11 @@ def use_color(*, is_file: bool = False) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or is_smart
 
 
-def write(content: str | bytes, output: str | None = None) -> None:
-    """Write to standard output, or to a file that appears whole or not at all."""
+def write(content: str | bytes, output: str | None = None, *, is_new: bool = False) -> None:
+    """Write to standard output, or to a file that appears whole or not at all.
+
+    If it `is_new`, nothing may stand at its path by the time it is written.
+    """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     if output is None:
         try:
@@ -56,7 +59,7 @@ def write(content: str | bytes, output: str | None = None) -> None:
     elif not is_device(output):
         from ir_scatter.core.atomic_write import Output, replace_files
 
-        replace_files([Output(Path(output), data)])
+        replace_files([Output(Path(output), data, is_new=is_new)])
     else:
         # What standard output leads to may be a file with more in it.
         with explained(output), open(output, "ab") as device:

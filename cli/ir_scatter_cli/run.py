@@ -83,5 +83,5 @@ def _run(given: dict[str, Any]) -> int:
             say(f"{name} is {array.dtype.name}, written as {written.name}")
     content = io.BytesIO()
     archive.write_arrays(content, found)
-    write(content.getvalue(), output)
+    write(content.getvalue(), output, is_new=not given["overwrite"])
     return exits.OK

@@ -3,18 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import Dim, agree_dims, counted, element_count, is_static, show_dim
+from ir_scatter.core.shapes import LARGEST_DIM, Dim, agree_dims, counted, element_count, is_static, show_dim
 from ir_scatter.ops import index_values
-from ir_scatter.ops.constraints import Meaning
-from ir_scatter.ops.general import find
-from ir_scatter.ops.spec import IndexRange, Layout
-
-_MAX_STEPS = 64
-_ALIGNED = frozenset({"numpy", "bidirectional"})
-"""The modes of Broadcast in which the last dimensions meet."""
+from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
 
 class Condition(StrEnum):
@@ -94,6 +87,16 @@ def index_count(scatter: ScatterNode) -> int | None:
     return size if isinstance(size, int) else None
 
 
+def has_too_many_indices(scatter: ScatterNode) -> bool:
+    """Tell whether indices that are not constant are more than the targets: some target is named again."""
+    if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
+        return False
+    if scatter.spec.indices_limit is IndicesLimit.EVERYWHERE or not scatter.indices_shape:
+        return False
+    count, positions = index_count(scatter), position_count(scatter)
+    return count is not None and positions is not None and positions < count <= LARGEST_DIM
+
+
 def position_count(scatter: ScatterNode) -> int | None:
     """Return how many different targets there are, counted in the same way."""
     data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
@@ -131,9 +134,10 @@ def _equal(scatter: ScatterNode) -> Proof:
     if gap.verdict is Verdict.VIOLATED:
         return gap
     is_column = all(dim == 1 for number, dim in enumerate(shape) if number != axis)
-    if is_column or array is not None or _is_repeated(scatter.facts, scatter.indices.value, len(shape), axis):
+    if is_column or array is not None:
         return _PROVEN
-    return _UNKNOWN
+    axes = varying_axes(scatter.facts, scatter.indices.value)
+    return _PROVEN if axes is not None and axes <= {axis - len(shape)} else _UNKNOWN
 
 
 def _full(scatter: ScatterNode) -> Proof:
@@ -153,27 +157,6 @@ def _are_same(left: Dim, right: Dim) -> bool:
     if isinstance(left, int) or isinstance(right, int):
         return left == right
     return left.symbol is not None and left.symbol == right.symbol
-
-
-def _is_repeated(facts: Facts, value: Value, rank: int, axis: int) -> bool:
-    """Tell whether a value is a column that was repeated along every axis but one."""
-    for _ in range(_MAX_STEPS):
-        node = value.producer
-        source = node.inputs[0].value if node is not None and node.inputs else None
-        op = None if node is None else find(node.domain, node.type)
-        if node is None or source is None or op is None:
-            return False
-        if any(constraint.meaning is Meaning.TARGET for constraint in op.constraints_in(node.domain)):
-            mode = str(node.attributes.get("mode", "numpy")).lower()
-            shape = facts.shape(source)
-            if mode not in _ALIGNED or shape is None or len(shape) > rank:
-                return False
-            place = axis - (rank - len(shape))
-            return all(dim == 1 for number, dim in enumerate(shape) if number != place)
-        if not op.is_pointwise:
-            return False
-        value = source
-    return False
 
 
 _JUDGES = {

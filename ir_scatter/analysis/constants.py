@@ -7,6 +7,7 @@ from ir_scatter.core.model import Model, Value, follow
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general_bounds import Bounds
 from ir_scatter.ops.lookup import find, is_scatter, opset_number
 from ir_scatter.ops.spec import Role
 
@@ -33,6 +34,8 @@ class Facts:
         skipped: constants that were not read because of it.
         given_up: values that are not known because too much stands in front of them, or because
             too many elements would have to be computed.
+        bounds: those that `ranges.bounds_of` computed of values, each once however many nodes ask for it:
+            without the premise that indices are legal, and with it.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Facts:
         self._budget = MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
+        self.bounds: dict[bool, dict[Value, tuple[Bounds, ...] | None]] = {False: {}, True: {}}
 
     def shape(self, value: Value) -> Shape:
         """Return the shape that a value has, whatever the file stores for it.
@@ -124,6 +128,8 @@ class Facts:
     def forget(self, value: Value) -> None:
         """Look again whether a value is constant, as more is known of where it comes from."""
         self._arrays.pop(value, None)
+        for known in self.bounds.values():
+            known.pop(value, None)
 
     def whole_numbers(self, value: Value) -> "Array | None":
         """Return the array of a value that is constant in effect, None if it holds other numbers."""

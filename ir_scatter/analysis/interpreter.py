@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, too_many_dimensions
 from ir_scatter.core.dataflow import (
     BodyInput,
     Call,
@@ -311,8 +311,9 @@ class Forward(ABC, Generic[Cell]):
         return [outputs[number] for number in call.outputs]
 
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
-        """Return what a body takes from outside."""
-        return [cells[len(step.inputs) - 1 - step.inputs[::-1].index(key)] for key in plan.captured]
+        """Return the values that a body uses from outside; None for those that nothing produces."""
+        by_key = dict(zip(step.inputs, cells, strict=True))
+        return [by_key.get(key) for key in plan.captured]
 
     def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
         array = None if cell is None else self.array(cell)
@@ -418,6 +419,9 @@ def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., 
         declared = tuple(dim if isinstance(dim, int) else 0 for dim in output.shape or ())
         shape = parts[0].shape if parts else declared
         rank = len(shape) + (not cut.keeps_axis)
+        problem = too_many_dimensions(rank)
+        if problem:
+            raise failure(step, f"output {output.name} {problem}")
         if not -rank <= cut.axis < rank:
             raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
         if not parts:
@@ -455,7 +459,15 @@ def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) ->
 
 
 def load(constant: Constant) -> Array:
-    """Return the array of a constant, or raise UnreadableModel."""
+    """Return the array of a constant.
+
+    Raises:
+        UnreadableModel: its bytes cannot be had.
+        EvaluationFailed: it has more dimensions than NumPy's arrays.
+    """
+    problem = too_many_dimensions(len(constant.shape))
+    if problem:
+        raise EvaluationFailed(f"constant {constant.name} {problem}", constant.location)
     array = constant.load()
     if array is None:
         path = constant.location.path

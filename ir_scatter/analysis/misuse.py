@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Defect, Model, Node, OperatorUse
+from ir_scatter.core.model import OPENVINO, Defect, Model, Node, OperatorUse
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general_use import problem
@@ -14,9 +14,9 @@ from ir_scatter.ops.general_use import problem
 def misuses(model: Model, facts: Facts) -> Iterator[Defect]:
     """Yield what a runtime refuses of operators that scatter nodes depend on, given what really follows."""
     nodes = [*model.find_feeding(facts.propagates)]
-    known = facts.propagating() if nodes else facts
+    known = facts.propagating() if nodes and model.domain == OPENVINO else facts
     for node in nodes:
-        found = problem(_use(node, known))
+        found = problem(_use(node, known), model.domain)
         if found is not None:
             span = node.graph.span_of(node, found.part)
             yield Defect(found.kind, found.message, node.location, node, span=span)

@@ -6,17 +6,20 @@ count on different sizes.
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
+from sys import maxsize
 from typing import TypeAlias
 
-from ir_scatter.analysis.constants import MAX_NODES, Facts
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.model import OPENVINO, Node, Value, follow
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find, named
 from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase, added, greatest, least
+from ir_scatter.ops.lookup import opset_number
 
 _MOST_COLUMNS = 16
+
 _Columns: TypeAlias = tuple[Bounds, ...]
 """One for all elements, or one for each position on the last axis."""
 
@@ -27,12 +30,13 @@ def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = F
     If indices `are_legal`, numbers below 0 that are counted from the end name positions, and what is made of
     positions fits its type.
     """
-    known: dict[Value, _Columns | None] = {}
+    known = facts.bounds[are_legal]
 
     def made(value: Value) -> _Columns:
         return _made(facts, value, known, are_legal)
 
-    follow(value, known, _sources, made, MAX_NODES)
+    if value not in known:
+        follow(value, known, partial(_sources, facts), made, maxsize)
     found = known[value] or _of_type(facts, value)
     if len(found) == count:
         return found
@@ -44,9 +48,10 @@ def _row(node: Node | None) -> GeneralOp | None:
     return op if op is not None and (op.bounds or op.moves != ()) else None
 
 
-def _sources(value: Value) -> list[Value]:
+def _sources(facts: Facts, value: Value) -> list[Value]:
     """Return what bounds rest on; nothing in front of operators that say nothing of them."""
-    node = None if value.constant is not None else value.producer
+    has_bounds = value.constant is None and _of_type(facts, value) != (ANY,)
+    node = value.producer if has_bounds else None
     op = _row(node)
     if node is None or op is None or op.reads_shapes_only:
         return []
@@ -103,14 +108,16 @@ def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -
         moved = [number for number in op.moved_inputs(len(inputs)) if number < len(inputs)]
         inputs, shapes = [inputs[number] for number in moved], [shapes[number] for number in moved]
     columns = inputs[0] if inputs else (ANY,)
-    if not op.is_elementwise and not op.copies and (op.bounds is not None or op.moves is not None):
+    aligns_last = op.copies or op.aligns_last(node.attributes)
+    if not aligns_last and (op.bounds is not None or op.moves is not None):
         inputs = [(_joined(one),) for one in inputs]
     try:
         if op.moves is None:
             return _side_by_side(node, inputs, shapes)
         if op is named("ReduceSum") and _is_along_last(facts, node, shapes[0]):
             return (_total(columns, shapes[0]),)
-        case = BoundsCase((), shapes, node.attributes, node.domain != OPENVINO, value.output)
+        is_onnx, opset = node.domain != OPENVINO, opset_number(node)
+        case = BoundsCase((), shapes, node.attributes, is_onnx, value.output, opset)
         rule = op.bounds or (lambda case: _joined(case.inputs))
         return tuple([rule(case._replace(inputs=column)) for column in zip(*_repeated(inputs), strict=True)])
     except (LookupError, TypeError, ValueError):
@@ -160,9 +167,12 @@ def _chosen(
 
 
 def _inputs(value: Value, type: str) -> list[Value] | None:
-    """Return the inputs of the node that makes a value, if it is of a type and none is left out."""
-    node = value.producer
-    if node is None or find(node.domain, node.type) is not named(type):
+    """Return the inputs of the node that makes a value, if it is of a type and none is left out.
+
+    None where the last dimensions of its inputs are not aligned: it combines other elements then.
+    """
+    node, op = value.producer, named(type)
+    if node is None or find(node.domain, node.type) is not op or not op.aligns_last(node.attributes):
         return None
     values = [port.value for port in node.inputs]
     present = [one for one in values if one is not None]

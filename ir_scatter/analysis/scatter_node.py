@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.analysis import equal_elements
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
@@ -226,6 +227,27 @@ class ScatterNode:
             return None
         return index_values.repeats(
             self.spec.layout, self.axis, self.index_array, self.limits, wraps=self.wraps
+        )
+
+    @cached_property
+    def has_equal_updates(self) -> bool:
+        """Whether updates of one target are certainly the same number, so that their order changes nothing.
+
+        That holds where nothing but updates is written: with reduction none, or one that takes a number
+        twice as once.
+        """
+        updates, layout, axis = self.updates, self.spec.layout, self.axis
+        if updates is None or layout is Layout.SEQUENCE:
+            return False
+        axes = equal_elements.varying_axes(self.facts, updates.value)
+        shared = equal_elements.shared_axes(layout, axis, self.indices_shape, updates.shape)
+        if axes is not None and (not axes or (shared is not None and not axes & shared)):
+            return True
+        if self.index_array is None or self.limits is None:
+            return False
+        targets = index_values.target_numbers(layout, axis, self.index_array, self.limits, wraps=self.wraps)
+        return targets is not None and equal_elements.are_equal_by_target(
+            self.facts, updates.value, layout, axis, targets, self.indices_shape
         )
 
     def has_faults(self, limits: list[int | None] | None) -> bool:

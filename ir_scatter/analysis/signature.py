@@ -42,7 +42,8 @@ class Fact(StrEnum):
 
     INDEX_FAULTS = "index-faults"
     """Constant indices, and where they come from, if one of them is out of range, negative, or names a
-    target again; nothing of other indices."""
+    target again, and whether updates of one target are equal then; of other indices only the latter, and
+    only if there are more of them than targets."""
     UNREAD_INDICES = "unread-indices"
     """The constant that the indices come from, if it is too large to be read; nothing of others."""
 

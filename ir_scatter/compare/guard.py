@@ -1,8 +1,8 @@
 """What of a model's outputs the document leaves open, and what its indices were: NumPy computes both.
 
-Where several updates meet in an element without a reduction, any of them may stay. Operators that move
-elements, and those that work element by element, hand that on for single elements: what moves is a
-number for each element, beside the element. Behind every other operator a whole tensor is open. Where
+Where several updates that differ meet in an element without a reduction, any of them may stay. Operators
+that move elements, and those that work element by element, hand that on for single elements: what moves is
+a number for each element, beside the element. Behind every other operator a whole tensor is open. Where
 NumPy does not know an operator, or a model breaks a rule, as much is computed as can be.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure
-from ir_scatter.compare.measure import Excuse, Measure, Tolerance, Verdict, measure
+from ir_scatter.compare.measure import RANDOM, Excuse, Measure, Tolerance, Verdict, measure
 from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
@@ -207,7 +207,8 @@ def scattered(
     is_free = any(one.origins is None for one in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
     if deciding is not None:
-        why = f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
+        why = marks[deciding].why
+        why = why or f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
         return whole(why, None if is_free else case.data.shape)
     why = why_of(marks.values())
     if is_free:
@@ -227,8 +228,19 @@ def scattered(
         found[is_hit] = COMPUTED
     if contested.any():
         found[contested] = register.add(result)[contested]
-        found[contested & is_hit] = COMPUTED
+    if is_hit.any():  # which may be other numbers in another run, though they were equal in this one
+        several = result.hits > 1 if task.reduction is Reduction.NONE else contested
+        found[several & is_hit] = COMPUTED
     return Open(found, why) if found.any() else None
+
+
+def draws_numbers(step: Step, cells: Sequence[Marked | None]) -> bool:
+    """Tell whether a node draws random numbers, or may."""
+    op = find(step.node.domain, step.node.type)
+    if op is None or not op.draws or op.draws_if is None:
+        return op is not None and op.draws
+    condition = cells[op.draws_if] if op.draws_if < len(cells) else None
+    return condition is not None and (condition.array is None or bool(condition.array.any()))
 
 
 def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | None]) -> list[Open | None]:
@@ -402,12 +414,15 @@ class Watcher(Forward[Marked]):
     def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
         return compute_node(step, arrays_of(cells))
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
-        """Return the output of a scatter node, and enter what is to be said of its indices."""
+    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
+        """Return the output of a scatter node, and enter what is to be said of its indices.
+
+        Without `knows_updates` the updates are any of their shape.
+        """
         scatter = scatter_node_of(step)
         try:
             case = case_of_node(scatter, arrays_of(cells))
-            result = detail(case)
+            result = detail(case, knows_updates=knows_updates or scatter.has_equal_updates)
         except Error as error:
             if isinstance(error, IllegalCase):
                 self._sight.add(Guarded.illegal(NUMPY, scatter, 0, error))
@@ -456,6 +471,8 @@ class _Foresight(Watcher):
         super().__init__(plans, sight)
         self._seeds, self._computes = seeds, computes
         self._facts = Facts()
+        self._drawn = ""
+        """Which operator drew random numbers last."""
 
     def fetch(self, plan: Plan, values: dict[Key, Marked | None], key: Key) -> Marked | None:
         """Return the cell of a key; what cannot be had is not known."""
@@ -468,11 +485,18 @@ class _Foresight(Watcher):
 
     def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Call | Choice | Repeat):
-            why = f"what {step.node.type} {step.node.scope} computes depends on a contested element"
+            self._drawn = ""
+            depends = self._depends(step, step.work, cells)
+            why = why_of([cell.open for cell in cells if cell is not None]) or self._drawn
+            why = why or f"what {step.node.type} {step.node.scope} computes depends on a contested element"
             found = [
                 Marked(None, whole(why, declared_shape(step, number)) if one else None)
-                for number, one in enumerate(self._depends(step, step.work, cells))
+                for number, one in enumerate(depends)
             ]
+        elif draws_numbers(step, cells):
+            self._drawn = f"{step.node.type} {step.node.scope} {RANDOM}"
+            shapes = [static(self._facts.shape(value)) for value in step.node.outputs]
+            found = [Marked(None, whole(self._drawn, shape)) for shape in shapes]
         else:
             found = [one or Marked(None) for one in self.compute(step, cells)]
         for number, (one, value) in enumerate(zip(found, step.node.outputs, strict=False)):
@@ -522,7 +546,7 @@ class _Foresight(Watcher):
                 arrays = compute_node(step, arrays_of(cells))
         return [*arrays, *[None] * (len(step.outputs) - len(arrays))]
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None]) -> Marked:
+    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
         """Watch a scatter node, with zeros for unknown data and updates; or take what runners saw."""
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
@@ -535,7 +559,10 @@ class _Foresight(Watcher):
                     alike[number] = Marked(np.broadcast_to(np.zeros((), type), cell.declared), cell.open)
         if self._computes and _are_known(alike):
             with suppress(Error, MemoryError):  # what is to be said was entered
-                found = super().scatter(step, alike)
+                place = step.work.spec.port_index(Role.UPDATES)
+                updates = None if place is None else cells[place]
+                knows_updates = updates is not None and updates.array is not None
+                found = super().scatter(step, alike, knows_updates=knows_updates)
                 if _are_known(cells):
                     return found
                 if found.open is None or found.open.origins is None:
@@ -613,7 +640,7 @@ class Reference:
         """Return the model made ready to be run, or why NumPy cannot compute it."""
         try:
             return prepare(self._model)
-        except (BrokenModel, UnknownOperator) as error:
+        except (BrokenModel, UnknownOperator, EvaluationFailed) as error:
             return error
 
     @cached_property

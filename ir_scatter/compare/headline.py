@@ -105,6 +105,8 @@ def _headline(found: Compared) -> Headline:
         if len(found.failed) == 1 and found.failed[0].message and not refusal:
             more = [f"{more[0]}: {_short(found.failed[0].message)}"]
         return Headline(State.FAILED, _joined(*refusal, *more, rest), found.failed[0])
+    if found.comparisons and all(map(_is_random, found.comparisons)):
+        return Headline(State.NOTHING, _joined(*refusal, *_of_random(found)))
     if not found.comparisons:
         reasons = (remark for remark in found.remarks if remark.startswith(NOTHING))
         return Headline(State.NOTHING, _joined(*refusal, next(reasons, NOTHING)))
@@ -283,6 +285,24 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
     return _joined(sentence, *parts)
 
 
+def _is_random(one: Comparison) -> bool:
+    excuse = one.measure.excuse
+    return one.measure.verdict is Verdict.CONTESTED and excuse is not None and excuse.is_random
+
+
+def _of_random(found: Compared) -> list[str]:
+    """Word which operators draw random numbers, and of which outputs nothing can be said therefore."""
+    outputs = dict[str, str]()
+    for one in filter(_is_random, found.comparisons):
+        assert one.measure.excuse is not None
+        outputs.setdefault(one.tensor, one.measure.excuse.why)
+    reasons = dict[str, list[str]]()
+    for name, why in outputs.items():
+        reasons.setdefault(why, []).append(name)
+    word = {True: "output", False: "outputs"}
+    return [f"{why}: no verdict on {word[len(names) == 1]} {listed(names)}" for why, names in reasons.items()]
+
+
 def _right(found: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
     """Return the other runners that agree with the reference of a comparison."""
     key, others = attrgetter("level", "tensor", "case", "reference"), (*wrong, first.reference)
@@ -304,6 +324,8 @@ def _agreement(found: Compared) -> str:
         level: [one for one in found.comparisons if one.level is level] for level in (Level.NODE, Level.MODEL)
     }
     outputs, nodes = levels[Level.MODEL], levels[Level.NODE]
+    random = {one.tensor for one in outputs if _is_random(one)}
+    outputs = [one for one in outputs if one.tensor not in random]
     cases = counted(len(found.feeds), "case")
     what = []
     if nodes:
@@ -312,9 +334,10 @@ def _agreement(found: Compared) -> str:
         what.append(counted(len({one.tensor for one in outputs}), "output"))
     parts = []
     if contested := {
-        one.node or one.tensor for one in found.comparisons if one.measure.verdict is Verdict.CONTESTED
+        one.node or one.tensor for one in (*outputs, *nodes) if one.measure.verdict is Verdict.CONTESTED
     }:
         parts.append(f"the document leaves {len(contested)} of them open")
+    parts += _of_random(found)
     if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
         parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
     between = [one for one in outputs if one.relation is Relation.MODELS]

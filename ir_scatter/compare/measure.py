@@ -165,6 +165,10 @@ def shown(element: object) -> str:
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 
+RANDOM = "draws random numbers"
+"""How the reason of an excuse ends that is no contested element."""
+
+
 @dataclass(frozen=True, slots=True)
 class Excuse:
     """What of an output was not judged, because contested elements come before it."""
@@ -177,6 +181,11 @@ class Excuse:
     @property
     def is_whole(self) -> bool:
         return bool(self.why)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether an operator draws random numbers, so that no run tells what is right."""
+        return self.why.endswith(RANDOM)
 
 
 @dataclass(frozen=True, slots=True)

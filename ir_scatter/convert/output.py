@@ -3,6 +3,7 @@
 import filecmp
 import os
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
     outputs = []
     for output in files.outputs:
         if overwrite or not os.path.lexists(output.path):
-            outputs.append(output)
+            outputs.append(replace(output, is_new=not overwrite))
         elif output.path == path or not _is_copy(output):
             raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
     with ExitStack() as made:  # folders go again if what is to stand in them cannot be written

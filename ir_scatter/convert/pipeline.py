@@ -210,7 +210,8 @@ def _plan(
         return [(one, (wanted[one.key] or ())[-1], None) for one in meant], None
 
     if opset is not None and not 1 <= opset <= LATEST_OPSET:
-        raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}")
+        newer = ", the newest that was checked" if opset > LATEST_OPSET else ""
+        raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}{newer}")
     current, final = model.opset_imports.get(ONNX), opset
     possible = list({row.key: row for several in wanted.values() for row in several or ()}.values())
     opsets = {number for row in possible for number in row.opsets if isinstance(number, int)}

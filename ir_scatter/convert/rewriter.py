@@ -14,14 +14,14 @@ from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
 from ir_scatter.ops.lookup import find
-from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.guard import Guard, is_needed, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.index_values import index_out_of_range, negative_index
+from ir_scatter.rules.index_values import index_out_of_range, negative_index, repeated_targets
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
@@ -253,6 +253,8 @@ class Rewriter:
                 fragment = fragment.substituted(node, other)
                 assumptions.update(view.relied_on)
         known = {diagnostic.code for diagnostic in found}
+        if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
+            known.add(repeated_targets.code)  # the updates may be equal, which not every form shows
         if self.promises.keeps_negative:
             known.add(negative_index.code)
             is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)

@@ -8,8 +8,16 @@ from ir_scatter.core.element_types import dtype, from_dtype
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+LARGEST_RANK = 64 if int(np.__version__.partition(".")[0]) > 1 else 32
+"""Most dimensions of a NumPy array: 64 since NumPy 2.0."""
+
 INEXACT = frozenset({"float", "complex"})
 """Kinds whose elements round, and know NaN."""
+
+
+def too_many_dimensions(rank: int) -> str:
+    """Say that NumPy has no arrays of a rank, "" if it has."""
+    return f"has {rank} dimensions, NumPy has at most {LARGEST_RANK}" if rank > LARGEST_RANK else ""
 
 
 def kind(array: Array) -> str:
@@ -75,6 +83,13 @@ def same_bits(got: Array, expected: Array) -> Array:
     with np.errstate(all="ignore"):
         same = (got == expected) & (np.signbit(native(got).real) == np.signbit(native(expected).real))
         return np.asarray(same | ((got != got) & (expected != expected)))
+
+
+def bits_of(array: Array) -> Array:
+    """Return what is equal where elements have the same bits: bytes on a new last axis, or text as it is."""
+    if array.dtype.hasobject:
+        return array[..., np.newaxis]
+    return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def native(array: Array) -> Array:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from ir_scatter.core.errors import CannotWrite, explained
+from ir_scatter.core.errors import CannotWrite, UsageError, explained
 from ir_scatter.core.shapes import counted
 
 _CHUNK = 1 << 26
@@ -43,6 +43,7 @@ class Output:
     Attributes:
         copied_size: the size that the copied file must have, if that matters.
         sources: files that must be what they were when they were read, with what they were.
+        is_new: whether nothing may stand at the path, not even at the moment of the rename.
     """
 
     path: Path
@@ -50,15 +51,21 @@ class Output:
     copied: Path | None = None
     copied_size: int | None = None
     sources: tuple[tuple[Path, Identity], ...] = ()
+    is_new: bool = False
 
 
 class Rename(NamedTuple):
-    """What is to become of one file: a temporary one, whose identity is `new`, replaces what was `old`."""
+    """What is to become of one file: a temporary one, whose identity is `new`, replaces what was `old`.
+
+    If it `is_new` there must be nothing to replace. A journal does not say so: a rename that is left over
+    is done only if its target is what it was.
+    """
 
     source: Path
     target: Path
     old: Identity
     new: Identity
+    is_new: bool = False
 
 
 def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
@@ -72,6 +79,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
 
     Raises:
         CannotWrite: with the file and the reason; nothing has changed, and no temporary file is left.
+        UsageError: there is a file already where a new one was to be; likewise.
     """
     targets = {Path(os.path.realpath(output.path)): output for output in outputs}
     for path, output in targets.items():
@@ -103,8 +111,13 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
                 if known is not None and identity(source) != known:
                     message = f"{source} is not the file that was read, expected the same"
                     raise CannotWrite(f"{message}: it has changed meanwhile")
-            names = [(path, name) for path, (name, _) in new.items()]
-            _rename_all([Rename(name, path, identity(path), identity(name)) for path, name in names])
+            for output in outputs:
+                if output.is_new and os.path.lexists(output.path):
+                    raise _exists(output.path)
+            _rename_all([
+                Rename(name, path, identity(path), identity(name), targets[path].is_new)
+                for path, (name, _) in new.items()
+            ])  # fmt: skip
             for folder in locks:
                 with suppress(OSError):  # the files are on the disk; not every system syncs folders
                     os.fsync(folder)
@@ -249,7 +262,6 @@ def _rename_all(renames: Sequence[Rename]) -> None:
 
     journal = journal_of(renames[-1].target)
     backups = [temporary_name(one.target) for one in renames]
-    done: list[tuple[Rename, Path]] = []
     try:
         if len(renames) > 1:
             place = partial(os.path.relpath, start=journal.parent)
@@ -259,19 +271,47 @@ def _rename_all(renames: Sequence[Rename]) -> None:
             for one, backup in zip(renames, backups, strict=True):
                 with suppress(OSError):  # there is none yet, or the system has no second names
                     os.link(one.target, backup)
-        for one, backup in zip(renames, backups, strict=True):
+        for one in renames:
             with explained(one.target):
-                os.replace(one.source, one.target)
-            done.append((one, backup))
+                _create(one) if one.is_new else os.replace(one.source, one.target)
     except BaseException:
-        for one, backup in reversed(done):
+        for one, backup in reversed([*zip(renames, backups, strict=True)]):
+            if identity(one.target) != one.new:
+                continue  # not renamed, or written by another program since
             with suppress(OSError):
-                os.link(one.target, one.source)
-                os.replace(backup, one.target) if one.old else one.target.unlink()
+                if one.old:
+                    os.link(one.target, one.source)
+                    os.replace(backup, one.target)
+                else:
+                    _remove(one.source)  # a rename between two names of one file does nothing
+                    os.replace(one.target, one.source)
         raise
     finally:
         for name in (journal, *backups):
             _remove(name)
+
+
+def _create(rename: Rename) -> None:
+    """Give a file its name if nothing has that name yet; whoever was first stays.
+
+    Other runs are kept out by the locks on folders. A rename would replace what any other program wrote in
+    the meantime; a second name (`link`) never does. Where a system has no second names it is looked at
+    once more, just before the rename.
+    """
+    try:
+        os.link(rename.source, rename.target)
+    except FileExistsError:
+        raise _exists(rename.target) from None
+    except OSError:
+        if os.path.lexists(rename.target):
+            raise _exists(rename.target) from None
+        os.replace(rename.source, rename.target)
+    else:
+        _remove(rename.source)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists, expected a path that is free or --overwrite")
 
 
 def _read_journal(journal: Path) -> list[Rename]:

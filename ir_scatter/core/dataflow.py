@@ -31,6 +31,8 @@ class GraphInput:
     shape: Shape
     default: Constant | None = None
     """What it is if it is not given; None if it must be given."""
+    kind: str = "tensor"
+    """Or "sequence", "optional", "map" ...: what no array can be given for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

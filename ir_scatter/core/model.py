@@ -243,6 +243,8 @@ class Defect:
     """How to mend it, if more can be said than what the rule says."""
     is_refused: bool = False
     """Whether a runtime refuses the file because of it, though the rule is a warning elsewhere."""
+    is_tolerated: bool = False
+    """Whether all runtimes accept the file with the meaning intended: a warning, whatever the rule says."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,7 +270,7 @@ class Model:
         find_contradictions: tells where shapes or types that the file stores contradict each other.
         find_limits: tells what was not looked at so far, because it would take too long.
         find_feeding: gives loops that cut, and nodes that scatter nodes depend on, of an IR; of these all,
-            or those where something looks wrong.
+            or those where something looks wrong. Of ONNX the nodes that are suspected of misuse.
         source: what a writer edits.
         identity: inode, time and size of the file before it was read; None if it came from elsewhere.
     """

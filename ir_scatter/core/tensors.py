@@ -1,4 +1,4 @@
-"""Constant tensors, whose bytes are mapped, and read when somebody asks for them."""
+"""Constant tensors, whose bytes stay in their file until they are needed."""
 
 import gc
 import mmap
@@ -10,12 +10,12 @@ from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from ir_scatter.core.diagnostics import Location, Part, Side, Span
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.shapes import Shape, element_count
+from ir_scatter.core.shapes import Shape, counted, element_count
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -24,7 +24,13 @@ FEW = 64
 """Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
 
 _MAPPED = max(64, min(512, os.sysconf("SC_OPEN_MAX") // 2)) if hasattr(os, "sysconf") else 512
-"""When so many files are mapped, models that nobody holds are collected: the parts of one hold each other."""
+"""When so many files are open, models that nobody holds are collected: the parts of one hold each other."""
+
+_MOST_COPIED = 1 << 24
+"""Bytes up to which a tensor is copied from its file, as indices are: 2 million of i64, in about 4 ms.
+
+Larger ones are mapped: of a table of 1 GB a Gather needs a few pages, and each of many runs would copy it.
+"""
 
 _Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
 
@@ -112,7 +118,10 @@ def few_numbers(
 
 
 class Weights:
-    """A file of weights, mapped when the first bytes are asked for.
+    """A file of weights, opened when the first bytes are needed.
+
+    A process that touches pages of a mapped file that became shorter is ended by the system. So the bytes
+    of all but large tensors are copied, and only if the file is still the one that was found.
 
     Attributes:
         size: its bytes; None if it does not exist or may not be read.
@@ -120,7 +129,7 @@ class Weights:
         identity: inode, time and size of the file when it was found; None if it cannot be had.
     """
 
-    _mapped: ClassVar[WeakSet["Weights"]] = WeakSet()
+    _opened: ClassVar[WeakSet["Weights"]] = WeakSet()
     _most = _MAPPED
 
     def __init__(self, path: Path) -> None:
@@ -139,28 +148,81 @@ class Weights:
             self.error = (error.strerror or str(error)).lower()
 
     @cached_property
-    def _mapping(self) -> mmap.mmap:
-        """The file, which is open for as long as it is mapped."""
-        known = Weights._mapped
-        if len(known) >= Weights._most:
+    def _file(self) -> int:
+        """The file, which is open for as long as these weights are held."""
+        opened = Weights._opened
+        if len(opened) >= Weights._most:
             gc.collect()
-            Weights._most = max(_MAPPED, 2 * len(known))
+            Weights._most = max(_MAPPED, 2 * len(opened))
         try:
-            with self.path.open("rb") as file:
-                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            found = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except (OSError, ValueError) as error:
-            message = f"{self.path.name} cannot be read ({str(getattr(error, 'strerror', error)).lower()})"
-            raise UnreadableModel("weights-missing", message, Location(str(self.path))) from None
-        known.add(self)
+            raise self._unreadable(error) from None
+        finalize(self, os.close, found)
+        opened.add(self)
         return found
 
+    @cached_property
+    def _mapping(self) -> mmap.mmap:
+        try:
+            return mmap.mmap(self._file, 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+
     def view(self, offset: int, size: int) -> memoryview | None:
-        """Return `size` bytes from `offset` on without copying, None if the file ends before."""
+        """Return `size` bytes from `offset` on, None if the file ends before.
+
+        Raises:
+            UnreadableModel: the file cannot be read, or has changed since it was found.
+        """
         if size == 0 and self.size is not None:
             return memoryview(b"")
         if self.size is None or offset < 0 or offset + size > self.size:
             return None
-        return memoryview(self._mapping)[offset : offset + size]
+        self._demand_same(os.fstat(self._file))
+        if size > _MOST_COPIED:
+            return memoryview(self._mapping)[offset : offset + size]
+        try:
+            data = _read(self._file, offset, size)
+        except OSError as error:
+            raise self._unreadable(error) from None
+        if len(data) < size:  # it became shorter just now
+            self._demand_same(os.fstat(self._file))
+        return memoryview(data) if len(data) == size else None
+
+    def demand_unchanged(self) -> None:
+        """Raise UnreadableModel if the file has changed since it was found, whether it was opened or not."""
+        if self.identity is None:
+            return
+        try:
+            status = os.fstat(self._file) if "_file" in self.__dict__ else self.path.stat()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        self._demand_same(status)
+
+    def _demand_same(self, status: os.stat_result) -> None:
+        if (status.st_ino, status.st_mtime_ns, status.st_size) == self.identity:
+            return
+        name, now = self.path.name, status.st_size
+        sizes = "" if now == self.size else f": it had {counted(self.size or 0, 'byte')} and has {now} now"
+        message = f"{name} has changed since it was read{sizes}; expected the same file, read the model again"
+        raise UnreadableModel("weights-missing", message, Location(str(self.path)))
+
+    def _unreadable(self, error: Exception) -> UnreadableModel:
+        message = f"{self.path.name} cannot be read ({str(getattr(error, 'strerror', error)).lower()})"
+        return UnreadableModel("weights-missing", message, Location(str(self.path)))
+
+
+def _read(file: int, offset: int, size: int) -> bytes:
+    """Return bytes of a file, fewer only if it ends before."""
+    if not hasattr(os, "pread"):
+        with open(os.dup(file), "rb") as copy:
+            copy.seek(offset)
+            return copy.read(size)
+    data = os.pread(file, size, offset)
+    while len(data) < size and (more := os.pread(file, size - len(data), offset + len(data))):
+        data += more
+    return data
 
 
 def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":

@@ -134,6 +134,8 @@ class Defect:
         avoid: how to get around it, in a sentence without a full stop.
         per_model: how much it matters where only a run tells, if that is said once for all nodes of a model:
             of what has an element type, and of numbers that may be illegal; None if each node is told of.
+        depends_on_instructions: whether the result of a probe may be another one on a processor with other
+            instructions; records of other processors tell nothing then.
         stays: whether every node that reads the input meets it, so that no other form avoids it.
         affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
@@ -147,6 +149,7 @@ class Defect:
     near: tuple[Probe, ...] = ()
     avoid: str = ""
     per_model: Severity | None = None
+    depends_on_instructions: bool = False
     stays: bool = False
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None

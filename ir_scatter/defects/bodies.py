@@ -1,13 +1,14 @@
 """Nodes in bodies of loops."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Source
 from ir_scatter.core.errors import Error
-from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.model import Graph, Model, Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
 from ir_scatter.formats import dataflow_of
@@ -74,7 +75,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     outer = invariants.get(data.value)
     if outer is None or scatter.is_constant(outer) or element_count(scatter.indices_shape) == 0:
         return None
-    if any(reader is not scatter.node for reader in _readers(scatter, data.value)):
+    if any(reader is not scatter.node for reader in _readers(scatter.node.graph).get(data.value, ())):
         return None
     others = [one.value for one in (scatter.indices, scatter.updates) if one is not None]
     is_same = all(one in invariants or scatter.is_constant(one) for one in others)
@@ -119,10 +120,15 @@ def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     return meeting and meeting._replace(probes=found)
 
 
-def _readers(scatter: ScatterNode, value: Value) -> Iterator[Node]:
-    for node in scatter.node.graph.walk():
-        if any(port.value is value for port in node.inputs):
-            yield node
+@lru_cache(16)
+def _readers(graph: Graph) -> Mapping[Value, Sequence[Node]]:
+    """Return the nodes of a graph and of its bodies that read each value, for all of its nodes at once."""
+    readers = defaultdict[Value, list[Node]](list)
+    for node in graph.walk():
+        for port in node.inputs:
+            if port.value is not None:
+                readers[port.value].append(node)
+    return readers
 
 
 def _loop_around(scatter: ScatterNode) -> _Loop | None:

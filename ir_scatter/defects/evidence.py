@@ -67,6 +67,8 @@ class Row:
         runtime: "openvino", and `device`, "CPU"; "" where the runtime has no devices.
         release: its version.
         name, driver: what the device says of itself.
+        instructions: the instruction set of the processor, where that computed, as `instruction_set` names
+            it; "" in records from before it was written down, and for other devices.
         results: by the keys of the probes.
         about: what else was written down: exact packages and their hashes, the Python, the day.
     """
@@ -78,6 +80,7 @@ class Row:
     name: str = ""
     driver: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
+    instructions: str = ""
 
     @property
     def runner(self) -> str:
@@ -85,7 +88,14 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         told = {"runtime": self.runtime, "release": self.release, "device": self.device, "name": self.name}
-        return {**told, "driver": self.driver, **self.about, "results": dict(sorted(self.results.items()))}
+        instructions = {"instructions": self.instructions} if self.instructions else {}
+        return {
+            **told,
+            "driver": self.driver,
+            **instructions,
+            **self.about,
+            "results": dict(sorted(self.results.items())),
+        }
 
 
 class Evidence(NamedTuple):
@@ -139,16 +149,17 @@ def read_rows(path: Path | None) -> list[Row]:
 
 
 def _row(told: Mapping[str, Any]) -> Row:
-    known = {"runtime", "release", "device", "name", "driver", "results"}
+    known = {"runtime", "release", "device", "name", "driver", "instructions", "results"}
     results = {key: Result(word) for key, word in told["results"].items()}
     about = {key: value for key, value in told.items() if key not in known}
     name, driver = str(told.get("name", "")), str(told.get("driver", ""))
-    return Row(told["runtime"], told["release"], told["device"], results, name, driver, about)
+    instructions = str(told.get("instructions", ""))
+    return Row(told["runtime"], told["release"], told["device"], results, name, driver, about, instructions)
 
 
 def text_of(rows: Iterable[Row]) -> str:
     """Return the file of rows, in the order of runners and releases."""
-    ordered = sorted(rows, key=lambda row: (row.runner, order(row.release), row.name))
+    ordered = sorted(rows, key=lambda row: (row.runner, order(row.release), row.name, row.instructions))
     told = {"schema": SCHEMA, "rows": [row.as_json() for row in ordered]}
     return json.dumps(told, indent=1, ensure_ascii=True) + "\n"
 
@@ -192,7 +203,7 @@ def evidence(
             for row in sorted(known, key=lambda row: order(row.release), reverse=True):
                 result = result_of(defect, row, probes)
                 if result is not None and _is_meant(target.release, row.release):
-                    return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row))
+                    return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row, defect))
         around = _around(defect, target, [*here, *recorded], (runtime, one), probes)
         if around is not None:
             return around._replace(basis=Basis.STAND_IN) if is_stand_in else around
@@ -222,12 +233,15 @@ def _is_meant(wanted: str, release: str) -> bool:
     return order(release)[: len(order(wanted))] == order(wanted)
 
 
-def _place(row: Row) -> str:
+def _place(row: Row, defect: Defect) -> str:
     """Say where a row was measured; with the driver, unless that comes with the release.
+
+    Of a defect that depends on the instruction set that is said as well, if it was written down.
 
     Which driver is there now is not asked, as that takes a runtime: what doctor saw last of a device counts,
     and a reader can tell whether it is the one that is installed.
     """
     has_own = row.device and row.driver and row.release not in row.driver
     driver = f", driver {row.driver}" if has_own else ""
-    return f"{row.release} on {row.name}{driver}" if row.name else row.release
+    set_ = f", {row.instructions}" if row.instructions and defect.depends_on_instructions else ""
+    return f"{row.release} on {row.name}{set_}{driver}" if row.name else row.release

@@ -38,12 +38,14 @@ _FINITE = (
         _infinite("largest", "max", [inf, 2], 3, Role.DATA),
     ),
     avoid="give the numbers as an input, or compute in f32",
+    depends_on_instructions=True,
 )
 def infinite_constants(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin holds an infinite constant of bf16 as the largest f32, and once one of f16 too.
 
     What is computed from it is finite then: a mean is half of it, and its product with 0 is 0 and not NaN.
-    That it rounds to infinity again hides it where nothing is computed, and in most sums.
+    That it rounds to infinity again hides it where nothing is computed, and in most sums. A processor that
+    computes in bf16 itself may not show it.
     """
     when = {
         Reduction.MEAN: "a finite number is averaged with it",
@@ -79,12 +81,13 @@ def _extreme(name: str, word: str, update: float, type: str = "f32", data: float
         _extreme("from-data", "max", -inf, data=-inf),
     ),
     avoid="limit updates to finite numbers",
+    depends_on_instructions=True,
 )
 def extremes_begin_finite(scatter: ScatterNode) -> Meeting | None:
     """Without the value of data OpenVINO takes max from the least f32 on, and min from the largest.
 
     Infinity of the other sign is beyond that: max of nothing but -inf is -3.4e38. Rounding hides it in f16
-    and bf16.
+    and bf16, unless the processor computes in them itself.
     """
     is_extreme = scatter.reduction in {Reduction.MAX, Reduction.MIN}
     if not is_extreme or scatter.attribute("use_init_val") is not False:

@@ -13,6 +13,9 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
 """Runs, few where it never differed; updates, and so many that a thread wakes before another wrote them."""
 
+_IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
+"""Where the same number written twice, or by two threads at once, is as if it were written once."""
+
 
 def _targets(scatter: ScatterNode) -> Known:
     """Return whether targets are named more than once."""
@@ -62,7 +65,10 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples", "ScatterNDUpdate-15", (8,), (_LONG, 1), (_LONG,), None, times=_RUNS),
         Probe("elements", "ScatterElementsUpdate-12", (8,), (_MANY,), (_MANY,), 0, times=_RUNS),
     ),
-    near=(Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),),
+    near=(
+        Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),
+        Probe("equal", "ScatterUpdate-3", (8,), (_LONG,), [7] * _LONG, 0, times=_FEW),
+    ),
     avoid="name each target once, or say the reduction that is meant",
     per_model=Severity.NOTE,
 )
@@ -70,9 +76,12 @@ def order_of_updates(scatter: ScatterNode) -> Meeting | None:
     """Several threads write updates of one target, and the last one differs from run to run.
 
     No document says which update is the last. It shows where there are many of them: OpenVINO's CPU plugin
-    does it for slices and tuples, the GPU plugin for slices and elements.
+    does it for slices and tuples, the GPU plugin for slices and elements. Where all updates of a target are
+    the same number, no order changes the result.
     """
     if scatter.reduction is not Reduction.NONE or scatter.spec.layout is Layout.SEQUENCE:
+        return None
+    if scatter.has_equal_updates:
         return None
     several = Known(None, "threads share the work")
     meeting = meets("the order of updates is open", [_targets(scatter), several], Role.INDICES)
@@ -80,6 +89,7 @@ def order_of_updates(scatter: ScatterNode) -> Meeting | None:
 
 
 _TUPLES = Probe("tuples", "ScatterND-18", (8, 64), (_MANY, 1), (_MANY, 64), None, "i32", times=_RUNS)
+_EQUAL = [[7] * 64] * _MANY
 _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY, 64), 0, "i32", times=_FEW)
 
 
@@ -94,7 +104,13 @@ _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY
             for word in ("none", "add", "mul", "max")
         ]
     ),
-    near=(replace(_ELEMENTS, attributes={"reduction": "add"}),),
+    near=(
+        replace(_ELEMENTS, attributes={"reduction": "add"}),
+        *[
+            replace(_TUPLES, name=f"{word}-equal", updates=_EQUAL, attributes={"reduction": word}, times=_FEW)
+            for word in ("none", "max")
+        ],
+    ),
     avoid="convert it to elements, or run it with one thread",
     per_model=Severity.WARNING,
 )
@@ -102,9 +118,12 @@ def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
     """Onnxruntime writes and reduces tuples on several threads without a lock.
 
     Where two updates have one target a reduction loses some of them, and without one (where no document says
-    which is the last) the result differs from run to run. Elements are written by one thread.
+    which is the last) the result differs from run to run. Elements are written by one thread. Equal updates
+    are lost as well where they are added or multiplied; without a reduction, and in max and min, none is.
     """
     if scatter.node.domain != ONNX or scatter.spec.layout is not Layout.TUPLES or scatter.reduction is None:
+        return None
+    if scatter.reduction in _IDEMPOTENT and scatter.has_equal_updates:
         return None
     several = Known(None, "threads share the work")
     what = "the order of updates is open" if scatter.reduction is Reduction.NONE else "tuples are reduced"

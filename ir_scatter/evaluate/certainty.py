@@ -21,6 +21,7 @@ from ir_scatter.ops.kernels.certainty import (
     count_hits,
     counted_bound,
     find_candidates,
+    has_other_updates,
     is_candidate,
     is_near,
     rounding_bound,
@@ -41,7 +42,7 @@ class DetailedResult:
     Attributes:
         values: the output, as `evaluate` gives it.
         hits: i64: how many updates hit each element.
-        contested: boolean: the document leaves open which value stays. More than one update hits the
+        contested: boolean: the document leaves open which value stays. Updates with different bits hit the
             element and the reduction is none; or NaN and numbers meet there in a min or max.
         rounding_bound: f64: how far the result of a sum, difference, product or mean of a floating-point
             or complex type, computed in the element type or a wider one, may be from the exact one. Up
@@ -54,6 +55,7 @@ class DetailedResult:
 
     values: Array
     _case: Case = field(repr=False)
+    _knows_updates: bool = field(default=True, repr=False)
 
     @cached_property
     def hits(self) -> Array:
@@ -64,7 +66,9 @@ class DetailedResult:
     def contested(self) -> Array:
         reduction, known = self._case.task.reduction, in_own_dtype(self.values)
         if reduction is Reduction.NONE:
-            return self.hits > 1
+            several: Array = self.hits > 1
+            is_settled = not self._knows_updates or not several.any()
+            return several if is_settled else several & has_other_updates(self._case, known)
         if reduction not in {Reduction.MIN, Reduction.MAX} or not (known != known).any():
             return np.zeros(known.shape, np.bool_)
         return contested_by_nan(self._case, known)
@@ -165,10 +169,12 @@ class DetailedResult:
         return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)
 
 
-def detail(case: Case) -> DetailedResult:
+def detail(case: Case, *, knows_updates: bool = True) -> DetailedResult:
     """Compute the output of a case, and what is certain about it when it is asked for.
+
+    Unless it `knows_updates`, these stand for any others of their shape, and no two of them count as equal.
 
     Raises:
         IllegalIndex: an index is not legal.
     """
-    return DetailedResult(run(case), case)
+    return DetailedResult(run(case), case, knows_updates)

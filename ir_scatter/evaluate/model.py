@@ -10,7 +10,7 @@ import numpy as np
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure, load, make_plans
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.arrays import Array, in_own_dtype
+from ir_scatter.core.arrays import Array, in_own_dtype, too_many_dimensions
 from ir_scatter.core.dataflow import GraphInput, feeds_by_input
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import dtype
@@ -194,12 +194,21 @@ class Program(Sketch):
         return found
 
 
+def _demand_ranks(plan: Plan, path: str) -> None:
+    """Raise EvaluationFailed if NumPy has no array for an input, as none can be given or drawn."""
+    for input in plan.inputs:
+        problem = too_many_dimensions(len(input.shape or ()))
+        if problem:
+            raise EvaluationFailed(f"{path}: input {input.names[0]} {problem}", Location(path))
+
+
 def make_sketch(model: "Model | str | Path") -> Sketch:
     """Return what is known of a model, whatever operators it has and whichever rules it breaks.
 
     Raises:
         UnreadableModel: it cannot be read, an output of it comes from nowhere, or functions that call
             functions stand for more graphs than can be looked at.
+        EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
     known = model if isinstance(model, Model) else read(model)
     with collector_paused():
@@ -208,6 +217,7 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
         except UnknownOperator as error:
             raise UnreadableModel("not-looked-at", str(error), error.location) from None
         plans = make_plans(main, known.path, is_sketch=True)
+    _demand_ranks(plans[main], known.path)
     return Sketch(known.path, plans[main], plans)
 
 
@@ -218,6 +228,7 @@ def prepare(model: "Model | str | Path") -> Program:
         UnreadableModel: it cannot be read.
         BrokenModel: its operators, or the file itself, break rules.
         UnknownOperator: NumPy does not compute one of its nodes.
+        EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
     known = model if isinstance(model, Model) else read(model)
     errors = tuple(found for found in validate(known) if found.severity is Severity.ERROR)
@@ -228,4 +239,5 @@ def prepare(model: "Model | str | Path") -> Program:
     with collector_paused():
         main = dataflow_of(known)
         plans = make_plans(main, known.path)
+    _demand_ranks(plans[main], known.path)
     return Program(known.path, plans[main], plans)

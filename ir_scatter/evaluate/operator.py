@@ -63,8 +63,13 @@ def read_array(given: Any) -> Array:
 
     Raises:
         OverflowError: no one type of 64 bits holds all of them; the message says what is and was expected.
+        TypeError: elements are masked, and would count as what the mask hides.
         Exception: whatever NumPy, or the object that is given, raises.
     """
+    parts = given if isinstance(given, list | tuple) else (given,)
+    masked = sum(int(np.count_nonzero(part.mask)) for part in parts if isinstance(part, np.ma.MaskedArray))
+    if masked:
+        raise TypeError(f"{masked} of its elements are masked, expected none")
     array = np.asarray(given)
     is_untyped = not hasattr(given, "dtype") and array.size > 0
     if not is_untyped or not (array.dtype == np.float64 or array.dtype.kind == "O"):

@@ -269,7 +269,8 @@ def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None
     """Return the axis as it is given, None if there is none."""
     source = scatter.spec.axis
     if source is not None and source.attribute is not None:
-        return int(scatter.attribute(source.attribute))
+        number = scatter.attribute(source.attribute)
+        return int(number) if isinstance(number, int | float) else None
     array = None if source is None else operands.get(Role.AXIS)
     is_number = array is not None and array.size == 1 and _holds_numbers(array)
     return int(array.reshape(-1)[0]) if array is not None and is_number else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, extreme
+from ir_scatter.core.arrays import Array, extreme, too_many_dimensions
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import NoInputs
 
@@ -48,6 +48,9 @@ def random_array(
     Floating-point numbers are multiples of 1/8 unless they are to be whole, or what their type makes of one;
     f8e8m0, which has nothing but powers of two, gives those. Whole numbers stay within their type.
     """
+    problem = too_many_dimensions(len(shape))
+    if problem:
+        raise NoInputs(f"an input {problem}")
     wanted = dtype_of(element_type)
     if element_type.kind == "string":
         return random.choice(np.array(_WORDS, object), shape).astype(object).reshape(shape)

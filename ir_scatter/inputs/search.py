@@ -4,17 +4,18 @@ The model is run forward on what was drawn, and each element of an index is foll
 comes from; from that new values are solved.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import reduce
+from math import prod
 from operator import or_
 from typing import Any
 
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Forward, Plan, Step, load
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, kind, native
 from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
@@ -22,9 +23,10 @@ from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
 from ir_scatter.inputs.constraints import Conditions, NodeInRun, Pairs, Use, by_lane, uses_of
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, random_array, with_edges
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, random_array, with_edges
 from ir_scatter.inputs.provenance import Cell, Terms, combine, direct_of, known, origins_of, unknown
 from ir_scatter.inputs.sizes import Sizes
+from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
 from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
@@ -56,6 +58,12 @@ _MOST_INSIDE = 20_000
 
 _WEIGHTS = 1 << 16
 """Constants with more elements are no positions; where nothing is computed to the end they stay unread."""
+
+_RECOUNTS = 48
+"""Masks that are tried for sizes which depend on how many elements are chosen."""
+
+_THRESHOLDS = 4
+"""Constants that numbers are compared with, of which values for masks are made."""
 
 _STARTS = (
     ((-LARGEST, LARGEST), (0, 7), (1, 3)),
@@ -153,6 +161,8 @@ class Search:
         self.twins = [own] if twin is None else [own, twin]
         self.types = list[ElementType]()
         for input, type in zip(self.inputs, self.twins[-1].types, strict=True):
+            if input.kind != "tensor":
+                raise NoInputs(f"input {input.names[0]} is of type {input.kind}, expected a tensor")
             if type is None:
                 raise NoInputs(f"the element type of {input.names[0]} is not known")
             self.types.append(type)
@@ -160,13 +170,16 @@ class Search:
         self.trips = self.decisive = self.written = self.reaching = 0
         self._reason = ""
         self.runs = self.computed = self._mends = 0
+        self.choosing = self._recounts = 0
+        self._masks: dict[int, Array] = {}
 
     @property
     def traced(self) -> list[int]:
         """The inputs whose elements are followed: positions are computed from them."""
         kinds, found = {"signed", "unsigned", "float"}, self.positions
         numbers = enumerate(self.types)
-        return [n for n, type in numbers if found >> n & 1 and type.kind in kinds and n not in self.fixed]
+        held = self.fixed.keys() | self._masks.keys()
+        return [n for n, type in numbers if found >> n & 1 and type.kind in kinds and n not in held]
 
     def run(self) -> "Run":
         """Return the first run without repeated targets, or else the best that is legal."""
@@ -207,6 +220,11 @@ class Search:
                         return best
                     run, number = self._scout(ranges), 0
                     continue
+                if run.stuck and self._recount(run):
+                    if self._is_over:
+                        return best
+                    run, number = self._scout(ranges), 0
+                    continue
                 is_all = not number or (number % 2 == 0 and not run.bad)
                 wanted = run.uses if is_all else run.illegal or run.unkept
                 is_hopeless = run.is_full or (run.stuck and self.is_sketch)
@@ -243,6 +261,45 @@ class Search:
             return True
         return not (run.stuck or run.bad) and sum(map(self.sizes.make_room, run.unkept)) > 0
 
+    def _recount(self, run: "Run") -> bool:
+        """Choose other inputs for nodes that count, as NonZero does; tell whether there are any to try.
+
+        A node is stuck on such a size if no dimension of an input changes it. Each input that decides how
+        many elements are chosen then gets two values: one at as many places as the sizes ask for, another
+        elsewhere. Which two is tried in turn, as a mask may be computed in any way.
+        """
+        numbers = [number for number in range(len(self.types)) if self.choosing >> number & 1]
+        numbers = [number for number in numbers if number not in self.fixed]
+        pairs = [pair for node, _ in run.stuck if node is not None for pair in node.unmet()[0]]
+        if not (numbers and pairs and run.counts) or self._recounts == _RECOUNTS:
+            return False
+        tried, self._recounts = self._recounts, self._recounts + 1
+        shapes = self.sizes.shapes()
+        for number in numbers:
+            values = _pairs_of_values(self.types[number], run.thresholds)
+            if not values:
+                continue
+            chosen, other = values[tried % len(values)]
+            room = prod(shapes[number])
+            counts = _counts_for(pairs, run.counts, room)
+            count = counts[tried // len(values) % len(counts)]
+            if 0 < room < count and self._widen(shapes[number], count):
+                return True
+            mask = np.full(room, other, dtype_of(self.types[number]))
+            random = np.random.default_rng([self.number, tried, number])
+            mask[random.permutation(mask.size)[:count]] = chosen
+            self._masks[number] = mask.reshape(shapes[number])
+        return True
+
+    def _widen(self, shape: Sequence[int], count: int) -> bool:
+        """Make an input larger that has less room than `count`; tell whether that was possible."""
+        room = prod(shape)
+        for size in reversed(shape):
+            if self.sizes.grow([(size, -(-count * size // room) + 1)]):  # and something is not chosen
+                self._masks.clear()
+                return True
+        return False
+
     @property
     def _is_over(self) -> bool:
         most = _MOST_SKETCHED if self.is_sketch else _MOST_STEPS
@@ -255,8 +312,11 @@ class Search:
         for number, (type, shape) in enumerate(zip(self.types, self.sizes.shapes(), strict=True)):
             is_trips, is_whole = self.trips >> number & 1, number in traced
             low, high = of_trips if is_trips else of_positions if is_whole else ordinary
+            mask = self._masks.get(number)
             if number in self.fixed:
                 arrays.append(self.fixed[number])
+            elif mask is not None and mask.shape == shape:
+                arrays.append(mask)
             else:
                 arrays.append(random_array(self.random, type, shape, low=low, high=high, is_whole=is_whole))
         return arrays
@@ -275,6 +335,48 @@ class Search:
                 tried[number] = with_edges(random, self.types[number], arrays[number])
                 arrays = tried if Run(self, tried).is_as_good_as(run) else arrays
         return arrays
+
+
+def _is_comparison(step: Step) -> bool:
+    """Tell whether a node compares two inputs."""
+    return isinstance(step.work, GeneralOp) and step.work.makes == "boolean" and len(step.inputs) > 1
+
+
+def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """Return how many of `room` elements of an input to choose where sizes differ, likeliest first.
+
+    `counts` are the numbers of elements that nodes chose, each with the size of its mask. Sizes may be a
+    multiple of a count, and a mask a multiple of an input that is repeated for each channel.
+    """
+    found = dict[int, None]()
+    for pair in pairs:
+        for size, wanted in (pair, pair[::-1]):
+            for count, total in counts:
+                if count and size and size % count == 0 and wanted * count % size == 0:
+                    number = wanted * count // size
+                elif count == size == 0:
+                    number = wanted
+                else:
+                    continue
+                repeats = total // room if room and total % room == 0 else 1
+                if number % max(repeats, 1) == 0:
+                    found[number // max(repeats, 1)] = None
+                found |= dict.fromkeys((number, 1))
+    return [*found] or [1]
+
+
+def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> list[tuple[int, int]]:
+    """Return pairs of values for masks: of what is chosen, and of the rest; numbers lie around thresholds."""
+    if element_type.kind == "boolean":
+        return [(1, 0), (0, 1)]
+    if element_type.kind not in {"signed", "unsigned", "float"}:
+        return []
+    found = dict[tuple[int, int], None]()
+    for middle in (*thresholds, 0):
+        for pair in ((middle, middle + 1), (middle + 1, middle), (middle, middle - 1), (middle - 1, middle)):
+            if all(clip_to_type(element_type, number, number) == (number, number) for number in pair):
+                found[pair] = None
+    return [*found]
 
 
 class _Unclear(EvaluationFailed):
@@ -296,7 +398,8 @@ class Run(Forward[Cell]):
     def __init__(self, search: Search, arrays: list[Array]) -> None:
         super().__init__({flow: plan for twin in search.twins for flow, plan in twin.model.plans.items()})
         self.search, self.arrays, self._traced = search, arrays, search.traced
-        self.uses, self.too_small = list[Use](), Pairs()
+        self.uses, self.too_small, self.counts = list[Use](), Pairs(), list[tuple[int, int]]()
+        self.thresholds = dict[int, None]()
         self.stuck: list[tuple[NodeInRun | None, Exception]] = []
         self.is_blind, self.computed, self._depth = False, 0, 0
         self._symbols = search.sizes.symbols()
@@ -427,6 +530,7 @@ class Run(Forward[Cell]):
             if array is not None and (not use.is_legal or cell.is_unclear):
                 node.arrays[port] = use.repaired(array)
         self.too_small += node.too_small()
+        self._note_choices(node)
         if not step.outputs:
             if any(node.unmet()):
                 self.stuck.append((node, _Unclear("the output")))
@@ -438,6 +542,21 @@ class Run(Forward[Cell]):
         except EvaluationFailed as error:
             self.stuck.append((node, error))
             return self._of_shapes(node)
+
+    def _note_choices(self, node: NodeInRun) -> None:
+        """Note how many elements a node chooses, which inputs decide that, and constants of comparisons."""
+        for need in node.needs:
+            cell = node.cell(need.port) if need.meaning is Meaning.CHOICES else None
+            if cell is not None and cell.array is not None:
+                self.search.choosing |= origins_of([cell])
+                self.counts.append((int(np.count_nonzero(cell.array)), cell.array.size))
+        for cell in node.cells if _is_comparison(node.step) else ():
+            array = None if cell is None or cell.origins else cell.array
+            if array is None or array.size != 1 or kind(array) not in {"signed", "unsigned", "float"}:
+                continue
+            number = float(native(array).reshape(-1)[0])
+            if len(self.thresholds) < _THRESHOLDS and abs(number) <= _FARTHEST:
+                self.thresholds[round(number)] = None
 
     def _is_hidden(self, node: NodeInRun) -> bool:
         """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""

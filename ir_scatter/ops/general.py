@@ -96,6 +96,11 @@ class GeneralOp(NamedTuple):
         moves: the inputs whose elements it only moves or repeats; None for all of them.
         is_pointwise: whether an element of the output depends on nothing but the one in the same place of
             the first input.
+        aligns: whether axes of the output, counted from the end, are those of the first input, and
+            elements that are equal along one stay so.
+        fills: whether all elements of the output are one number, whatever its inputs are.
+        draws: whether its outputs are random numbers, other ones in each run and on each runtime.
+        draws_if: the input that must be true for that; None if nothing must.
         arithmetic: what it makes of whole numbers, None where nothing is said.
         makes: the element type of its outputs where that need not be the one of input 0; "other" if
             attributes or other inputs decide.
@@ -113,6 +118,10 @@ class GeneralOp(NamedTuple):
     constraints: _Constraints | Each[_Constraints] = ()
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
+    aligns: bool = False
+    fills: bool = False
+    draws: bool = False
+    draws_if: int | None = None
     arithmetic: Arithmetic | None = None
     reads_shapes_only: bool = False
     makes: str = ""
@@ -142,6 +151,14 @@ class GeneralOp(NamedTuple):
     def is_elementwise(self) -> bool:
         """Tell whether all inputs are repeated to one shape, which the output has."""
         return self.shape is shapes.elementwise
+
+    def aligns_last(self, attributes: Mapping[str, Any]) -> bool:
+        """Tell whether inputs are repeated to one shape whose last dimension is the last of each input.
+
+        Of an IR's `auto_broadcast` the word "pdpd" aligns others, as `axis` did before opset 7 of ONNX.
+        """
+        rule = str(attributes.get("auto_broadcast", "numpy")).strip().lower()
+        return self.is_elementwise and "axis" not in attributes and rule in _ALIGNING_LAST
 
     @property
     def copies(self) -> bool:
@@ -195,6 +212,11 @@ def constraints_of(domain: str, type: str) -> _Constraints:
     return () if op is None else op.constraints_in(domain)
 
 
+def random_types(domain: str) -> frozenset[str]:
+    """Return the types of operators that draw random numbers, or may."""
+    return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
+
+
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
     """Return the shapes of the first outputs of a node as far as they are known, or raise ShapesDiffer."""
     op = find(domain, type)
@@ -229,6 +251,8 @@ WITH_BODIES = frozenset({"If", "Loop", "TensorIterator", "Scan"})
 """The types of nodes that hold graphs, in either dialect."""
 
 _FIRST = (0,)
+_ALIGNING_LAST = frozenset({"numpy", "none", "explicit"})
+"""Values of `auto_broadcast`: shapes of "none", which OpenVINO also reads as "explicit", are equal."""
 _WHOLE, _FLOAT = Numbers.WHOLE, Numbers.FLOAT
 _AT_0, _AT_1, _AT_2, _LAST = fixed(0), fixed(1), fixed(2), Axis(default=-1)
 
@@ -303,11 +327,14 @@ ROWS = (
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
     ),
     _moving(
-        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast,
+        "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
     ),
-    _moving("Tile", "layout.tile", shape=shapes.tiled, constraints=(Meaning.REPEATS(1, low=1, high=2),)),
+    _moving(
+        "Tile", "layout.tile", shape=shapes.tiled, aligns=True,
+        constraints=(Meaning.REPEATS(1, low=1, high=2),),
+    ),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
@@ -327,21 +354,22 @@ ROWS = (
             (Meaning.POSITION(1, wraps_since=11),),
         ),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
+        bounds=bounds.gathered,
     ),
     _moving(
         "GatherND", "select.gather_nd", "batch_dims", shape=shapes.gathered_nd,
         constraints=Each((Meaning.COORDINATES(1, wraps_since=8),), (Meaning.COORDINATES(1, wraps_since=11),)),
-        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}), Spelling()), bounds=bounds.gathered_nd,
     ),
     _moving(
         "GatherElements", "select.gather_elements", "axis", shape=shapes.gathered_elements,
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
-        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)),
+        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)), bounds=bounds.gathered_elements,
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut,
+        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut, aligns=True,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -400,7 +428,7 @@ ROWS = (
         makes="other", bounds=bounds.any_position,
     ),
     GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said,
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said, fills=True,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -412,15 +440,24 @@ ROWS = (
         ),
     ),
     GeneralOp(
-        "RandomUniform/",
-        constraints=(
-            Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
-            number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+        "RandomUniform", draws=True,
+        constraints=Each(
+            (
+                Meaning.LENGTHS(0, low=1, high=3), number(1, 0, 0, _WHOLE), number(1, 0, 0, _FLOAT),
+                number(2, 1, 8, _WHOLE), number(2, 1, 8, _FLOAT),
+            ),
+            (),
         ),
     ),
-    GeneralOp("Multinomial/", constraints=(number(0, 1, 4, _FLOAT), number(1, 1, 4))),
-    GeneralOp("/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other"),
-    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other"),
+    GeneralOp("/RandomNormal", draws=True),
+    GeneralOp(
+        "Multinomial", draws=True,
+        constraints=Each((number(0, 1, 4, _FLOAT), number(1, 1, 4)), (number(0, 1, 4, _FLOAT),)),
+    ),
+    GeneralOp(
+        "/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other", draws=True
+    ),
+    *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other", draws=True),
     *_each(
         "/BlackmanWindow /HammingWindow /HannWindow",
         constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
@@ -457,7 +494,9 @@ ROWS = (
         "/QuantizeLinear /DequantizeLinear", shape=shapes.same, makes="other",
         constraints=(number(1, 1, 2, _FLOAT),),
     ),
-    GeneralOp("/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),)),
+    GeneralOp(
+        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2
+    ),
     *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
     # element by element, of several inputs
     _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added),

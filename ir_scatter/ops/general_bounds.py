@@ -9,7 +9,7 @@ from itertools import product
 from math import ceil, floor, inf, isfinite, isnan
 from typing import Any, NamedTuple, TypeAlias
 
-from ir_scatter.core.shapes import Dim, Shape, highest
+from ir_scatter.core.shapes import Dim, Shape, highest, lowest
 from ir_scatter.ops.attributes import Attributes
 
 
@@ -38,6 +38,7 @@ class BoundsCase(NamedTuple):
     attributes: Mapping[str, Any]
     is_onnx: bool
     output: int
+    opset: int | None = None
 
 
 BoundsRule: TypeAlias = Callable[[BoundsCase], Bounds]
@@ -110,6 +111,54 @@ def counting(case: BoundsCase) -> Bounds:
     """Numbers from input 0 up to input 1, by steps of input 2 that are positive."""
     first, stop, step = case.inputs[:3]
     return ANY if step.low < 1 else Bounds(first.low, stop.high - 1)
+
+
+def gathered(case: BoundsCase) -> Bounds:
+    """Elements of input 0, if every index of input 1 is in range on the axis.
+
+    The axis is an attribute in ONNX, and input 2 in an IR.
+    """
+    if case.is_onnx:
+        axis: float = Attributes(case.attributes).integer("axis", 0)
+    else:
+        axis, last = case.inputs[2]
+        if axis != last:
+            return ANY
+    return _chosen(case, [_shape(case, 0)[int(axis)]], counts_from_end=case.is_onnx or _is_since(case, 8))
+
+
+def gathered_nd(case: BoundsCase) -> Bounds:
+    """Elements of input 0, if every coordinate in the tuples of input 1 is in range."""
+    first, depth = Attributes(case.attributes).integer("batch_dims", 0), _shape(case, 1)[-1]
+    dims = _shape(case, 0)[first : first + depth if isinstance(depth, int) else None]
+    return _chosen(case, dims, counts_from_end=case.is_onnx or _is_since(case, 8))
+
+
+def gathered_elements(case: BoundsCase) -> Bounds:
+    """Elements of input 0, if every index of input 1 is in range on the axis."""
+    axis = Attributes(case.attributes).integer("axis", 0 if case.is_onnx else None)
+    return _chosen(case, [_shape(case, 0)[axis]], counts_from_end=case.is_onnx)
+
+
+def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Bounds:
+    """Return the bounds of input 0 if input 1 is in range on all of some dimensions, or else any.
+
+    Out of range Gather-8 gives 0, and runtimes that refuse nothing give what is in memory beside the data.
+    """
+    size = min(map(lowest, dims), default=0)
+    is_in_range = case.inputs[1].is_within(-size if counts_from_end else 0, size - 1)
+    return case.inputs[0] if is_in_range else ANY
+
+
+def _shape(case: BoundsCase, port: int) -> tuple[Dim, ...]:
+    shape = case.shapes[port]
+    if shape is None:
+        raise LookupError(port)
+    return shape
+
+
+def _is_since(case: BoundsCase, opset: int) -> bool:
+    return case.opset is not None and case.opset >= opset
 
 
 def position(case: BoundsCase) -> Bounds:

@@ -70,13 +70,13 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
     return [(type if place == 0 or op.moves == (0,) else None, shape) for place, shape in enumerate(shapes)]
 
 
-def _output_shapes(use: OperatorUse) -> Sequence[tuple[int, ...] | None] | None:
+def _output_shapes(use: OperatorUse, domain: str = OPENVINO) -> Sequence[tuple[int, ...] | None] | None:
     """Return what shapes are known of outputs, or raise ShapesDiffer; the first opsets have no batches."""
     is_old = use.type == "Gather" and use.opset in OPSET_WORDS[: _BATCHES_SINCE - 1]
     unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
     sizes, attributes = [*map(sizes_of, use.shapes)], {} if is_old else use.attributes
     case = ShapeCase(sizes, use.numbers, attributes, use.output_count, unknown=unknown)
-    return output_shapes(OPENVINO, use.type, case)
+    return output_shapes(domain, use.type, case)
 
 
 def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
@@ -102,8 +102,10 @@ class Problem(NamedTuple):
     kind: str = "misused-operator"
 
 
-def problem(use: OperatorUse) -> Problem | None:
-    """Return what a runtime refuses of a use, None if that is nothing."""
+def problem(use: OperatorUse, domain: str = OPENVINO) -> Problem | None:
+    """Return what a runtime refuses of a use, None if that is nothing; of ONNX only shapes are looked at."""
+    if domain != OPENVINO:
+        return next(_of_shapes(use, domain), None)
     known = openvino_opsets.show_opsets(use.type)
     if is_custom(use):
         message = f"the version of {use.type} is {use.opset!r}, expected {known}"
@@ -188,15 +190,15 @@ def _of_types(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
             yield Problem(f"{found} {type.name}, expected {expected}", Part(Side.INPUT, port, "type"))
 
 
-def _of_shapes(use: OperatorUse) -> Iterator[Problem]:
-    op = find(OPENVINO, use.type)
+def _of_shapes(use: OperatorUse, domain: str = OPENVINO) -> Iterator[Problem]:
+    op = find(domain, use.type)
     if op is None or op.shape is top or None in use.shapes:  # of a dimension top takes all there are
         return
     if (op.type, use.opset) in _LENIENT:
         return
     try:
-        _output_shapes(use)
+        _output_shapes(use, domain)
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
-        message = f"{op.type_in(OPENVINO)} does not take its inputs of shapes {shapes}: {error}"
+        message = f"{op.type_in(domain)} does not take its inputs of shapes {shapes}: {error}"
         yield Problem(message, _NODE)

@@ -145,10 +145,32 @@ def repeats(
     import numpy
 
     shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
+    count, flat = prod(shape), target_numbers(layout, axis, indices, limits, wraps=wraps)
+    if flat is None:
+        return None
+    ordered = numpy.sort(flat)
+    if not bool((ordered[1:] == ordered[:-1]).any()):
+        return None
+    values, firsts, inverse = numpy.unique(flat, return_index=True, return_inverse=True)
+    earlier = firsts[inverse.reshape(-1)]
+    first = int(numpy.flatnonzero(earlier != numpy.arange(count))[0])
+    places = _position(first, shape), _position(int(earlier[first]), shape)
+    return Repeats(count - values.size, count, *places)
+
+
+def target_numbers(
+    layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
+) -> "Array | None":
+    """Number targets such that two are equal if and only if their numbers are.
+
+    None if there are fewer than two, or if it cannot be known. With `wraps` as in `repeats`.
+    """
+    import numpy
+
+    shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
     count = prod(shape)
     if layout is Layout.SEQUENCE or (layout is Layout.ELEMENTS and axis is None) or count < 2:
         return None
-    # Targets are numbered so that two are equal if and only if their numbers are.
     flat, span = numpy.zeros(count, numpy.int64), 1
     for number, s in enumerate(limits):
         column = indices.reshape(count, -1)[:, number].astype(numpy.int64)
@@ -163,14 +185,7 @@ def repeats(
             return None
         flat = flat * width + (column - low)
     flat += lanes(layout, axis, indices) * span
-    ordered = numpy.sort(flat)
-    if not bool((ordered[1:] == ordered[:-1]).any()):
-        return None
-    values, firsts, inverse = numpy.unique(flat, return_index=True, return_inverse=True)
-    earlier = firsts[inverse.reshape(-1)]
-    first = int(numpy.flatnonzero(earlier != numpy.arange(count))[0])
-    places = _position(first, shape), _position(int(earlier[first]), shape)
-    return Repeats(count - values.size, count, *places)
+    return flat
 
 
 def lanes(layout: Layout, axis: int | None, indices: "Array") -> "Array":

@@ -24,13 +24,15 @@ _TYPES = frozenset(type for _, type in _FAMILIES)
 class Lookup:
     """What the table says of a type in an opset: the row, and every row of the type, oldest first.
 
-    A word or a number that never existed is no known opset.
+    A word or a number that never existed is no known opset. If the opset is newer than the newest one that
+    the table was checked against, that is `checked_up_to`.
     """
 
     type: str
     spec: OpSpec | None
     family: tuple[OpSpec, ...]
     is_known_opset: bool
+    checked_up_to: int | None = None
 
     def show_opsets(self) -> str:
         """Print the opsets that contain the operator: `opset4 to opset16`, `opset 11 or above`."""
@@ -64,12 +66,14 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
     if family is None or (domain != OPENVINO and type != family[0].key.type):
         return None
     is_known = isinstance(opset, int) and 1 <= opset <= _LARGEST_OPSET
+    is_newer = isinstance(opset, int) and is_known and opset > onnx_ops.LATEST_OPSET
     if isinstance(opset, int):
         opset = min(opset, onnx_ops.LATEST_OPSET) if is_known else None
     if domain == OPENVINO:
         is_known = opset in openvino_ops.OPSET_WORDS
     spec = next((one for one in family if opset in one.opsets), None)
-    return Lookup(family[0].key.type, spec, family, is_known)
+    checked = onnx_ops.LATEST_OPSET if is_newer else None
+    return Lookup(family[0].key.type, spec, family, is_known, checked)
 
 
 def by_text(text: str) -> OpSpec | None:

@@ -143,12 +143,46 @@ def wrapped(line: str, width: int | None, indent: str = "") -> str:
     return line if width is None else "\n".join(fold(line, max(width, 20), "", indent))
 
 
+def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
+    """Return a table without styles as rich draws it, in a hundredth of the time.
+
+    None if it is wider than the limit, or if a cell has whitespace at its ends, which rich may cut off.
+    """
+    from rich.cells import cell_len
+
+    if any(text != text.strip() or "\n" in text for row in texts for text in row):
+        return None
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    if not widths or 0 in widths or sum(widths) + 2 * (len(widths) - 1) > limit:
+        return None
+
+    def padded(row: Sequence[str]) -> list[str]:
+        pairs = zip(row, widths, strict=True)
+        return [text + " " * (width - cell_len(text)) for text, width in pairs]
+
+    lines = ["  ".join(padded(row)) for row in texts]
+    if color:
+        rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+        bold = [f"\x1b[1m{text}\x1b[0m" for text in padded(texts[0])]
+        lines[:1] = ["\x1b[1m \x1b[0m ".join(bold), rule]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
     """A table as text, in which names cannot send terminal escapes.
 
     Where it is wider than the terminal, cells say less if they can; then names in the first column lose
     their middle, if that keeps them apart; then cells have several lines.
     """
+    rows = (table.header, *table.rows)
+    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
+    full = [table.keeps_empty or any(cell.text for cell in column[1:]) for column in zip(*lines, strict=True)]
+    lines = [list(compress(line, full)) for line in lines]
+    texts = [[visible(cell.text) for cell in line] for line in lines]
+    has_styles = color and any(cell.style for line in lines for cell in line)
+    plain_table = None if has_styles else aligned(texts, width or 10_000, color=color)
+    if plain_table is not None:
+        return plain_table
     import io
 
     from rich import box
@@ -156,10 +190,6 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    rows = (table.header, *table.rows)
-    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
-    full = [table.keeps_empty or any(cell.text for cell in column[1:]) for column in zip(*lines, strict=True)]
-    lines = [list(compress(line, full)) for line in lines]
     buffer, limit = io.StringIO(), width or 10_000
     console = Console(
         file=buffer,
@@ -187,7 +217,6 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         unlimited = console.options.update(max_width=10_000)
         return console.measure(made, options=unlimited).maximum - limit
 
-    texts = [[visible(cell.text) for cell in line] for line in lines]
     found = drawn(texts)
     if any(full) and excess(found) > 0:
         narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]

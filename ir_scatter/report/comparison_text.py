@@ -200,6 +200,8 @@ def _how(one: Comparison, is_told: bool) -> str:
 
 
 def excuse_text(excuse: Excuse) -> str:
+    if excuse.is_random:
+        return f"no verdict: {excuse.why}"
     start = "an upstream node leaves the result open"
     if excuse.elements is None:
         return f"{start}, its shape as well: {excuse.why}"

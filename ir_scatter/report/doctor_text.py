@@ -84,6 +84,8 @@ def state(one: Checked) -> str:
         told += f", recorded: {one.before.result}"
     if one.before.basis is Basis.UNTESTED:
         told += ", untested before"
+    if one.is_unlike:
+        told += f", depends on the instruction set ({one.other_processor})"
     if one.missed:
         told += f", and larger than known: {', '.join(one.missed)}"
     return told

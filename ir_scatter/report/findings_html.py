@@ -1,9 +1,8 @@
 """Findings as a page by file and by rule, in the style of the page of a comparison."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
-from itertools import count
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.shapes import counted
@@ -22,6 +21,8 @@ _BADGES = {
 }
 """Class in the style sheet, and sign."""
 _LONGEST_LINE = 240
+MOST_SHOWN = 1_000
+"""Findings that a page shows: 60,000 took 376 MB, which no browser opens."""
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
@@ -51,27 +52,50 @@ def _head(report: Report, what: str) -> Iterator[str]:
         number = report.count(severity)
         kind, plural = ("" if number else ' class="none"'), counted(number, severity).partition(" ")[2]
         yield f'<li{kind}><span class="count">{number}</span> {_badge(severity, plural)}</li>'
-    yield "</ul></header>"
+    yield "</ul>"
+    if len(findings) > MOST_SHOWN:
+        yield f'<p class="lead">{plain(_limited(len(findings)))}</p>'
+    yield "</header>"
+
+
+def _limited(total: int) -> str:
+    """Return how many findings the page shows, and where all of them are."""
+    order = "errors before warnings and notes"
+    return f"Showing the first {MOST_SHOWN:,} of {total:,} findings, {order}; JSON contains all."
+
+
+def _shown(findings: Sequence[Diagnostic]) -> set[int]:
+    """Return the numbers of the findings that the page shows, the most severe ones first."""
+    by_severity = sorted(range(len(findings)), key=lambda number: findings[number].severity.rank)
+    return set(by_severity[:MOST_SHOWN])
 
 
 def _body(report: Report, docs_url: str | None) -> Iterator[str]:
+    findings, first = report.diagnostics(), 0
+    shown, parts = _shown(findings), list[list[tuple[int, Diagnostic]]]()
+    for file in report.files:
+        numbered = enumerate(file.diagnostics, first)
+        parts.append([(number, one) for number, one in numbered if number in shown])
+        first += len(file.diagnostics)
     if report.files:
         yield '<nav class="index" aria-labelledby="files"><h2 id="files">Files</h2>'
-        yield from _index(report.files)
+        yield from _index(report.files, [bool(part) for part in parts])
         yield "</nav>"
-    if report.diagnostics():
+    if findings:
         yield '<nav class="index" aria-labelledby="rules"><h2 id="rules">Rules</h2>'
-        yield from _rules(report.diagnostics(), docs_url)
+        yield from _rules(findings, shown, docs_url)
         yield "</nav>"
-    numbers = count()
-    for number, file in enumerate(report.files):
-        if file.diagnostics:
+    for number, (file, part) in enumerate(zip(report.files, parts, strict=True)):
+        if part:
             yield f'<section class="model" id="file{number}" aria-labelledby="file{number}-name">'
             yield f'<h2 id="file{number}-name">{named(file.path)}</h2>'
             yield f'<p class="soft">{plain(_told(file))}</p>'
             drawn = dict[tuple[Location, int | None], int]()
-            for one in file.diagnostics:
-                yield from _card(next(numbers), one, file, drawn)
+            for place, one in part:
+                yield from _card(place, one, file, drawn)
+            if len(part) < len(file.diagnostics):
+                rest = counted(len(file.diagnostics) - len(part), "other finding")
+                yield f'<p class="soft">{plain(rest)} of this file not shown</p>'
             yield '<p class="back"><a href="#top">Back to the top<span class="hidden"> of the page, from '
             yield f"{plain(file.path)}</span></a></p></section>"
 
@@ -83,12 +107,12 @@ def _told(file: FileResult) -> str:
     return f"{file.format or 'no known format'}, {counted(file.scatter_nodes, 'scatter node')}"
 
 
-def _index(files: Iterable[FileResult]) -> Iterator[str]:
+def _index(files: Sequence[FileResult], has_section: Sequence[bool]) -> Iterator[str]:
     yield '<table class="cards" role="table"><thead role="rowgroup"><tr role="row">'
     yield from (f'<th scope="col" role="columnheader">{head}</th>' for head in ("File", "Model", "Findings"))
     yield '</tr></thead><tbody role="rowgroup">'
     for number, file in enumerate(files):
-        name = f'<a href="#file{number}">{named(file.path)}</a>' if file.diagnostics else named(file.path)
+        name = f'<a href="#file{number}">{named(file.path)}</a>' if has_section[number] else named(file.path)
         counts = Counter(one.severity for one in file.diagnostics)
         badges = " ".join(_badge(one, counted(counts[one], one)) for one in Severity if counts[one])
         none = '<span class="soft">no findings</span>' if file.is_readable else "could not be read"
@@ -98,7 +122,7 @@ def _index(files: Iterable[FileResult]) -> Iterator[str]:
     yield "</tbody></table>"
 
 
-def _rules(found: Iterable[Diagnostic], docs_url: str | None) -> Iterator[str]:
+def _rules(found: Iterable[Diagnostic], shown: Collection[int], docs_url: str | None) -> Iterator[str]:
     """Yield the findings once more, as links below what their rules say."""
     broken = defaultdict[str, list[tuple[int, Diagnostic]]](list)
     for number, one in enumerate(found):
@@ -115,11 +139,15 @@ def _rules(found: Iterable[Diagnostic], docs_url: str | None) -> Iterator[str]:
             says = " ".join(rule.documentation.split("\n\n")[0].split())
             yield f'<p class="soft">{plain(says)}</p>'
         yield "<ul>"
-        for number, one in pairs:
+        linked = [pair for pair in pairs if pair[0] in shown]
+        for number, one in linked:
             where = one.location.scope or _place(one)
             yield f'<li><a href="#f{number}">{named(where)}</a> <span class="soft">'
             yield f"{plain(one.location.path) if one.location.scope else ''}</span></li>"
-        yield "</ul></div>"
+        yield "</ul>"
+        if len(linked) < len(pairs):
+            yield f'<p class="soft">and {len(pairs) - len(linked):,} not shown</p>'
+        yield "</div>"
     yield f'</div><p class="lead">For more: <code>ir-scatter explain {plain(min(broken))}</code></p>'
 
 

@@ -26,8 +26,14 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
+_WIDE_ENOUGH = 32
+"""Bits of a type of whole numbers that holds every position: a dimension has fewer than 2**31."""
+
 _MOST_MOVES = 64
 """So far in front of indices a guard is looked for."""
+
+_MOVES_OF_GUARD = 8
+"""More than the nodes that move or convert numbers in a guard, after its last Minimum or Select."""
 
 
 class Guard(StrEnum):
@@ -146,6 +152,8 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     number = scatter.indices.index
+    if not _may_be_guarded(value):
+        return False
     made = [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)]
     patterns = [one for one in made if one is not None]
     for _ in range(_MOST_MOVES):
@@ -154,10 +162,39 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
         if any(_matches(scatter, one, one.result.inputs[number], value) for one in patterns):
             return True
         node = value.producer
-        op = None if node is None else find(node.domain, node.type)
-        is_moved = op is not None and (op.copies or (op.moves == (0,) and len(_counted_on(scatter)) == 1))
-        value = node.inputs[0].value if is_moved and node is not None and node.inputs else None
+        source = node.inputs[0].value if node is not None and node.inputs else None
+        value = source if source is not None and _is_moved(scatter, source, value) else None
     return False
+
+
+def _may_be_guarded(value: Value | None) -> bool:
+    """Tell whether the first operator upstream that does not only move numbers may be the last of a guard.
+
+    That costs little, and spares making a pattern for nearly every node.
+    """
+    for _ in range(_MOST_MOVES + _MOVES_OF_GUARD):
+        node = None if value is None else value.producer
+        op = None if node is None else find(node.domain, node.type)
+        if node is None or op is None or op.moves != (0,):
+            return op in (named("Minimum"), named("Select"))
+        value = node.inputs[0].value if node.inputs else None
+    return False
+
+
+def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
+    """Tell whether a value holds nothing but numbers of its producer's first input, as they are there.
+
+    A gather gives other numbers if an index is out of range, and a conversion if its type is narrow.
+    """
+    node = value.producer
+    op = None if node is None else find(node.domain, node.type)
+    if op is None:
+        return False
+    if op.copies:
+        types = [scatter.facts.element_type(one) for one in (source, value)]
+        bits = [type.bits for type in types if type is not None and type.kind in {"signed", "unsigned"}]
+        return len(bits) == len(types) and bits[1] >= min(bits[0], _WIDE_ENOUGH)
+    return op.moves == (0,) and op.bounds is None and len(_counted_on(scatter)) == 1
 
 
 def _is_filled(array: "Array", content: "Array") -> bool:

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import index_count, position_count
+from ir_scatter.analysis.conditions import has_too_many_indices, index_count, position_count
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
-from ir_scatter.core.shapes import LARGEST_DIM, counted, element_count
+from ir_scatter.core.shapes import counted, element_count
 from ir_scatter.ops.index_values import BadIndices, negative
-from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction, Role
+from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
 
 _OF_FAULTS = frozenset(
@@ -118,7 +118,8 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
 
     Why: the document leaves the order of writing open, so the result may differ from run to run and
     from device to device.
-    Applies to: every operator with reduction none.
+    Applies to: every operator with reduction none, unless the updates of a target are certainly the same
+    number, as those of a fill are.
     Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
     ScatterNDUpdate; ScatterElementsUpdate was last-wins wherever it was measured.
     Example: indices [3, 1, 3] of ScatterUpdate.
@@ -127,7 +128,7 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
         return
     found = scatter.repeats
-    if found is None:
+    if found is None or scatter.has_equal_updates:
         return
     what = "tuples" if scatter.spec.layout is Layout.TUPLES else "indices"
     message = (
@@ -139,29 +140,23 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     yield Finding(message, role=Role.INDICES, related=related, label="a target twice", help=help)
 
 
-@Rule(
-    "SCT306",
-    "more-indices-than-positions",
-    Severity.NOTE,
-    reads={Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY},
-)
+@Rule("SCT306", "more-indices-than-positions", Severity.NOTE, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def more_indices_than_positions(scatter: ScatterNode) -> Findings:
     """There are more indices than positions they could name, and there is no reduction.
 
     Why: some target must be named more than once, and then the order of writing is undefined.
-    Applies to: every operator with reduction none whose indices are not constant.
+    Applies to: every operator with reduction none whose indices are not constant, unless all updates are
+    certainly the same number.
     Runtimes: see SCT304.
     Example: 7 indices of ScatterUpdate on a dimension of size 5.
     Fix: name the reduction that was meant, or give fewer indices.
     """
-    if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
-        return
-    if scatter.spec.indices_limit is IndicesLimit.EVERYWHERE or not scatter.indices_shape:
+    if not has_too_many_indices(scatter) or scatter.has_equal_updates:
         return
     count, positions = index_count(scatter), position_count(scatter)
-    if count is not None and positions is not None and positions < count <= LARGEST_DIM:
-        message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
-        yield Finding(message, role=Role.INDICES)
+    assert positions is not None
+    message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
+    yield Finding(message, role=Role.INDICES)
 
 
 @Rule(

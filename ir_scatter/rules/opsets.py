@@ -2,7 +2,7 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.core.diagnostics import Part, Side
+from ir_scatter.core.diagnostics import Part, Severity, Side
 from ir_scatter.ops.lookup import opset_number
 from ir_scatter.rules.base import Finding, Findings, Rule, to_opset
 
@@ -82,3 +82,24 @@ def unknown_opset(scatter: ScatterNode) -> Findings:
         if opset is None and not isinstance(_nearest(scatter), str):
             help = f"import {scatter.lookup.show_opsets()} of the default domain"
         yield Finding(message, part=_OPSET, help=help)
+
+
+@Rule("SCT404", "newer-than-known", Severity.NOTE, reads={Fact.OPERATOR}, is_legality=False)
+def newer_than_known(scatter: ScatterNode) -> Findings:
+    """The opset is newer than the newest one that the operators were checked against.
+
+    Why: the operator may have a new version there, with other rules. What is reported of the node is
+    that of the newest version known, and may be wrong.
+    Applies to: ONNX models that import opset 29 or above. In an IR an opset above opset17 is
+    unknown-opset, as OpenVINO refuses it.
+    Runtimes: onnxruntime 1.32.0 refuses opset 29, which is in preparation: "Current official support
+    for domain ai.onnx is till opset 28".
+    Example: ScatterElements in a model of opset 29.
+    Fix: check the model with a newer ir-scatter, or export it with opset 28 or below.
+    """
+    latest = scatter.lookup.checked_up_to
+    if latest is not None and not scatter.spec.is_removed:
+        message = (
+            f"opset {scatter.node.opset}: {scatter.lookup.type} may have changed; checked up to {latest}"
+        )
+        yield Finding(message, part=_OPSET)

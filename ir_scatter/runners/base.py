@@ -241,6 +241,11 @@ class Runner:
         missing = [name for name in self.packages if not version_of(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether the processor of the machine computes, so that its instructions may matter."""
+        return True
+
     def remedy(self) -> str:
         """Return what to install when something is missing."""
         return self.install

@@ -21,7 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 import ir_scatter
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_files
-from tests.benchmarks.networks import every_fifth, transformer
+from ir_scatter.portability import Portability, diagnose, find_targets
+from tests.benchmarks.networks import Network, Port, every_fifth, transformer
 from tests.benchmarks.timing import medians, process, processes
 
 OURS = "import ir_scatter, sys; ir_scatter.validate(ir_scatter.read(sys.argv[1]))"
@@ -175,3 +176,37 @@ def test_a_folder_of_small_onnx_models(benchmark: Any, tmp_path: Path) -> None:
         f"{two / plain:.2f} x with two (asked for: 1.0)"
     )
     benchmark.pedantic(lambda: check_files(sources, Options()), rounds=1)
+
+
+def behind_one_chain(path: Path, moves: int, scatters: int) -> str:
+    """Write scatter nodes whose indices all come through one chain of operators that move them."""
+    network, shape = Network(), ("I64", (1,))
+    indices: Port = ("I64", (3,))
+    index = network.layer("Parameter", "opset1", 'shape="3" element_type="i64"', output=indices)
+    data = network.layer("Parameter", "opset1", 'shape="50" element_type="f32"', output=("FP32", (50,)))
+    updates = network.layer("Parameter", "opset1", 'shape="3" element_type="f32"', output=("FP32", (3,)))
+    target, axis = network.constant(np.array([3])), network.constant(np.array(0))
+    for _ in range(moves):
+        inputs: list[tuple[tuple[int, int], Port]] = [(index, indices), (target, shape)]
+        index = network.layer("Reshape", "opset1", 'special_zero="false"', inputs, indices)
+    for _ in range(scatters):
+        ports: list[Port] = [("FP32", (50,)), indices, ("FP32", (3,)), ("I64", ())]
+        pairs = [*zip((data, index, updates, axis), ports, strict=True)]
+        options = 'reduction="none" use_init_val="true"'
+        data = network.layer("ScatterElementsUpdate", "opset12", options, pairs, ("FP32", (50,)))
+    network.layer("Result", "opset1", "", [(data, ("FP32", (50,)))])
+    return str(network.write(path))
+
+
+def test_portability_of_nodes_behind_one_chain(benchmark: Any, tmp_path: Path) -> None:
+    """Bounds of index values are those of one model: four times the model costs four times as much."""
+    portability = Portability(find_targets(["CPU"]), [], [])
+    small = behind_one_chain(tmp_path / "small.xml", 250, 375)
+    large = behind_one_chain(tmp_path / "large.xml", 1_000, 1_500)
+    works = [lambda path=path: diagnose(ir_scatter.read(path), portability) for path in (small, large)]
+    one, four = medians(works, rounds=3)
+    print(f"\n--for CPU, four times the nodes and the chain: {four / one:.2f} times the time")
+    guards = [lambda path=path: ir_scatter.convert(path, guard="clamp", verify=0) for path in (small, large)]
+    one, four = medians(guards, rounds=1)
+    print(f"--guard clamp, four times the nodes and the chain: {four / one:.2f} times the time")
+    benchmark.pedantic(lambda: diagnose(ir_scatter.read(large), portability), rounds=1)

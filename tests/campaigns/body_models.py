@@ -49,19 +49,31 @@ class OnnxGraph:
         self.nodes: list[onnx.NodeProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.functions: list[onnx.FunctionProto] = [] if around is None else around.functions
-        self._names: list[int] = [0] if around is None else around._names
+        self.depth: int = 0 if around is None else around.depth + 1
+        self.repeats_names: bool = chance.random() < 0.5 if around is None else around.repeats_names
+        is_alone = around is None or self.repeats_names
+        self._names: list[int] = [0] if around is None or is_alone else around._names
 
     def name(self) -> str:
+        """Return a name; bodies of one depth may have the same names, as some exporters write them."""
         self._names[0] += 1
-        return f"v{self._names[0]}"
+        return f"{'in' * self.depth if self.repeats_names else ''}v{self._names[0]}"
 
     def input(self, type: str, dims: Sequence[Dim]) -> Value:
         name = self.name()
         is_told = self.around is None or self.chance.random() < 0.8 or not dims
+        written = list(dims) if self.around is None else self._with_minus_one(dims)
         self.inputs.append(
-            helper.make_tensor_value_info(name, _ONNX_TYPES[type], list(dims) if is_told else None)
+            helper.make_tensor_value_info(name, _ONNX_TYPES[type], written if is_told else None)
         )
         return Value(name, type, tuple(dims))
+
+    def _with_minus_one(self, dims: Sequence[Dim]) -> list[Dim]:
+        """Return dimensions as older exporters write them now and then: -1 where one is dynamic."""
+        written = [*dims]
+        if written and self.chance.random() < 0.15:
+            written[self.chance.randrange(len(written))] = -1
+        return written
 
     def const(self, type: str, values: Any) -> Value:
         array: Any = np.array(values, _DTYPES[type])
@@ -82,6 +94,7 @@ class OnnxGraph:
 
     def scatter(self, kind: str, data: Value, at: Value, new: Value, axis: int, reduction: str) -> Value:
         op = "ScatterElements" if kind == "elements" else "ScatterND"
+        new = self.reshaped(new) if self.chance.random() < 0.25 else new
         attributes: dict[str, Any] = {"axis": axis} if kind == "elements" else {}
         if reduction != "none":
             attributes["reduction"] = {"sum": "add", "prod": "mul"}.get(reduction, reduction)
@@ -89,9 +102,18 @@ class OnnxGraph:
             return self._called(op, [data, at, new], attributes)
         return self.node(op, [data, at, new], data.type, data.dims, **attributes)
 
+    def reshaped(self, value: Value) -> Value:
+        """Give a value its own shape, computed with broadcasting: sizes [r, 1] + [r], of which a column."""
+        rank = len(value.dims)
+        sizes = self.node("Shape", [value], "i64", (rank,))
+        column = self.node("Unsqueeze", [sizes, self.const("i64", [1])], "i64", (rank, 1))
+        square = self.node("Add", [column, self.const("i64", [0] * rank)], "i64", (rank, rank))
+        shape = self.node("Gather", [square, self.const("i64", rank - 1)], "i64", (rank,), axis=1)
+        return self.node(self.chance.choice(["Reshape", "Expand"]), [value, shape], value.type, value.dims)
+
     def _called(self, op: str, inputs: Values, attributes: dict[str, Any]) -> Value:
         """Put the node into a function of its own, and call that."""
-        name, names = f"Store{self.name()}", ["table", "at", "new"]
+        name, names = f"Store{len(self.functions)}", ["table", "at", "new"]
         body = helper.make_node(op, names, ["out"], name="inside", **attributes)
         function = helper.make_function(
             "own", name, names, ["out"], [body], [helper.make_opsetid("", self.opset)]
@@ -105,7 +127,7 @@ class OnnxGraph:
     def finished(self, outputs: Values, *, is_main: bool = False) -> onnx.GraphProto:
         made = []
         for value in outputs:
-            dims = list(value.dims) if is_main else None
+            dims = self._with_minus_one(value.dims) if is_main else None
             made.append(helper.make_tensor_value_info(value.ref, _ONNX_TYPES[value.type], dims))
         return helper.make_graph(self.nodes, self.name(), self.inputs, made)
 

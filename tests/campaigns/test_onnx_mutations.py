@@ -49,7 +49,7 @@ ERROR_BUT_TAKEN = {
     "SCT210": "the node did not run, or its body declares another shape than it is given, which is overlooked",
     "SCT403": "onnx.proto wants an opset for each domain; where there is none, the newest one is taken",
     "SCT921": "nothing in the function produces a value; it is not called, or finds the name where it is inlined",
-    "SCT928": "onnx.proto has no negative dimensions; onnxruntime takes them for unknown ones",
+    "SCT928": "OpenVINO reads a dimension below -1 of an input as 0; onnxruntime takes it for an unknown one",
 }
 """Codes of errors in files that onnxruntime runs, and why they are errors all the same."""
 

@@ -68,7 +68,7 @@ ERROR_BUT_TAKEN = {
     "SCT302": "as above",
     "SCT403": "onnx.proto wants an opset for each domain; where there is none, the newest one is taken",
     "SCT920": "onnxruntime looks at names of values that are used, IR.md at all",
-    "SCT928": "onnx.proto has no negative dimensions and wants an IR version; both are overlooked",
+    "SCT928": "onnx.proto wants an IR version, and no dimension below -1 in an input; both are overlooked",
     "SCT935": "IR.md wants names of inputs; where nothing looks for one, it is overlooked",
     "SCT937": "IR.md wants an opset for each domain; what leads to no output is overlooked",
 }

@@ -181,7 +181,12 @@ def scatter(draft: Draft, operator: str, data: Value, moved: Value | None = None
         attributes["axis"] = axis
     if moved is not None and moved.array.shape != of_updates:
         data, moved = moved, None
-    updates = draft.input(draft.numbers(*of_updates)) if moved is None else moved
+    if moved is None:
+        numbers = draft.numbers(*of_updates)
+        is_fill = numbers.size > 1 and chance.random() < 0.2
+        updates = draft.input(np.full_like(numbers, numbers.flat[0]) if is_fill else numbers)
+    else:
+        updates = moved
     keeps = operator != "ScatterElementsUpdate-12" or word == "none" or chance.random() < 0.7
     if word != "none":
         attributes["reduction"] = word
@@ -240,6 +245,8 @@ def scattered(known: dict[str, Any]) -> tuple[Array, Array]:
             found[position] = met[0]
         elif any(one.is_open for one in met):
             found[position] = COMPUTED
+        elif len({np.asarray(one).tobytes() for one in arrays[position]}) == 1:
+            found[position] = CERTAIN  # whichever stays is the same
         else:
             found[position] = Mark(True, tuple(arrays[position]))
     return values, found

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import CannotWrite, UsageError
 from tests.cli.conftest import COMMAND, Cli
 from tests.cli.scatter_models import (
     chain,
@@ -383,3 +383,46 @@ def test_calls_of_a_function_that_give_different_attributes(cli: Cli) -> None:
     assert (result.code, result.err) == (1, "")
     assert "refused: CVT1" in result.out
     assert files() == before
+
+
+@pytest.mark.parametrize("kind", ["ir", "onnx"])
+def test_of_two_conversions_to_one_new_path_the_second_is_refused(
+    kind: str, cli: Cli, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have found the path free; the first is done while the second writes its temporary files."""
+    source = slices(axis=0) if kind == "ir" else deprecated(13)
+    target = Path(f"new{source.suffix}")
+    to = "ScatterNDUpdate" if kind == "ir" else "ScatterElements"
+    first, second = convert(source, to=to), convert(source, to=to)
+    real = os.fsync
+
+    def other_first(file: int) -> None:
+        monkeypatch.setattr(os, "fsync", real)
+        first.write(target)
+        target.write_bytes(target.read_bytes() + b"\n")
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", other_first)
+    with pytest.raises(UsageError, match=_TAKEN):
+        second.write(target)
+    assert target.read_bytes().endswith(b"\n")
+    assert not list(elsewhere.glob(".*"))
+    second.write(target, overwrite=True)
+    assert operators(target)[0].startswith(to)
+
+
+def test_outputs_of_a_run_replace_none_that_appear_meanwhile(
+    cli: Cli, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] y) { y = Relu (x) }'
+    path, real = onnx_model(text), os.fsync
+
+    def other_first(file: int) -> None:
+        Path("out.npz").write_bytes(b"other")
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", other_first)
+    result = cli("run", path, "-o", "out.npz")
+    assert result.code == 2
+    assert _TAKEN in result.err
+    assert Path("out.npz").read_bytes() == b"other"

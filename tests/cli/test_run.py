@@ -5,6 +5,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 from tests.cli.conftest import Cli
@@ -69,6 +70,34 @@ def test_shapes_may_be_given(cli: Cli, elsewhere: Path) -> None:
     result = cli("run", path, "--input-shape", "data=9,?", "--input-shape", "at=4,1", "-o", "out.npz")
     assert result.code == 0
     assert _load()["out"].shape == (9, 3)
+
+
+def test_a_dimension_of_minus_one_is_dynamic(cli: Cli, elsewhere: Path) -> None:
+    path = save(LEGAL["dynamic"].replace("[N, 3]", "[9, 3]"), elsewhere / "m.onnx")
+    proto = onnx.load(path)
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    onnx.save(proto, path)
+    result = cli("run", path, "--input-shape", "data=7,3", "--input-shape", "at=4,1", "-o", "out.npz")
+    assert (result.code, result.err) == (0, "")
+    assert _load()["out"].shape == (7, 3)
+
+
+def test_a_dimension_of_minus_one_hides_no_cause(cli: Cli, elsewhere: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    m (float[5, 3] data, int64 count, float[1, 2, 3] new, int64[2] rows) => (float[5, 3] out) {
+      out = Loop (count, , data) <body = b (int64 i, bool go, float[5, 3] old) => (bool on, float[5, 3] x) {
+        on = Identity (go)
+        x = ScatterElements <axis = 0> (old, rows, new)
+      }>
+    }"""
+    path = save(text, elsewhere / "m.onnx")
+    proto = onnx.load(path)
+    proto.graph.node[0].attribute[0].g.input[2].type.tensor_type.shape.dim[0].dim_value = -1
+    onnx.save(proto, path)
+    result = cli("run", path)
+    assert result.code != 0
+    assert "SCT928" not in result.err
+    assert "updates is [1, 2, 3], expected [2] = indices" in result.err
 
 
 def test_repeated_targets_are_remarked(cli: Cli, elsewhere: Path) -> None:

@@ -382,3 +382,45 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
         again = compare(models[0], (), Settings(), with_numpy=False, against=tmp_path / "results")
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict
+
+
+def test_equal_updates_excuse_nothing(tmp_path: Path) -> None:
+    """Whichever of the equal updates stays, the number is known: another one is wrong."""
+    path = write(tmp_path, "int32[6]", "out = ScatterND (data, indices, new)")
+    feeds = FEEDS | {"new": np.array([7, 7, 9], np.int32)}
+    right, wrong = Planted("right", order="first"), Planted("wrong", output=at(2))
+    found = compared(path, right, wrong, feeds=feeds)
+    assert not found.guarded
+    (first,), (second,) = (of_outputs(found, name) for name in ("right", "wrong"))
+    assert first.measure.verdict is Verdict.EQUAL
+    assert second.measure.verdict is Verdict.MISMATCH
+
+
+def test_updates_that_are_equal_by_chance_are_open(tmp_path: Path) -> None:
+    """One of two equal updates is a contested element: another run may write another number."""
+    lines = ["u = ScatterND (data, indices, new)", "i = Constant <value = int64[6, 1] {0, 1, 3, 3, 4, 5}> ()"]
+    path = write(tmp_path, "int32[6]", *lines, "out = ScatterND (other, i, u)")
+    data = FEEDS["data"].copy()
+    data[3] = 8
+    seen = Sight()
+    sketch = make_sketch(read(path))
+    foresee(sketch, FEEDS | {"data": data}, seen, {})
+    assert seen.open is not None
+    origins = seen.open["out"].origins
+    assert origins is not None
+    assert np.flatnonzero(origins).tolist() == [3]
+
+
+@pytest.mark.parametrize(("source", "is_open"), [("Celu (x)", True), ("Expand (e, s)", False)])
+def test_updates_that_are_not_computed(source: str, is_open: bool, tmp_path: Path) -> None:
+    """NumPy knows no Celu: what it gives may be different numbers, and that of one element is one."""
+    signature = "model (float[6] data, int64[3, 1] indices, float[3] x, float[1] x1)"
+    lines = ["e = Celu (x1)", "s = Constant <value_ints = [3]> ()", f"u = {source}"]
+    path = write(tmp_path, "float[6]", *lines, "out = ScatterND (data, indices, u)", signature=signature)
+    feeds = {
+        "data": np.zeros(6, np.float32), "indices": FEEDS["indices"],
+        "x": np.ones(3, np.float32), "x1": np.ones(1, np.float32),
+    }  # fmt: skip
+    seen = Sight()
+    foresee(make_sketch(read(path)), feeds, seen, {})
+    assert bool(seen.open) == is_open

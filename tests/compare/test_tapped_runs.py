@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare import request as jobs
+from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done, Sources
 from ir_scatter.compare.result import Compared, Comparison, Level, Settings
@@ -21,6 +22,7 @@ from ir_scatter.runners.base import Status
 from tests.compare.models import run
 from tests.compare.planted import Planted, at
 from tests.compare.test_contested import BY_ELEMENT, FEEDS, write
+from tests.models.onnx_text import save as save_onnx
 from tests.rules.ir_text import IrText
 
 PLAIN = {**FEEDS, "indices": np.array([[2], [3], [4]])}
@@ -283,3 +285,41 @@ def test_the_cpu_plugin_updates_an_input_of_a_body_in_place(tmp_path: Path) -> N
         worst = next(one.measure.worst for one in found.comparisons if one.measure.worst)
         assert (worst.got, worst.expected) == (31, 11)
         assert any("contradicts itself" in odd.message for odd in found.outliers)
+
+
+class ChangedByTaps(Planted):
+    """Computes other indices for a node if there are taps, and with `breaks` other outputs as well."""
+
+    breaks: tuple[bool, ...] = (True,)
+
+    def _once(self, path: str, feeds: Any, taps: Any, number: int) -> Any:
+        outputs, tapped = super()._once(path, feeds, taps, number)
+        if bool(taps) in self.breaks:
+            outputs = {name: array + 1 for name, array in outputs.items()}
+        illegal = []
+        for one in tapped:
+            executions = []
+            for execution in one.executions:
+                data, indices, *rest = execution.inputs
+                assert indices is not None
+                executions.append(replace(execution, inputs=(data, indices + 99, *rest)))
+            illegal.append(replace(one, executions=tuple(executions)))
+        return outputs, tuple(illegal)
+
+
+@pytest.mark.parametrize(("breaks", "is_illegal"), [((True,), False), ((), False), ((True, False), True)])
+def test_illegal_indices_with_taps_only(breaks: tuple[bool, ...], is_illegal: bool, tmp_path: Path) -> None:
+    """The inputs are legal, and the run without taps is right: taps are to blame, not the inputs."""
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    taps (float[4, 3] data, int64[2, 1] i, float[2, 3] u) => (float[4, 3] y) { y = ScatterND (data, i, u) }"""
+    path = save_onnx(text, tmp_path / "taps.onnx")
+    runner = ChangedByTaps("planted")
+    runner.breaks = breaks
+    found = compare(path, [runner], Settings(), with_numpy=True)
+    head = headline(found)
+    assert any(one.is_illegal for one in found.guarded) == is_illegal
+    assert ("illegal indices on planted" in head.sentence) == is_illegal
+    if not is_illegal:
+        (missing,) = found.not_tapped
+        assert missing.reason.startswith("with taps it computes other indices, illegal ones (")
+    assert runner.closed

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -29,7 +30,7 @@ from ir_scatter.core.atomic_write import (
     replace_files,
     temporary_name,
 )
-from ir_scatter.core.errors import CannotWrite, UnreadableModel
+from ir_scatter.core.errors import CannotWrite, UnreadableModel, UsageError
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, check_file
 from tests.formats.ir_files import ROOT, SIMPLE, WEIGHTS, check, codes, write
@@ -193,6 +194,98 @@ def test_a_call_that_fails_changes_all_files_or_none(
     if isinstance(error, OSError) and call != "link":
         assert reasons
         assert all(reason.endswith(" cannot be written: operation not permitted") for reason in reasons)
+
+
+# Files that are to be new.
+
+
+def new_pair(folder: Path, text: bytes) -> list[Output]:
+    return [Output(folder / name, text + name.encode(), is_new=True) for name in ("a.bin", "a.xml")]
+
+
+@pytest.mark.parametrize("there", ["a.bin", "a.xml"])
+def test_a_new_file_replaces_none(there: str, tmp_path: Path) -> None:
+    (tmp_path / there).write_bytes(b"old")
+    with pytest.raises(UsageError, match=rf"{there} exists, expected a path that is free or --overwrite"):
+        replace_files(new_pair(tmp_path, b""))
+    assert files(tmp_path) == {there: b"old"}
+    (tmp_path / there).unlink()
+    assert replace_files(new_pair(tmp_path, b"")) == ()
+    assert files(tmp_path) == {"a.bin": b"a.bin", "a.xml": b"a.xml"}
+    assert {path.stat().st_nlink for path in tmp_path.iterdir()} == {1}
+
+
+def test_a_new_file_does_not_follow_a_link_to_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=r"a\.xml exists"):
+        replace_files(new_pair(tmp_path, b""))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.xml"]
+
+
+def test_of_two_runs_at_once_the_first_that_is_done_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has found both paths free, and written its temporary files, when the first begins."""
+    real, finished = os.fsync, []
+
+    def other_run_first(file: int) -> None:
+        monkeypatch.setattr(os, "fsync", real)
+        finished.append(replace_files(new_pair(tmp_path, b"first ")))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", other_run_first)
+    with pytest.raises(UsageError, match="exists, expected a path that is free or --overwrite"):
+        replace_files(new_pair(tmp_path, b"second "))
+    assert finished == [()]
+    assert files(tmp_path) == {"a.bin": b"first a.bin", "a.xml": b"first a.xml"}
+
+
+@pytest.mark.parametrize("has_links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("name", ["a.bin", "a.xml"])
+def test_what_another_program_writes_at_the_last_moment_stays(
+    name: str, has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes no locks, and creates a file between the last look and the rename."""
+    real = os.link
+
+    def link(source: Path, target: Path) -> None:
+        if not has_links:
+            if target.name == name:
+                target.write_bytes(b"stranger")
+            raise PermissionError(*NOT_PERMITTED)
+        if target.name == name and source.suffix == ".tmp":
+            target.write_bytes(b"stranger")
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(UsageError, match=f"{name} exists"):
+        replace_files(new_pair(tmp_path, b""))
+    assert files(tmp_path) == {name: b"stranger"}
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "write", "link", "unlink", "open"])
+def test_new_files_are_all_there_or_none(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the calls is interrupted."""
+    real, left, whole = getattr(os, call), 0, {"a.bin": b"a.bin", "a.xml": b"a.xml"}
+
+    def interrupt(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise KeyboardInterrupt
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(os, call, interrupt)
+    for number in range(40):
+        left = number
+        fill(tmp_path, {})
+        with suppress(KeyboardInterrupt):
+            replace_files(new_pair(tmp_path, b""))
+        assert files(tmp_path, all_of_them=call != "unlink") in ({}, whole)
+        if left >= 0:
+            break
+    assert left >= 0
+    assert files(tmp_path) == whole
 
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Which nodes in bodies of loops a device updates in place; what is expected was measured."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ir_scatter.core.model import Node
 from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
 from tests.models.onnx_text import save
@@ -38,3 +41,22 @@ def test_what_is_updated_in_place(body: str, trips: str, found: list[str], tmp_p
     model = read(save(_MODEL.format(body=body, trips=trips), tmp_path / "model.onnx"))
     told = diagnose(model, Portability([Target("openvino:CPU", "9")], [_ROW], []))
     assert [one.severity for one in told if one.code == "DEV112"] == found
+
+
+def test_a_body_is_walked_once_for_all_of_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads data is known of a whole body, as hundreds of nodes may share it."""
+    walk, walks = OnnxGraph.walk, list[int]()
+
+    def counting(graph: OnnxGraph, types: frozenset[str] | None = None) -> Iterator[Node]:
+        walks[-1] += types is None
+        return walk(graph, types)
+
+    monkeypatch.setattr(OnnxGraph, "walk", counting)
+    for count in (3, 30):
+        nodes = " ".join(_ADD.replace("y =", f"y{number} =") for number in range(count))
+        text = _MODEL.format(body=f"{nodes} out = Identity (y0)", trips="three")
+        model = read(save(text, tmp_path / f"{count}.onnx"))
+        walks.append(0)
+        found = diagnose(model, Portability([Target("openvino:CPU", "9")], [_ROW], []))
+        assert "DEV112" not in {one.code for one in found}  # each of them has other readers
+    assert walks[0] == walks[1] > 0

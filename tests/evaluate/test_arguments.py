@@ -143,3 +143,26 @@ def test_places_and_values_of_another_kind_are_refused() -> None:
     assert not found.contested.any()
     with pytest.raises(UsageError, match=r"axis has shape \[1, 1\], expected \[\] or \[1\]"):
         evaluate("ScatterElements-13", data=[1.0, 2.0], indices=[0], updates=[3.0], axis=[[0]])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("role", ["data", "indices", "updates"])
+def test_masked_arrays_are_taken_only_if_nothing_is_masked(role: str) -> None:
+    """What a mask hides would count as a number."""
+    given: dict[str, Any] = {"data": np.zeros(3), "indices": np.array([1]), "updates": np.ones(1)}
+    masked = np.ma.masked_array(given[role], np.arange(given[role].size) == 0)
+    for array in (masked, [*masked[:0], masked]):
+        with pytest.raises(
+            UsageError, match=f"{role} cannot be read as an array: 1 of its elements are masked"
+        ):
+            evaluate("ScatterUpdate-3", **given | {role: array}, axis=0)
+    plain = np.ma.masked_array(given[role])
+    assert evaluate("ScatterUpdate-3", **given | {role: plain}, axis=0).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("role", ["data", "indices", "updates"])
+def test_arrays_of_objects_that_are_numbers_are_refused(role: str) -> None:
+    given: dict[str, Any] = {"data": np.zeros(3), "indices": np.array([1]), "updates": np.ones(1)}
+    with pytest.raises(
+        UsageError, match=f"{role} holds objects of type (int|float), expected numbers or text"
+    ):
+        evaluate("ScatterUpdate-3", **given | {role: given[role].astype(object)}, axis=0)

@@ -53,7 +53,8 @@ def test_hits_and_candidates_are_those_of_the_loop(operator: str, choice: st.Dat
         updates = by_loop.get(position, [])
         meeting = [*([case.data[position]] if keeps_old else []), *updates] if updates else []
         has_nan = len({bool(value != value) for value in meeting}) == 2
-        is_open = len(updates) > 1 if reduction == "none" else reduction in {"min", "max"} and has_nan
+        differ = len({update if isinstance(update, str) else update.tobytes() for update in updates}) > 1
+        is_open = differ if reduction == "none" else reduction in {"min", "max"} and has_nan
         assert found.hits[position] == len(updates)
         assert found.contested[position] == is_open
         values = updates if reduction == "none" and updates else [found.values[position]]
@@ -262,3 +263,34 @@ def test_what_a_type_cannot_say_is_open(kind: Any, values: list[float], word: st
         assert measure_node(found, other, Reduction.SUM).verdict is not Verdict.MISMATCH
     nothing = evaluate_detailed("ScatterNDUpdate-15", data=np.array([np.nan], kind), **given)
     assert measure_node(nothing, data, Reduction.SUM).verdict is Verdict.MISMATCH
+
+
+PAYLOADS = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("updates", "is_open"),
+    [
+        ([7.0, 7.0], False),
+        ([7.0, 8.0], True),
+        ([0.0, -0.0], True),
+        ([np.inf, np.inf], False),
+        ([np.nan, np.nan], False),
+        (PAYLOADS, True),
+        ([1 + 2j, 1 + 2j], False),
+        (["a", "a"], False),
+        (["a", "b"], True),
+        (np.ones(2, ml_dtypes.bfloat16), False),
+        (np.ones(2, ml_dtypes.int4), False),
+    ],
+)
+def test_equal_updates_leave_nothing_open(updates: Any, is_open: bool) -> None:
+    """Whichever of them stays, it is the same: two updates are equal if their bits are."""
+    array = np.array(updates, object) if isinstance(updates[0], str) else np.asarray(updates)
+    data = np.array(["x", "y"], object) if array.dtype == object else np.zeros(2, array.dtype)
+    is_onnx = array.dtype == object or array.dtype.kind == "c"
+    given: dict[str, Any] = {"data": data, "indices": [1, 1], "updates": array, "axis": 0}
+    found = evaluate_detailed("ScatterElements-18" if is_onnx else "ScatterElementsUpdate-12", **given)
+    assert found.hits.tolist() == [0, 2]
+    assert found.contested.tolist() == [False, is_open]
+    assert len(found.candidates([1])) == 2

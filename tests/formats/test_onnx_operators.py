@@ -136,6 +136,9 @@ def test_what_a_loop_carries_leads_to_its_scatter_nodes() -> None:
     assert errors_of(model(loop.replace("Identity (go)", "Not (go, go)"))) == [
         "SCT937 Not has 2 inputs, expected 1"
     ]
+    assert errors_of(model(loop.replace("Identity (go)", "Identity ()"))) == [
+        "SCT937 Identity has 0 inputs, expected 1"
+    ]
 
 
 def test_a_node_without_operator() -> None:

@@ -84,6 +84,19 @@ def stored(name: str, kind: int, dims: Sequence[int], put: str = PUT) -> ModelPr
     return model
 
 
+def negative(size: int = -1) -> list[ModelProto]:
+    """Return graphs with a negative size in an input, an output, a value and a body's output."""
+    given, branch = graph(f"x = Neg (data) y = {PUT}"), of_body(lambda body: None)
+    next(one for one in given.graph.input if one.name == "data").type.tensor_type.shape.dim[
+        0
+    ].dim_value = size
+    typed = helper.make_tensor_value_info("y", 1, (size, 3))
+    for attribute in branch.graph.node[0].attribute:
+        attribute.g.output[0].type.CopyFrom(typed.type)
+    others = [stored("x", 1, (size, 3)), stored("y", 1, (size, 3)), branch]
+    return [given, *others] if size == -1 else others
+
+
 def default(dims: Sequence[int], kind: int = 1) -> ModelProto:
     """Return a graph whose input u has a default [2, 3] and declares other dimensions."""
     model = graph(f"y = {PUT}")
@@ -217,6 +230,8 @@ REFUSED = {
     "SCT201 input 0 is a sparse tensor, expected a tensor": [of_type("sparse_tensor")],
 }
 LEGAL = [
+    *negative(),
+    *negative(-2),
     stored("x", 1, (4, 3)),  # shapes are a memory
     stored("x", 1, (5,)),
     stored("y", 1, (7, 3)),

@@ -1,5 +1,6 @@
-"""Weights: views of a mapped file, and the types below a byte."""
+"""Weights: the bytes of a file, which may change, and the types below a byte."""
 
+import mmap
 import os
 import struct
 import subprocess
@@ -10,13 +11,18 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import numpy_helper, parser
 
+from ir_scatter import read, validate
 from ir_scatter.core.element_types import ELEMENT_TYPES
+from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.tensors import Weights, decode
 from tests.formats.ir_files import SIMPLE, check, codes, constant, edge, indices_from, write
+from tests.rules.ir_text import IrText
 
 PACKED = {
     "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "i2": ml_dtypes.int2, "u2": ml_dtypes.uint2,
@@ -173,6 +179,121 @@ def test_weights_are_mapped_and_never_read(tmp_path: Path) -> None:
     small, large = ([measure(path) for _ in range(3)] for path in paths)
     assert int(min(large)[0]) - int(min(small)[0]) < 30 * 1024
     assert min(float(one[1]) for one in large) < 3 * min(float(one[1]) for one in small) + 0.1
+
+
+HELD = """
+import os, sys
+from pathlib import Path
+import ir_scatter
+path, weights, looks, change = sys.argv[1:]
+model = ir_scatter.read(path)
+if looks == "looks":
+    assert [one.code for one in ir_scatter.validate(model)] == ["SCT302"]
+size = os.path.getsize(weights)
+if change == "shorter":
+    os.truncate(weights, 1)
+elif change == "empty":
+    os.truncate(weights, 0)
+else:
+    data = Path(weights).read_bytes()
+    Path(weights).write_bytes(data[:-8] + bytes(8))
+    os.utime(weights, (1, 1))
+    assert os.path.getsize(weights) == size
+try:
+    print([one.code for one in ir_scatter.validate(model)])
+except ir_scatter.UnreadableModel as error:
+    print(error)
+try:
+    print(ir_scatter.evaluate_model(model, {}))
+except ir_scatter.Error as error:
+    print(type(error).__name__)
+"""
+INDICES = 3000
+
+
+def held_ir(folder: Path) -> tuple[Path, Path]:
+    ir = IrText()
+    data, rows = ir.parameter("data", "f32", [4]), ir.parameter("rows", "f32", [INDICES])
+    axis, indices = ir.const("axis", "i64", 0), ir.const("at", "i64", [0] * (INDICES - 1) + [4])
+    out = ir.add("out", "ScatterUpdate", "opset3", [data, indices, rows, axis], [("f32", [4])])
+    ir.add("result", "Result", "opset1", [out], [])
+    path = Path(ir.write(folder))
+    return path, path.with_suffix(".bin")
+
+
+def held_onnx(folder: Path) -> tuple[Path, Path]:
+    indices = numpy_helper.from_array(np.array([0] * (INDICES - 1) + [4]), "at")
+    graph = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g (float[4] d, float[{INDICES}] u) => (float[4] o)'
+        " { o = ScatterElements (d, at, u) }"
+    )
+    graph.graph.initializer.append(indices)
+    path = folder / "model.onnx"
+    onnx.save(graph, path, save_as_external_data=True, location="w.data", size_threshold=0)
+    return path, folder / "w.data"
+
+
+@pytest.mark.parametrize("change", ["shorter", "empty", "other numbers"])
+@pytest.mark.parametrize(("make", "looks"), [(held_ir, "looks"), (held_ir, ""), (held_onnx, "looks")])
+def test_weights_that_change_while_a_model_is_held(
+    make: Callable[[Path], tuple[Path, Path]], looks: str, change: str, tmp_path: Path
+) -> None:
+    """Neither does the process end, nor does what was not read count as legal."""
+    path, weights = make(tmp_path)
+    command = [sys.executable, "-I", "-c", HELD, str(path), str(weights), looks, change]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    size = {"shorter": 1, "empty": 0}.get(change)
+    first, second = done.stdout.splitlines()
+    assert f"{weights.name} has changed since it was read" in first
+    assert "expected the same file, read the model again" in first
+    assert (size is None) == (" now; " not in first)
+    assert second == "UnreadableModel"
+
+
+def test_external_data_that_is_short_before_the_first_look(tmp_path: Path) -> None:
+    path, weights = held_onnx(tmp_path)
+    model = read(path)
+    os.truncate(weights, 8)
+    assert "SCT931" in [one.code for one in validate(model)]
+
+
+def test_a_file_of_weights_that_changes_between_two_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "m.bin"
+    path.write_bytes(bytes(100))
+    weights = Weights(path)
+    assert weights.view(0, 50) is not None
+    os.truncate(path, 60)
+    with pytest.raises(UnreadableModel, match="it had 100 bytes and has 60 now"):
+        weights.view(0, 50)
+    path.unlink()
+    with pytest.raises(UnreadableModel, match=r"m\.bin has changed"):
+        weights.demand_unchanged()
+
+
+def test_what_was_copied_stays(tmp_path: Path) -> None:
+    path = tmp_path / "m.bin"
+    path.write_bytes(b"12345678")
+    view = Weights(path).view(2, 4)
+    os.truncate(path, 0)
+    assert view is not None
+    assert bytes(view) == b"3456"
+
+
+def test_large_tensors_are_mapped(tmp_path: Path) -> None:
+    path, size = tmp_path / "m.bin", (1 << 24) + 8
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(size - 1)
+        file.write(b"\1")
+    weights = Weights(path)
+    whole, part = weights.view(0, size), weights.view(8, 1 << 24)
+    assert whole is not None
+    assert part is not None
+    assert (whole.readonly, part.readonly, whole[-1], part[-1]) == (True, True, 1, 1)
+    assert isinstance(whole.obj, mmap.mmap)
+    assert isinstance(part.obj, bytes)
+    del whole, part
 
 
 LEFT = """

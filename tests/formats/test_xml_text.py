@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ir_scatter import read as read_model
+from ir_scatter import validate
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.formats import detect
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.reader import read
 from ir_scatter.formats.openvino.xml_text import XmlText
-from tests.formats.ir_files import SIMPLE, check, codes, layer, needs_models, port, real_models, write
+from tests.formats.ir_files import (
+    SIMPLE,
+    WEIGHTS,
+    check,
+    codes,
+    layer,
+    needs_models,
+    port,
+    real_models,
+    write,
+)
 
 Place = tuple[int | None, int | None]
 
@@ -245,3 +257,30 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         detect("m", raw)
         with pytest.raises(UnreadableModel):
             read("m.xml", raw, ReadOptions(has_folder=False))
+
+
+LARGE = "x" * ((10 << 20) + 1)
+LARGE_PARTS = {
+    "comment": f"<!--{LARGE}-->",
+    "instruction": f"<?note {LARGE}?>",
+    "CDATA": f"<rt_info><![CDATA[{LARGE}]]></rt_info>",
+    "attribute": f'<rt_info value="{LARGE}"/>',
+    "name": f"<{'a' * 60_000}/>",
+}
+
+
+@pytest.mark.parametrize("name", LARGE_PARTS)
+def test_what_is_merely_large_is_read(name: str, tmp_path: Path) -> None:
+    """libxml2 has limits of its own, which OpenVINO has not."""
+    path = write(tmp_path, SIMPLE.replace("</net>", f"{LARGE_PARTS[name]}</net>"), WEIGHTS)
+    assert [found.code for found in validate(read_model(path))] == []
+
+
+def test_beside_large_parts_other_limits_stay(tmp_path: Path) -> None:
+    deep = f"<!--{LARGE}-->{'<a>' * 300}{'</a>' * 300}"
+    path = write(tmp_path, SIMPLE.replace("</net>", f"{deep}</net>"), WEIGHTS)
+    with pytest.raises(UnreadableModel, match="elements are nested deeper than 256"):
+        read_model(path)
+    write(tmp_path, SIMPLE.replace("</net>", f"<!--{LARGE}--><a></net>"), WEIGHTS)
+    with pytest.raises(UnreadableModel, match="not well-formed XML: "):
+        read_model(path)

@@ -11,7 +11,7 @@ from ir_scatter import evaluate_model, read
 from ir_scatter.core.errors import BrokenModel, NoInputs, UnknownOperator, UnreadableModel
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import make_feeds
-from tests.models.onnx_text import CROWDED, OPAQUE, SKETCHED, save
+from tests.models.onnx_text import CROWDED, GHOSTS, OPAQUE, SKETCHED, save
 from tests.models.runtimes import run_all
 from tests.rules.ir_text import IrText
 
@@ -133,6 +133,14 @@ def test_what_else_is_wrong_stands_in_nobodys_way(text: str, code: str, drawn: D
         prepare(save(text, tmp_path / "model.onnx"))
     at = drawn(text)["at"]
     assert 0 <= at.min() <= at.max() <= 2
+
+
+@pytest.mark.parametrize("name", GHOSTS)
+def test_values_that_nothing_produces_stand_in_nobodys_way(name: str, drawn: Draw, tmp_path: Path) -> None:
+    with pytest.raises(BrokenModel, match=r"SCT921 .*'ghost'"):
+        prepare(save(GHOSTS[name], tmp_path / "model.onnx"))
+    feeds = drawn(GHOSTS[name])
+    assert feeds["data"].shape == (4,)
 
 
 def test_updates_that_do_not_fit_stand_in_nobodys_way(tmp_path: Path) -> None:

@@ -442,6 +442,40 @@ CROWDED = (
 )
 """A constant index that is out of range."""
 
+_GHOSTS = {
+    "then_branch": "out = If (flag) <then_branch = t () => (float[4] a) { a = ScatterElements (data, at, ghost) },"
+    " else_branch = e () => (float[4] b) { b = Identity (data) }>",
+    "two_bodies_deep": "out = If (flag) <then_branch = t () => (float[4] a) { a = If (flag) <"
+    "then_branch = tt () => (float[4] c) { c = ScatterElements (data, ghost, rows) },"
+    " else_branch = ee () => (float[4] d) { d = Identity (data) }> },"
+    " else_branch = e () => (float[4] b) { b = Identity (data) }>",
+    "output_of_a_branch": "out = If (flag) <then_branch = t () => (float[4] ghost) "
+    "{ a = ScatterElements (data, at, rows) }, else_branch = e () => (float[4] b) { b = Identity (data) }>",
+    "condition": "out = If (ghost) <then_branch = t () => (float[4] a) { a = ScatterElements (data, at, rows) },"
+    " else_branch = e () => (float[4] b) { b = Identity (data) }>",
+    "loop": "out = Loop (trips, flag, data) <body = l (int64 step, bool on, float[4] old) => "
+    "(bool again, float[4] new) { again = Identity (on) new = ScatterElements (old, at, ghost) }>",
+    "trip_count": "out = Loop (ghost, flag, data) <body = l (int64 step, bool on, float[4] old) => "
+    "(bool again, float[4] new) { again = Identity (on) new = ScatterElements (old, at, rows) }>",
+    "carried": "out = Loop (trips, flag, ghost) <body = l (int64 step, bool on, float[4] old) => "
+    "(bool again, float[4] new) { again = Identity (on) new = ScatterElements (old, at, rows) }>",
+    "condition_of_a_body": "out = Loop (trips, flag, data) <body = l (int64 step, bool on, float[4] old) => "
+    "(bool ghost, float[4] new) { new = ScatterElements (old, at, rows) }>",
+    "scan": "out = Scan (data, several) <num_scan_inputs = 1, body = s (float[4] old, int64[1] at1) => "
+    "(float[4] new) { new = ScatterElements (old, at1, ghost) }>",
+    "function": "out = own.Store (data, at, ghost)",
+}
+
+GHOSTS = {
+    name: '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
+    "haunted (float[4] data, int64[1] at, float[1] rows, bool flag, int64 trips, int64[3, 1] several)"
+    f" => (float[4] out) {{ {text} }}\n"
+    '<domain: "own", opset_import: ["" : 18]>\n'
+    "Store (table, at, rows) => (stored) { stored = ScatterElements (table, at, rows) }"
+    for name, text in _GHOSTS.items()
+}
+"""Models that name a value which nothing produces."""
+
 
 def save(text: str, path: Path) -> Path:
     """Write a model of this text."""

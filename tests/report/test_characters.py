@@ -3,8 +3,11 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ir_scatter.explain import explain
+from ir_scatter.report import characters
 from ir_scatter.report.characters import Cell, Table, reflowed, table_text, without_middle
 
 LONG = [f"model.layers.{number}.self_attn/aten::index_put_/ScatterNDUpdate" for number in (3, 5)]
@@ -66,3 +69,25 @@ def test_pages_fit_the_terminal_and_say_what_they_say_in_a_pipe(topic: str) -> N
     assert max(map(len, prose.splitlines())) <= 60
     if "```" in page:
         assert re.findall(r"```.*?```", shown, re.DOTALL) == re.findall(r"```.*?```", page, re.DOTALL)
+
+
+WORDS = st.text("ab X[]漢é\u0301🙂", max_size=8)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=4), st.booleans(), st.booleans())
+def test_plain_tables_are_those_of_rich(
+    lines: list[tuple[str, str, str]], color: bool, keeps_empty: bool
+) -> None:
+    """What is drawn without rich, as large tables must be, is what rich draws."""
+    table = Table(("node", "x", "漢字"), lines, keeps_empty)
+    quick = table_text(table, color=color, width=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(characters, "aligned", lambda *_, **__: None)
+        assert table_text(table, color=color, width=None) == quick
+
+
+def test_plain_tables_are_not_left_to_rich() -> None:
+    texts = [("node", "operator"), ("a", "ScatterND-18")]
+    assert characters.aligned(texts, 100, color=False) == "node  operator\na     ScatterND-18\n"
+    assert characters.aligned(texts, 17, color=False) is None
+    assert characters.aligned([("node",), (" a",)], 100, color=False) is None

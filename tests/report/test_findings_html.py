@@ -11,9 +11,10 @@ from lxml import html
 from ir_scatter.analysis.neighbourhood import MOST_CONSUMERS, MOST_PRODUCERS, Neighbour, Neighbourhood
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, Report, check_file
+from ir_scatter.report.findings_html import MOST_SHOWN
 from ir_scatter.report.graph_picture import picture
 from ir_scatter.report.registry import render
-from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, REPORT, SHAPE, report_of
+from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, REPEATED, REPORT, SHAPE, report_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 OPTIONS = Options(with_neighbourhoods=True)
@@ -153,3 +154,32 @@ def test_rules_link_to_the_site() -> None:
     page = _page(report_of(AXIS), docs_url="https://models.example/")
     assert page.xpath("//a[@href='https://models.example/rules/SCT301.html']")
     assert not _page(report_of(AXIS)).xpath("//a[starts-with(@href, 'http')]")
+
+
+def test_a_page_shows_so_many_findings_and_counts_all() -> None:
+    """Errors come before warnings and notes; every count, and every link, stays true."""
+    files, more = 3, 7
+    per_file = MOST_SHOWN // files + more
+    warnings = tuple(replace(REPEATED, message=f"number {number}") for number in range(per_file))
+    first = report_of(*warnings)
+    last = report_of(*[replace(AXIS, message=f"fault {number}") for number in range(per_file)])
+    report = Report((*first.files, *first.files, *last.files))
+    total = files * per_file
+    page = _page(report)
+    shown = page.find_class("finding")
+    assert len(shown) == MOST_SHOWN
+    assert sum("fault " in _text(card) for card in shown) == per_file
+    assert f"first {MOST_SHOWN:,} of {total:,} findings" in _text(page.find_class("page")[0])
+    assert _text(page.find_class("banner")[0]).startswith(f"{per_file} errors")
+    assert [_text(one) for one in page.xpath("//div[@class='rule']/h3/span[@class='soft']")] == [
+        str(per_file), str(2 * per_file),
+    ]  # fmt: skip
+    hidden = total - MOST_SHOWN
+    assert [_text(one) for one in page.find_class("soft") if "not shown" in _text(one)] == [
+        f"and {hidden} not shown", f"{hidden} other findings of this file not shown",
+    ]  # fmt: skip
+
+
+def test_a_page_that_shows_all_says_nothing_of_it() -> None:
+    assert "not shown" not in _text(_page(REPORT))
+    assert "Showing the first" not in _text(_page(REPORT))

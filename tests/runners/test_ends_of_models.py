@@ -126,6 +126,53 @@ ends (float[3, 4] data{inputs}, int64[2, 4] indices, float[2, 4] updates) => (fl
     assert "not compared" not in done.out
 
 
+RENAMED = {
+    "the first of a sequence": "s = SequenceConstruct (p, q) a = SequenceAt (s, zero)",
+    "the second of a sequence": "s = SequenceConstruct (p, q) a = SequenceAt (s, one)",
+    "what was inserted": "s = SequenceConstruct (p) t = SequenceInsert (s, q) a = SequenceAt (t, one)",
+    "both": "s = SequenceConstruct (p, q) b = SequenceAt (s, zero) c = SequenceAt (s, one) a = Sub (b, c)",
+    "a sequence and a Dropout": "d = Dropout (q) s = SequenceConstruct (d, p) a = SequenceAt (s, zero)",
+}
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("name", RENAMED)
+def test_inputs_that_the_frontend_renames(name: str, tmp_path: Path) -> None:
+    """OpenVINO gives an input the name of what is taken out of a sequence; the order of inputs stays."""
+    pytest.importorskip("onnxruntime")
+    text = f"""
+<ir_version: 10, opset_import: ["" : 18]>
+renamed (float[2, 3] p, float[2, 3] q, int64[1, 1] i, float[1, 3] u) => (float[2, 3] y) {{
+  zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+  {RENAMED[name]}
+  y = ScatterND (a, i, u)
+}}
+"""
+    path = save(text, tmp_path / "renamed.onnx")
+    feeds = {
+        "p": np.arange(6, dtype=np.float32).reshape(2, 3), "q": np.full((2, 3), 50, np.float32),
+        "i": np.array([[1]]), "u": np.full((1, 3), 7, np.float32),
+    }  # fmt: skip
+    first, second = (runners.find(runner).run(path, feeds) for runner in ("CPU", "onnxruntime"))
+    assert (first.status, first.message) == (Status.OK, "")
+    assert np.array_equal(first.outputs["y"], second.outputs["y"])
+
+
+def test_an_input_that_is_a_sequence_is_named(cli: Cli, tmp_path: Path) -> None:
+    text = """
+<ir_version: 10, opset_import: ["" : 18]>
+sequence (seq(float[2, 3]) a, int64[1, 1] i, float[1, 3] u) => (float[2, 3] y) {
+  zero = Constant <value_int = 0> ()
+  d = SequenceAt (a, zero)
+  y = ScatterND (d, i, u)
+}
+"""
+    save(text, tmp_path / "sequence.onnx")
+    done = cli("compare", "sequence.onnx", "--on", "CPU")
+    assert "input a is of type sequence, expected a tensor" in done.out + done.err
+    assert "not known" not in done.out + done.err
+
+
 @pytest.mark.onnxruntime
 def test_an_input_without_a_shape_takes_any(cli: Cli, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")

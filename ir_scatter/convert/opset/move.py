@@ -18,12 +18,13 @@ from ir_scatter.formats.base import NewNodes, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import GraphIndex, function_key, text
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
+from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
 _OLDEST_BACK = 11
 """Of the first scatter operators that others become: no node goes back beyond what this opset changed."""
 
-NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
-"""The newest opset that the installed onnx knows."""
+NEWEST_OPSET: int = min(onnx.defs.onnx_opset_version(), LATEST_OPSET)
+"""The newest opset that the installed onnx knows, if our tables were checked against it."""
 
 
 class Obstacle(NamedTuple):
@@ -95,6 +96,8 @@ class _Planner:
             return
         what = "does not say its opset" if opset is None else f"has opset {opset}"
         reason = f"{what}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
+        if opset is not None and opset > NEWEST_OPSET:
+            reason += ": operators of newer opsets may have changed, and were not checked"
         self.obstacles.append(Obstacle(definition.scope.rstrip("/"), "", reason))
 
     def _graph(self, graphs: tuple[OnnxGraph, ...], opset: int) -> None:

@@ -255,12 +255,17 @@ def _named(names: list[str]) -> str:
 
 
 def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield inputs without type, element types that are none, and the first negative dimension."""
-    found, index = [], graph.index
-    for name, one in index.inputs.items() if graph.parent is None and not graph.shared.is_function else ():
+    """Yield inputs without type, element types that are none, and the first negative dimension.
+
+    Runtimes read a negative dimension as dynamic, except below -1 in an input of the model, which OpenVINO
+    reads as 0.
+    """
+    index, is_main = graph.index, graph.parent is None and not graph.shared.is_function
+    for name, one in index.inputs.items() if is_main else ():
         if one is not None and one.type.WhichOneof("value") is None:
             message = f"the input {text(name)!r} has no type, expected one"
             yield Defect("missing-attribute", message, graph.place(name))
+    negative: dict[bool, list[tuple[str, int, int]]] = {True: [], False: []}
     for one in (*index.inputs.values(), *index.stored.values()):
         tensor = tensor_message(one.type) if one is not None else None
         if one is None or tensor is None:
@@ -271,21 +276,33 @@ def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
             yield Defect("bad-number", f"{known}, expected one that ONNX defines", graph.place(one.name))
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.dim_value < 0:
-                found.append((text(one.name), axis, dim.dim_value))
-    if found:
-        name, axis, size = found[0]
-        others = f", the first of {len(found)} negative dimensions" if len(found) > 1 else ""
-        sentence = f"dimension {axis} of {name!r} is {size}{others}, expected 0 or more"
-        yield Defect("bad-number", sentence, graph.place(name))
+                is_dynamic = dim.dim_value == -1 or not (is_main and one.name in index.inputs)
+                negative[is_dynamic].append((one.name, axis, dim.dim_value))
+    for is_dynamic, dims in negative.items():
+        for name, axis, size in dims[:1]:
+            others = f", the first of {len(dims)} negative dimensions" if len(dims) > 1 else ""
+            sentence = f"dimension {axis} of {text(name)!r} is {size}{others}, expected 0 or more"
+            sentence += ": runtimes read it as dynamic" if is_dynamic else ""
+            help = "leave out the size, or write a symbol such as 'N'" if is_dynamic else ""
+            place = graph.place(name)
+            yield Defect("bad-number", sentence, place, help=help, is_tolerated=is_dynamic)
 
 
 def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
     index, tensors = graph.index, graph.shared.tensors
     initializers = [*index.initializers.items()]
-    initializers += [(name, sparse.values) for name, sparse in index.sparse_initializers.items()]
     for name, tensor in initializers:
         for kind, message in tensors.problems(tensor, f"the initializer {text(name)!r}"):
             yield Defect(kind, message, graph.place(name))
+    for name, sparse in index.sparse_initializers.items():
+        for kind, message in tensors.sparse_problems(sparse, f"the sparse initializer {text(name)!r}"):
+            yield Defect(kind, message, graph.place(name))
+    for (position, name), sparse in index.sparse.items():
+        node = graph.node(position)
+        word = "the sparse constant" if node.type == "Constant" else f"the sparse attribute {name!r} of"
+        label = f"{word} {graph.scope + text(index.nodes[position].name)!r}"
+        for kind, message in tensors.sparse_problems(sparse, label):
+            yield Defect(kind, message, node.location, node)
     held = [(at, "the constant", tensor) for at, tensor in index.tensors.items()]
     held += [(at, f"attribute {name!r} of", tensor) for (at, name), tensor in index.attributes.items()]
     for position, word, tensor in held:

@@ -57,7 +57,9 @@ class OnnxWiring(Dataflow):
     def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._index = graph.index
-        self.inputs = tuple(map(self._input, self._index.inputs))
+        held = self._index.initializers if graph.parent is not None else ()  # those of a body are constants
+        self._given = [name for name in self._index.inputs if name not in held]
+        self.inputs = tuple(map(self._input, self._given))
         names = self._index.outputs
         self.outputs = tuple(GraphOutput(name, text(name), *graph.stored_type(name)) for name in names)
         if graph.parent is not None:
@@ -65,12 +67,16 @@ class OnnxWiring(Dataflow):
 
     def constant(self, key: Key) -> Constant | None:
         name, index = _name(key), self._index
-        if name in index.inputs:
+        if name in self._given:
             return None
         if name in index.initializers:
             return self._initializer(name)
         if name in index.sparse_initializers:
-            raise self._unreadable(f"{text(name)} is a sparse tensor, expected a dense one")
+            sparse, place = index.sparse_initializers[name], self.graph.place(name)
+            constant = self.graph.shared.tensors.sparse_constant(sparse, text(name), place)
+            if constant is None:
+                raise self._unreadable(f"the dimensions of {text(name)} are no shape")
+            return constant
         if name not in index.producers:
             return None
         node = self.graph.node(index.producers[name][0])
@@ -78,7 +84,7 @@ class OnnxWiring(Dataflow):
             return None
         constant = node.outputs[0].constant
         if constant is None:
-            raise self._unreadable(f"{node.scope} holds no dense tensor, expected one")
+            raise self._unreadable(f"{node.scope} holds no tensor, expected one")
         return constant
 
     def value(self, key: Key) -> Value | None:
@@ -170,7 +176,10 @@ class OnnxWiring(Dataflow):
 
     def _input(self, name: str) -> GraphInput:
         default = self._initializer(name) if name in self._index.initializers else None
-        return GraphInput(name, (text(name),), *declared(self._index.inputs[name]), default)
+        info = self._index.inputs[name]
+        kind = "" if info is None else (info.type.WhichOneof("value") or "").removesuffix("_type")
+        kind = "tensor" if kind in {"", "tensor", "sparse_tensor"} else kind
+        return GraphInput(name, (text(name),), *declared(info), default, kind)
 
     def _initializer(self, name: str) -> Constant:
         tensor, place = self._index.initializers[name], self.graph.place(name)

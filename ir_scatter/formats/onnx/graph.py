@@ -18,6 +18,7 @@ from ir_scatter.formats.onnx.index import (
     bound,
     constant_tensor,
     is_graph,
+    is_sparse_value,
     normal_domain,
     text,
 )
@@ -232,7 +233,9 @@ class OnnxGraph(Graph):
             return self._initializer(name)
         if name in index.sparse_initializers:
             sparse = index.sparse_initializers[name]
-            return self._value(name, TensorType(type_held(sparse.values).element_type, shape_of(sparse)))
+            constant = self.shared.tensors.sparse_constant(sparse, text(name), self.place(name))
+            known = TensorType(type_held(sparse.values).element_type, shape_of(sparse))
+            return self._value(name, known, constant=constant)
         if name in index.inputs:
             known = self._declared_input(name)
             best = known if self.parent is None else best_of(self.type_of(name), known)
@@ -245,7 +248,8 @@ class OnnxGraph(Graph):
     def _initializer(self, name: str) -> Value:
         tensor = self.index.initializers[name]
         known = type_held(tensor)
-        if name in self.index.inputs and self.shared.ir_version >= ONLY_CONSTANTS:
+        is_default = self.parent is None and self.shared.ir_version >= ONLY_CONSTANTS
+        if name in self.index.inputs and is_default:
             claimed = self._declared_input(name).shape  # by an input, of which it is no more than a default
             is_claimed = claimed is not None and agree(claimed, known.shape)
             return self._value(name, known._replace(shape=claimed) if is_claimed else known)
@@ -271,11 +275,13 @@ class OnnxGraph(Graph):
         return Value(text(name), *known, node, output, constant, location, *self.stored_type(name))
 
     def _constant_of(self, node: Node) -> Constant | None:
-        """Return what a Constant node holds; a sparse tensor is none that can be shown."""
+        """Return what a Constant node holds, a sparse tensor as a dense one."""
         if node.type != "Constant" or node.domain:
             return None
         for name, attribute in bound(self.index.nodes[node.handle], self.shared.bindings):
-            tensor = constant_tensor(name, attribute)
+            tensor, shared = constant_tensor(name, attribute), self.shared.tensors
+            if is_sparse_value(name, attribute):
+                return shared.sparse_constant(attribute.sparse_tensor, node.name, node)
             if tensor is not None:
-                return self.shared.tensors.constant(tensor, text(tensor.name) or node.name, node)
+                return shared.constant(tensor, text(tensor.name) or node.name, node)
         return None

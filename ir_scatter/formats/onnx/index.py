@@ -124,6 +124,11 @@ def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
     return tensor
 
 
+def is_sparse_value(name: str, attribute: AttributeProto) -> bool:
+    """Tell whether an attribute of a Constant is a sparse tensor."""
+    return name == "sparse_value" and kind_of(attribute) == AttributeProto.SPARSE_TENSOR
+
+
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
     """Return a node's attributes by name; one that the call does not give is left out."""
     found = []
@@ -171,6 +176,7 @@ class GraphIndex:
         usages: the nodes that differ in names and numbers only.
         calls: the nodes that call a function of the model.
         tensors: what Constant nodes hold.
+        sparse: sparse tensors by node and attribute, those of Constant nodes included.
         attributes: other tensors that nodes hold, by position and name.
         early: uses before the node that produces the name.
         missing: uses of names that the graph does not have.
@@ -205,6 +211,7 @@ class GraphIndex:
         self.bodies: dict[int, dict[str, GraphIndex]] = {}
         self.calls: list[int] = []
         self.tensors: dict[int, TensorProto] = {}
+        self.sparse: dict[tuple[int, str], SparseTensorProto] = {}
         self.attributes: dict[tuple[int, str], TensorProto] = {}
         uses: list[tuple[int, str]] = []
         seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
@@ -232,6 +239,8 @@ class GraphIndex:
                         self.tensors[position] = tensor
                 elif kind == AttributeProto.TENSOR:
                     self.attributes[position, text(attribute.name)] = attribute.t
+                if kind == AttributeProto.SPARSE_TENSOR:
+                    self.sparse[position, text(attribute.name)] = attribute.sparse_tensor
             named = _named(inputs), _named(outputs)
             usages.setdefault((domain, operator, *named, tuple(attributes)), []).append(position)
             uses.extend([(position, name) for name in inputs if name not in seen])

@@ -5,6 +5,12 @@ It is native code: files exist that end the process (an assertion in Slice), tha
 (Concat of a shape with itself, again and again) or for years (functions that call functions twice).
 So it is given copies without stored shapes and weights, in a forked process with limits. That process
 is kept for the next model: to fork takes longer than to infer a small one.
+
+Inference can follow the numbers of small tensors (data propagation), which many shapes depend on. What it
+raises then is no proof: it keeps the numbers of all graphs of a model in one table by name, and the numbers
+of a matrix as a list. So names are unique in the copies, what it has wrong is hidden from it, and a node
+counts as refused only if inference without data propagation refuses it. Other refusals are suspicions, about
+which our own shape rules decide (`analysis/misuse.py`).
 """
 
 import contextlib
@@ -15,13 +21,22 @@ import re
 import signal
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.model import Value
@@ -70,13 +85,32 @@ _IR_VERSION = 10
 
 _NUMBERED = "ir_scatter:"
 _STAND_IN = "ir_scatter: unknown"
+_BARRIER = "ir_scatter: barrier"
+_RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
+"""A value of a body whose name another graph of the model has too, as `make_unique` writes it."""
+
+_MOST_ROUNDS = 4
+"""How often inference is repeated to hide numbers from data propagation; after that it goes without."""
+
+_WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
+"""What inference says of a node that needs the numbers of a constant that the copy does not have."""
+
+_REFUSED_TYPE = "an element type"
+"""What stands for the complaint about an element type."""
+
+_WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
+_HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
+"""Element types that the sizes of tensors can be cast to, and remain what they are."""
 _REFUSAL = re.compile(
-    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): (?:\[\w+Error\] )*+(?!Inference error)(.*)", re.DOTALL
+    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
 """What strict inference says of one node, where it is about that node and not about those in it."""
 
 _OF_NO_TYPE = "null"
 """How a sentence ends that says no more than that the type of an input is not known."""
+
+_OF_TYPES = "[TypeInferenceError]"
+"""How a sentence about types begins: no proof where a type is not known, as after a custom operator."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
@@ -145,17 +179,19 @@ def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
 class Inferred(NamedTuple):
     """What shape inference found out about a graph, and about the graphs in nodes by position and name.
 
-    `refusals` is what onnx says of nodes whose inputs or attributes contradict each other, by position.
+    `refusals` is what onnx says of nodes whose inputs or attributes contradict each other, by position;
+    `suspicions` what it says of others with data propagation only, which is often wrong.
     Where all `is_sound`, it refuses nothing, nor the element type of any input.
     """
 
     types: Mapping[str, TypeProto]
     bodies: Mapping[tuple[int, str], "Inferred"]
     refusals: Mapping[int, str]
+    suspicions: Mapping[int, str]
     is_sound: bool
 
 
-NOTHING = Inferred({}, {}, {}, True)
+NOTHING = Inferred({}, {}, {}, {}, True)
 
 
 class Inference:
@@ -213,12 +249,15 @@ class Inference:
             are_too_many = self._definitions.count_calls(index) > MOST_CALLS
             for definition in () if are_too_many else self._definitions.needed_by(index):
                 model.functions.append(self._prepared(definition))
+            make_unique(model)
             result, is_late = self._run(model.SerializeToString())
             self.count += 1
             self.cut_short += is_late or are_too_many
             if result is None:
                 return NOTHING
-            return _read_back(result.graph, index, _refusals(result.doc_string), not result.doc_string)
+            refusals = _refusals(result.doc_string)
+            suspicions = _refusals(result.producer_name)
+            return _read_back(result.graph, index, refusals, suspicions, is_sound=not result.doc_string)
         except Exception:
             # Names that are not UTF-8, more than protobuf can hold: the stored types remain.
             return NOTHING
@@ -255,13 +294,18 @@ class Inference:
         inputs: Mapping[str, ValueInfoProto | None],
         around: Mapping[str, TensorProto],
         bindings: Bindings,
+        *,
+        is_body: bool = False,
     ) -> None:
         """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
 
         Stored types stay out, because they may be stale: only those of outputs that inference cannot
-        know are kept. Weights stay out as well, their types are declared instead. Small constants from
-        `around` come along, as inference does not look for them there.
+        know are kept. Weights stay out as well, their types are declared instead; a Constant of more than
+        _SEEN elements becomes an Identity of a value that is only declared. Small constants from `around`
+        come along, as inference does not look for them there. An input of a body with an initializer is
+        a constant, as nothing but the node gives a body its inputs.
         """
+        are_defaults = self._are_inputs_defaults and not is_body
         types, constants = dict[str, ValueInfoProto](), dict(around)
         calls = {*index.calls}
         unknown = [
@@ -279,7 +323,7 @@ class Inference:
         held = [
             (name, tensor)
             for name, tensor in index.initializers.items()
-            if not (name in index.inputs and self._are_inputs_defaults)
+            if not (name in index.inputs and are_defaults)
         ]
         held += [
             (name, tensor) for at, tensor in index.tensors.items() for name in index.nodes[at].output[:1]
@@ -298,7 +342,7 @@ class Inference:
             types[name] = _typed(name, sparse.values.data_type, tuple(sparse.dims))
         for name, one in inputs.items():
             default = index.initializers.get(name)
-            if default is None or self._are_inputs_defaults:
+            if default is None or are_defaults:
                 if default is not None and (one is None or not one.HasField("type")):
                     one = _typed(name, default.data_type, shape_of(default))
                 target.input.append(ValueInfoProto(name=name) if one is None else one)
@@ -309,6 +353,13 @@ class Inference:
                 copies[position] = self._bound(index, position, opsets, constants, bindings)
             elif position in index.tensors and not constants.keys() >= {*node.output}:
                 copies[position] = _stand_in(node)
+                name = next((name for name in node.output[:1] if name in types), "")
+                if name and held_type(index.tensors[position]):
+                    ghost = _typed(f"{_NUMBERED}{position} of ", None, None)
+                    ghost.name += name
+                    ghost.type.CopyFrom(types[name].type)
+                    types[ghost.name] = ghost
+                    copies[position] = NodeProto(op_type="Identity", input=[ghost.name], output=node.output)
         target.node.extend([copies.get(at, index.nodes[at]) for at in index.sorted_positions()])
         for name in index.outputs:
             one = types.pop(name, None)
@@ -349,7 +400,7 @@ class Inference:
                     body.name = graph.name
                     taken = sorted(inner.captured & constants.keys(), key=repr)
                     small = {one: constants[one] for one in taken}
-                    self._fill(body, inner, opsets, inner.inputs, small, bindings)
+                    self._fill(body, inner, opsets, inner.inputs, small, bindings, is_body=True)
         return copy
 
 
@@ -368,9 +419,56 @@ def _prepared(definition: Definition) -> FunctionProto:
     for position, tensor in index.tensors.items():
         if prod(tensor.dims) > _SEEN or not held_type(tensor):
             del copy.node[position].attribute[:]
+            if held_type(tensor):
+                typed = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
+                copy.node[position].attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(typed)
     for node in copy.node if "ai.onnx" in index.domains else ():
         node.domain = normal_domain(node.domain)
+    make_unique(copy)
     return copy
+
+
+def make_unique(target: ModelProto | FunctionProto) -> None:
+    """Give the values of bodies other names where another graph of the model, or the function, has them.
+
+        If (c) <then = {s = Shape (a)}, else = {s = Shape (b)}>
+    becomes
+        If (c) <then = {s = Shape (a)}, else = {ir_scatter:1:s = Shape (b)}>
+
+    Inference keeps the numbers it follows in one table for all graphs, so that the second `s` would be
+    refused, or taken for the first.
+    """
+    graph = target.graph if isinstance(target, ModelProto) else target
+    bodies = [body for node in graph.node for one in node.attribute for _, body in graphs_of(one)]
+    if not bodies:
+        return
+    taken = _names_of(graph)
+    waiting: list[tuple[GraphProto, Mapping[str, str]]] = [(body, {}) for body in reversed(bodies)]
+    while waiting:
+        body, around = waiting.pop()
+        names = dict(around)
+        for name in sorted(_names_of(body)):
+            names[name] = f"{_NUMBERED}{len(taken)}:{name}" if name in taken else name
+            taken.add(names[name])
+        for one in (*body.input, *body.output, *body.initializer, *body.value_info):
+            one.name = names.get(one.name, one.name)
+        for sparse in body.sparse_initializer:
+            sparse.values.name = names.get(sparse.values.name, sparse.values.name)
+        for node in body.node:
+            for group in (node.input, node.output):
+                group[:] = [names.get(name, name) for name in group]
+            inner = [one for attribute in node.attribute for _, one in graphs_of(attribute)]
+            waiting += [(one, names) for one in inner]
+
+
+def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
+    """Return the names that a graph gives to values."""
+    names = {name for node in graph.node for name in node.output}
+    if isinstance(graph, FunctionProto):
+        return names | {*graph.input}
+    names.update(one.name for one in (*graph.input, *graph.initializer))
+    names.update(one.values.name for one in graph.sparse_initializer)
+    return names - {""}
 
 
 def _stand_in(node: NodeProto) -> NodeProto:
@@ -378,28 +476,80 @@ def _stand_in(node: NodeProto) -> NodeProto:
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
-def _refusals(said: str) -> dict[str, str]:
-    """Return what inference says of single nodes, by the name that `_answer` gave them."""
+class _Refusal(NamedTuple):
+    """What inference says of a node, and whether it is about types."""
+
+    words: str
+    is_of_types: bool
+
+
+def _refusals(said: str) -> dict[str, _Refusal]:
+    """Return what inference says of single nodes, by the name that `_judged` gave them."""
     parts = [_REFUSAL.match(part) for part in said.split("(op_type:")]
-    found = {part[1]: " ".join(part[2].split()) for part in reversed(parts) if part is not None}
-    return {name: words for name, words in found.items() if not words.endswith(_OF_NO_TYPE)}
+    found = {
+        part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
+        for part in reversed(parts)
+        if part is not None
+    }
+    return {
+        name: refusal
+        for name, refusal in found.items()
+        if not refusal.words.endswith(_OF_NO_TYPE) and not _WITHOUT_CONTENTS.match(refusal.words)
+    }
 
 
-def _read_back(graph: GraphProto, index: GraphIndex, refusals: Mapping[str, str], is_sound: bool) -> Inferred:
-    """Collect what inference wrote into a graph and into the bodies of its nodes."""
+def _read_back(
+    graph: GraphProto,
+    index: GraphIndex,
+    refusals: Mapping[str, _Refusal],
+    suspicions: Mapping[str, _Refusal],
+    *,
+    is_sound: bool,
+    around: Collection[str] = (),
+) -> Inferred:
+    """Collect what inference wrote into a graph and into the bodies of its nodes.
+
+    `around` are the values around a body whose types are known.
+    """
     types: dict[str, TypeProto] = {}
+    typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
     for group in (graph.input, graph.output, graph.value_info):
-        types.update((known.name, known.type) for known in group if known.HasField("type"))
-    bodies, refused = {}, {}
-    for copied, position in enumerate(index.sorted_positions() if index.bodies or refusals else ()):
+        for value in group:
+            if value.HasField("type"):
+                types[_original(value.name)] = value.type
+                typed.update([value.name] if _is_known(value.type) else ())
+    bodies, refused, suspected = {}, dict[int, str](), dict[int, str]()
+    is_walked = index.bodies or refusals or suspicions
+    nodes = [node for node in graph.node if node.doc_string != _BARRIER] if is_walked else []
+    for node, position in zip(nodes, index.sorted_positions(), strict=False):
         inside = index.bodies.get(position, {})
-        for attribute in graph.node[copied].attribute if inside else ():
+        for attribute in node.attribute if inside else ():
             for name, body in graphs_of(attribute):
                 if name in inside:
-                    bodies[position, name] = _read_back(body, inside[name], refusals, is_sound)
-        if refusals and graph.node[copied].name in refusals and graph.node[copied].doc_string != _STAND_IN:
-            refused[position] = refusals[graph.node[copied].name]
-    return Inferred(types, bodies, refused, is_sound)
+                    inner = _read_back(
+                        body, inside[name], refusals, suspicions, is_sound=is_sound, around=typed
+                    )
+                    bodies[position, name] = inner
+        if node.doc_string == _STAND_IN:
+            continue
+        for source, target in ((suspicions, suspected), (refusals, refused)):
+            refusal = source.get(node.name)
+            if refusal is not None and (not refusal.is_of_types or typed.issuperset(node.input)):
+                target[position] = refusal.words
+    suspected = {position: words for position, words in suspected.items() if position not in refused}
+    return Inferred(types, bodies, refused, suspected, is_sound)
+
+
+def _is_known(type: TypeProto) -> bool:
+    """Tell whether a type says what elements a tensor has, or what other kind of value it is."""
+    message = tensor_message(type)
+    return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
+
+
+def _original(name: str) -> str:
+    """Return a name as the file has it."""
+    renamed = _RENAMED.fullmatch(name) if name.startswith(_NUMBERED) else None
+    return name if renamed is None else renamed[1]
 
 
 def _typed(name: str, onnx_number: int | None, shape: Shape) -> ValueInfoProto:
@@ -519,21 +669,20 @@ def _serve(connection: Any) -> None:
 
 
 def _answer(request: bytes, propagate: bool) -> bytes:
-    """Return the model with inferred types; if nodes are refused, they have numbers, and it says why."""
+    """Return the model with inferred types.
+
+    If nodes are refused, they have numbers for names. `doc_string` says then why they are refused, and
+    `producer_name` what data propagation adds to that.
+    """
     try:
-        try:
-            model = _inferred(request, propagate, check_type=True, strict_mode=True)
-        except onnx.shape_inference.InferenceError as error:
-            named, said = ModelProto.FromString(request), str(error)
-            for number, node in enumerate(_all_nodes(named.graph)):
-                node.name = f"{_NUMBERED}{number}"
-            request = named.SerializeToString()
-            try:  # an element type that is refused ends it, shapes are gathered
-                _inferred(request, propagate, strict_mode=True)
-            except onnx.shape_inference.InferenceError as refused:
-                said = str(refused)
-            model = _inferred(request, propagate)
-            model.doc_string = said
+        for _ in range(_MOST_ROUNDS if propagate else 0):
+            model = _judged(request, propagate=True)
+            hidden = _hide_numbers(request, model.graph)
+            if hidden is None:
+                break
+            request = hidden
+        else:
+            model = _judged(request, propagate=False)
         del model.graph.initializer[:]  # the types are asked for
         del model.functions[:]
         return bytes(model.SerializeToString())
@@ -542,13 +691,109 @@ def _answer(request: bytes, propagate: bool) -> bytes:
         return b""
 
 
+def _judged(request: bytes, *, propagate: bool) -> ModelProto:
+    try:
+        model = _inferred(request, propagate, check_type=True, strict_mode=True)
+        model.ClearField("doc_string")
+        model.ClearField("producer_name")
+        return model
+    except onnx.shape_inference.InferenceError:
+        numbered = ModelProto.FromString(request)
+        for number, node in enumerate(_all_nodes(numbered.graph)):
+            node.name = f"{_NUMBERED}{number}"
+        request = numbered.SerializeToString()
+        refused, suspected = _complaint(request, propagate=False), ""
+        if propagate:
+            suspected = _complaint(request, propagate=True)
+        model = _inferred(request, propagate)
+        model.doc_string, model.producer_name = refused, suspected
+        return model
+
+
+def _complaint(request: bytes, *, propagate: bool) -> str:
+    """Return what strict inference raises of shapes; of element types only that it refuses one."""
+    try:
+        _inferred(request, propagate, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        return str(error)
+    try:
+        _inferred(request, propagate, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError:
+        return _REFUSED_TYPE  # which ends inference at the first: operators.py looks at all
+    return ""
+
+
+def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
+    """Return the request with barriers where data propagation would follow wrong numbers, None if it has all.
+
+    It keeps a matrix as the list of its numbers, for example, and computes as if it were that:
+
+        p = Unsqueeze (q, 0)           # q is [3, 4], so that p is [[3, 4]]
+        s = Gather (p, 0)              # is [3, 4]; to data propagation 3
+        y = Reshape (x, s)             # has two dimensions; to data propagation one
+
+    A barrier is an Identity, which it does not look through.
+    """
+    misleading = {name for name in _misleading(inferred) if not name.startswith(_BARRIER)}
+    if not misleading:
+        return None
+    hidden, is_changed = ModelProto.FromString(request), False
+    for graph in _all_graphs(hidden.graph):
+        nodes = list[NodeProto]()
+        for node in graph.node:
+            nodes.append(node)
+            name = node.output[0] if node.output else ""
+            if name in misleading and node.doc_string != _BARRIER:  # no barrier after a barrier
+                inner = f"{_BARRIER} {name}"
+                barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=_BARRIER)
+                node.output[0], is_changed = inner, True
+                nodes.append(barrier)
+        if len(nodes) > len(graph.node):
+            copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+            del graph.node[:]
+            graph.node.extend(copies)
+    return hidden.SerializeToString() if is_changed else None
+
+
+def _misleading(graph: GraphProto) -> Iterator[str]:
+    """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
+
+    Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
+    it takes 0; and what Cast makes of numbers that the new type may not hold.
+    """
+    constants = set[str]()
+    for inner in _all_graphs(graph):
+        constants.update(one.name for one in inner.initializer)
+        types = {one.name: one.type.tensor_type for one in (*inner.value_info, *inner.output)}
+        for node in inner.node:
+            if not node.output or node.domain:
+                continue
+            is_misleading = False
+            if node.op_type == "Constant":
+                constants.add(node.output[0])
+            elif node.op_type == "Unsqueeze":
+                type = types.get(node.output[0])
+                is_flat = type is not None and type.HasField("shape") and len(type.shape.dim) < 2
+                is_misleading = not is_flat and (type is None or type.elem_type in _WHOLE)
+            elif node.op_type == "Slice":
+                is_misleading = not constants.issuperset(filter(None, node.input[1:]))
+            elif node.op_type == "Cast":
+                is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
+            if is_misleading:
+                yield node.output[0]
+
+
 def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
     return onnx.shape_inference.infer_shapes(request, data_prop=propagate, **checks)
 
 
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+def _all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
     for node in graph.node:
-        yield node
         for attribute in node.attribute:
             for _, body in graphs_of(attribute):
-                yield from _all_nodes(body)
+                yield from _all_graphs(body)
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    return (node for inner in _all_graphs(graph) for node in inner.node)

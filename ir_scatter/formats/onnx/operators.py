@@ -1,7 +1,8 @@
 """Whether general operators are used as their documents say: those that scatter nodes depend on.
 
 Runtimes refuse a model for any one of them. What onnx documents of operators is asked of its schemas, and
-whether element types and shapes fit of its inference.
+whether element types and shapes fit of its inference; what that refuses with data propagation only is a
+suspicion, which our own shape rules have to confirm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,17 +15,19 @@ from onnx.defs import OpSchema
 
 from ir_scatter.core.dataflow import Source, inflows
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.model import Defect, Function
+from ir_scatter.core.model import Defect, Function, Node
 from ir_scatter.core.shapes import agree, counted, show, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (
     FIELDS,
+    Bindings,
     Definitions,
     FunctionKey,
     GraphIndex,
     Usage,
     function_key,
+    kind_of,
     normal_domain,
     schema_of,
     text,
@@ -70,6 +73,19 @@ def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]
                         yield defect
 
 
+def suspects(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Node]:
+    """Yield the nodes that scatter nodes depend on and that inference refuses with data propagation only."""
+    groups = [graph, *[instance for function in functions for instance in function.instances]]
+    graphs = [inner for one in groups if isinstance(one, OnnxGraph) for inner in one.with_bodies()]
+    suspected = [inner for inner in graphs if inner.inferred.suspicions]
+    needed = _needed(graph) if suspected else {}
+    for inner in suspected:
+        for at in sorted(inner.inferred.suspicions.keys() & needed[inner.index]):
+            node = inner.node(at)
+            if not (node.domain or inner.bodies_at(at) or _is_scatter(inner, node.type, node.domain)):
+                yield node
+
+
 def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
     """Return what is wrong with nodes, by position; what a scatter node is like is for rules to say.
 
@@ -87,6 +103,8 @@ def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
             proto, is_call = index.nodes[at], at in calls
             more = [*_of_call(graph, proto)] if is_call else of_usage
             problems = [*_fields(proto), *more] if more or is_looked_at else []
+            if not is_told and graph.shared.bindings:
+                problems += _of_references(proto, graph.shared.bindings)
             if schema is not None and not problems and not is_call:
                 problems = [*_of_types(graph, proto, schema)]
             if problems or not is_sound:
@@ -176,6 +194,27 @@ def _fields(proto: NodeProto) -> Iterator[_Problem]:
             )
 
 
+def _of_references(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
+    """Yield the attributes that refer to one of the call of a function which has another type."""
+    for attribute in proto.attribute:
+        value = bindings.get(attribute.ref_attr_name) if attribute.ref_attr_name else None
+        if value is None or attribute.type in (AttributeProto.UNDEFINED, kind_of(value)):
+            continue
+        found, expected = (_kind_name(kind) for kind in (kind_of(value), attribute.type))
+        name, source = text(attribute.name), text(attribute.ref_attr_name)
+        yield (
+            f"attribute {name!r} refers to {source!r} of the call, {with_article(found)}, "
+            f"expected {with_article(expected)}",
+            None,
+        )
+
+
+def _kind_name(kind: int) -> str:
+    """Return the name of an attribute's type, "ints"."""
+    kinds = AttributeProto.AttributeType
+    return kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
+
+
 def _of_call(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
     definition = graph.shared.definitions[function_key(proto)]
     for word, found, most in (
@@ -221,9 +260,9 @@ def _of_count(usage: Usage, schema: OpSchema) -> Iterator[_Problem]:
 
 
 def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Problem]:
-    known, kinds = schema.attributes, AttributeProto.AttributeType
+    known = schema.attributes
     for name, kind, _ in usage.attributes:
-        found = kinds.Name(kind).lower() if kind in kinds.values() else f"type {kind}"
+        found = _kind_name(kind)
         wanted = str(known[name].type).rpartition(".")[2].lower() if name in known else ""
         if not wanted:
             yield f"{text(usage.type)} has no attribute {text(name)!r} in opset {opset}", None

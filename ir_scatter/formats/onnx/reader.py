@@ -28,7 +28,7 @@ from ir_scatter.formats.onnx.index import (
     text,
 )
 from ir_scatter.formats.onnx.inference import Inference
-from ir_scatter.formats.onnx.operators import misuses
+from ir_scatter.formats.onnx.operators import misuses, suspects
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 1024
@@ -76,6 +76,7 @@ def read(path: str, data: bytes, options: ReadOptions) -> Model:
         opset_imports={text(domain): version for domain, version in opsets.items()},
         find_defects=partial(_defects, graph, functions),
         find_limits=partial(_limits, path, instances, inference),
+        find_feeding=lambda _: suspects(graph, functions),
         source=proto,
     )
 

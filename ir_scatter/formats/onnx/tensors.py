@@ -53,6 +53,67 @@ class Tensors:
             return None
         return Constant(declared, element_type, shape, partial(self._load, tensor, element_type, shape), name)
 
+    def sparse_constant(
+        self, sparse: SparseTensorProto, name: str, declared: Node | Location
+    ) -> Constant | None:
+        """Return the dense constant that a sparse tensor means, None if its dimensions are no shape."""
+        shape, element_type = shape_of(sparse), from_onnx_number(sparse.values.data_type)
+        if shape is None:
+            return None
+        return Constant(declared, element_type, shape, partial(self._load_sparse, sparse, shape), name)
+
+    def sparse_problems(self, sparse: SparseTensorProto, label: str) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with a sparse tensor, as `problems` does.
+
+        Values are a list, their indices i64 of the same length: a number for each in the flat tensor, or a
+        row of one number for each dimension. They are in ascending order, and no two are the same.
+        """
+        if shape_of(sparse) is None:
+            yield "bad-number", f"the dimensions of {label} are {[*sparse.dims]}, expected none below 0"
+        problems = [*self.problems(sparse.values, f"the values of {label}")]
+        if sparse.HasField("indices"):
+            problems += self.problems(sparse.indices, f"the indices of {label}")
+        yield from problems
+        if not problems and shape_of(sparse) is not None:
+            yield from (
+                ("constant-size", f"{problem} of {label}{rest}") for problem, rest in _misfits(sparse)
+            )
+            if not [*_misfits(sparse)]:
+                places = self._places(sparse)
+                wrong = None if places is None else _wrong_place(places, tuple(sparse.dims))
+                if wrong is not None:
+                    yield "bad-number", f"{label} has {wrong}"
+
+    def _places(self, sparse: SparseTensorProto) -> "Array | None":
+        """Return the indices of a sparse tensor as rows, None if they cannot be had."""
+        import numpy
+
+        if not sparse.HasField("indices"):
+            return numpy.empty((0, 1), numpy.int64)
+        shape = shape_of(sparse.indices)
+        array = None if shape is None else self._load(sparse.indices, _I64, shape)
+        return array if array is None or array.ndim == _ROWS else array.reshape(-1, 1)
+
+    def _load_sparse(self, sparse: SparseTensorProto, shape: tuple[int, ...]) -> "Array | None":
+        """Return the dense array; None if it cannot be had, is malformed, or would be too large."""
+        import numpy
+
+        element_type, listed = from_onnx_number(sparse.values.data_type), shape_of(sparse.values)
+        if listed is None or prod(shape) > _MOST_DENSE or [*_misfits(sparse)]:
+            return None
+        values, places = self._load(sparse.values, element_type, listed), self._places(sparse)
+        if values is None or places is None or _wrong_place(places, shape) is not None:
+            return None
+        rest = "" if values.dtype == object else 0
+        flat = numpy.full(prod(shape), rest, values.dtype)
+        is_flat = places.shape[1] == 1
+        flat[places[:, 0] if is_flat else numpy.ravel_multi_index(tuple(places.T), shape)] = values
+        flat.flags.writeable = False
+        try:
+            return flat.reshape(shape)
+        except ValueError:
+            return None  # NumPy has no arrays of that many dimensions
+
     def problems(self, tensor: TensorProto, label: str) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with a tensor, each the kind of a defect and its sentence.
 
@@ -90,6 +151,10 @@ class Tensors:
                 yield error.defect, error.message
 
     def defects(self) -> Iterator[Defect]:
+        """Yield what is wrong with files of external data; raise UnreadableModel if one has changed."""
+        for file in self._files.values():
+            if isinstance(file, Weights):
+                file.demand_unchanged()
         for (location, _), uses in self._uses.items():
             try:
                 file = self._file(location)
@@ -142,9 +207,10 @@ class Tensors:
                 location, offset, length = self._span(tensor)
                 size = element_type.byte_size(prod(shape))
                 is_short = length is not None and length < size
-                view = None if is_short else self._file(location).view(offset, size)
+                file = self._file(location)
             except UnreadableModel:
-                return None
+                return None  # which is reported as a defect
+            view = None if is_short else file.view(offset, size)
             return None if view is None else decode(view, element_type, shape)
         if _wrong_size(tensor, element_type, prod(shape)) is not None:
             return None
@@ -189,11 +255,12 @@ class Tensors:
         if not self._folders:
             raise self._unreadable("weights-missing", f"there is no {location!r} beside standard input")
         try:
-            found = os.path.realpath(os.path.join(self._folders[0], location))
+            joined = os.path.join(self._folders[0], location)
+            found = os.path.realpath(joined)
             if not any(Path(found).is_relative_to(folder) and found != folder for folder in self._folders):
                 message = f"external data at {location!r} is outside of the model's folder"
                 raise self._unreadable(kind, f"{message}, expected a file inside it")
-            if not stat.S_ISREG(os.stat(found).st_mode):
+            if not stat.S_ISREG(os.stat(joined).st_mode):  # "w.bin/" is no file, though it leads to one
                 raise self._unreadable("weights-missing", f"{location!r} is no regular file")
             file = Weights(Path(found))
             reason = file.error
@@ -205,6 +272,52 @@ class Tensors:
 
     def _unreadable(self, kind: str, message: str) -> UnreadableModel:
         return UnreadableModel(kind, message, self._location)
+
+
+_I64 = from_onnx_number(TensorProto.INT64)
+_ROWS = 2
+_MOST_DENSE = 1 << 27
+"""Elements of a sparse tensor up to which it is made dense: 1 GB of i64."""
+
+
+def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
+    """Yield which part of a sparse tensor has the wrong type or shape, and what it is."""
+    values, rank = [*sparse.values.dims], len(sparse.dims)
+    if len(values) != 1:
+        yield "the values", f" have shape {values}, expected a list"
+        return
+    if not sparse.HasField("indices") and not values[0]:
+        return
+    if not sparse.HasField("indices"):
+        yield "the indices", f" are missing, expected {values[0]}"
+        return
+    indices, type = [*sparse.indices.dims], from_onnx_number(sparse.indices.data_type)
+    if type is not _I64:
+        yield "the indices", f" are {type.name if type else 'of no type'}, expected i64"
+    shapes = [values, [*values, rank]] if rank else [values]
+    if indices not in shapes:
+        yield "the indices", f" have shape {indices}, expected {' or '.join(map(str, shapes))}"
+
+
+def _wrong_place(places: "Array", shape: tuple[int, ...]) -> str | None:
+    """Return the first index of a sparse tensor that is out of range or out of order, None if none is."""
+    import numpy
+
+    is_flat = places.shape[1] == 1
+    sizes = [prod(shape)] if is_flat else [*shape]
+    limits = numpy.array([min(size, 2**63 - 1) for size in sizes], numpy.int64)
+    outside = numpy.flatnonzero(((places < 0) | (places >= limits)).any(axis=1))
+    if outside.size:
+        number = int(outside[0])
+        return f"index {places[number].tolist()} for value {number}, expected one within {sizes}"
+    steps = numpy.diff(places, axis=0)
+    first = (steps != 0).argmax(axis=1) if steps.size else numpy.empty(0, numpy.int64)
+    falling = numpy.flatnonzero(steps[numpy.arange(len(first)), first] <= 0)
+    if falling.size:
+        number = int(falling[0]) + 1
+        before, after = places[number - 1].tolist(), places[number].tolist()
+        return f"index {after} for value {number} after {before}, expected ascending indices"
+    return None
 
 
 _WITHOUT_TENSORS = frozenset({"ValueInfoProto", "TypeProto", "StringStringEntryProto"})

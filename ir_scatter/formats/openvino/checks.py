@@ -447,8 +447,14 @@ def _few(found: Iterable[Defect]) -> Iterator[Defect]:
 
 
 def _constants(net: IrGraph) -> Iterator[Defect]:
-    """Yield what is wrong with every Const and Parameter, bodies included, the missing `.bin` last."""
+    """Yield what is wrong with every Const and Parameter, bodies included, the missing `.bin` last.
+
+    Raises:
+        UnreadableModel: the `.bin` has changed since the model was read.
+    """
     weights = net.file.weights
+    if weights is not None:
+        weights.demand_unchanged()
     available = None if weights is None else weights.size
     end = sys.maxsize if available is None else available
     count = 0

@@ -132,15 +132,22 @@ class XmlText:
         Raises:
             UnreadableModel: with the place where it is not.
         """
-        target: Any = SimpleNamespace(close=lambda: None)  # the stubs ask for every event
-        parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
         data = self.data
         if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
             data = _FOREIGN.sub(
                 lambda found: b"?" * len(found[0]) if _number(found) in _NO_CHARACTERS else found[0], data
             )
+        target: Any = SimpleNamespace(close=lambda: None)  # the stubs ask for every event
         try:
-            etree.fromstring(data, parser)
+            try:
+                etree.fromstring(data, _parser(target))
+            except etree.XMLSyntaxError as error:
+                if not _TOO_LARGE.search(error.msg or ""):
+                    raise
+                etree.fromstring(data, _parser(_Depth(), huge_tree=True))
+        except _TooDeep:
+            message = f"elements are nested deeper than {MAX_DEPTH}"
+            raise UnreadableModel("nested-too-deep", message, Location(self.path)) from None
         except etree.XMLSyntaxError as error:
             line, column = error.position
             location = Location(self.path, line or 1, max(column, 1))
@@ -148,7 +155,42 @@ class XmlText:
             if "xcessive depth" in message:
                 message = f"elements are nested deeper than {MAX_DEPTH}"
                 raise UnreadableModel("nested-too-deep", message, location) from None
+            if _TOO_LARGE.search(message):
+                message = f"a name, a value or a comment is too large to be read: {message}"
+                raise UnreadableModel("malformed-xml", message, location) from None
             raise UnreadableModel("malformed-xml", f"not well-formed XML: {message}", location) from None
+
+
+_TOO_LARGE = re.compile("too (big|long)|limit exceeded", re.IGNORECASE)
+"""libxml2 on comments, values, CDATA and instructions of more than 10 MB, and names of more than 50 kB.
+
+XML has no such limits, and neither has OpenVINO; with `huge_tree` there are others: 1 GB, 10 MB for a name.
+"""
+
+
+class _TooDeep(Exception):
+    """Elements are nested deeper than MAX_DEPTH, which `huge_tree` allows."""
+
+
+class _Depth:
+    """Takes the events of a parser, and counts how deep it is; as slow as calls in Python are."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def start(self, _tag: object, _attributes: object) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _TooDeep
+
+    def end(self, _tag: object) -> None:
+        self._depth -= 1
+
+    def close(self) -> None: ...
+
+
+def _parser(target: Any, *, huge_tree: bool = False) -> etree.XMLParser:
+    return etree.XMLParser(target=target, resolve_entities=False, no_network=True, huge_tree=huge_tree)
 
 
 def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array, kind
+from ir_scatter.core.arrays import LARGEST_RANK, Array, kind, too_many_dimensions
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import counted, show
@@ -23,8 +23,6 @@ _WORDS = {
     BOOLEAN: "booleans",
     NUMERIC | BOOLEAN: "numbers or booleans",
 }
-_LARGEST_RANK = 64
-"""NumPy has no arrays of more dimensions; products of longer lists may take forever."""
 
 
 class UnsupportedCase(Error):
@@ -84,7 +82,7 @@ class Case:
         require_kind(WHOLE, array)
         if array.ndim != 1 and not (may_be_scalar and array.ndim == 0):
             raise UnsupportedCase(f"input {index} has shape {show(array.shape)}, expected a list")
-        if array.size > _LARGEST_RANK and not may_be_long:
+        if array.size > LARGEST_RANK and not may_be_long:
             raise UnsupportedCase(f"input {index} has {array.size} numbers, more than any rank")
         return [int(number) for number in array.reshape(-1)]
 
@@ -104,8 +102,9 @@ class Case:
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of an output that is about to be allocated, if it may be."""
         wanted = tuple(shape)
-        if len(wanted) > _LARGEST_RANK:
-            raise UnsupportedCase(f"the output would have {len(wanted)} dimensions")
+        problem = too_many_dimensions(len(wanted))  # products of longer lists may take forever
+        if problem:
+            raise UnsupportedCase(f"the output {problem}")
         if min(wanted, default=0) < 0:
             raise UnsupportedCase(f"the output would have shape {show(wanted)}")
         if self.element_limit is not None and prod(wanted) > self.element_limit:

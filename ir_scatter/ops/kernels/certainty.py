@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.core.arrays import Array
+from ir_scatter.core.arrays import Array, bits_of
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import Operation, Targets, Task, find_targets
 from ir_scatter.ops.spec import Reduction
@@ -84,6 +84,19 @@ def is_candidate(one: Operation, values: Array, absolute: float, relative: float
         for part, places in targets.blocks():
             same = is_near(source[part], rows[places], absolute, relative)
             np.logical_or.at(found, places, same)
+    return found.reshape(values.shape)
+
+
+def has_other_updates(one: Operation, values: Array) -> Array:
+    """Tell for each element of an output, `values`, whether some update that hits it has other bits."""
+    targets = _targets(one)
+    found = np.zeros((targets.rows, targets.width), np.bool_)
+    if targets.count and targets.width:
+        rows = np.ascontiguousarray(values).reshape(targets.rows, targets.width)
+        source = one.updates.reshape(targets.count, targets.width)
+        for part, places in targets.blocks():
+            differs = (bits_of(source[part]) != bits_of(rows[places])).any(axis=-1)
+            np.logical_or.at(found, places, differs)
     return found.reshape(values.shape)
 
 

@@ -71,6 +71,10 @@ class GpuOnCpuRunner(OpenVinoRunner):
     def __init__(self) -> None:
         super().__init__("GPU", f"{PREFIX}GPU@cpu")
 
+    @property
+    def is_on_cpu(self) -> bool:
+        return True
+
     @cached_property
     def problem(self) -> str:
         """Why the plugin cannot run on this machine's CPU and what to install; "" if it can.

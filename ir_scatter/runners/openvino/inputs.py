@@ -1,6 +1,6 @@
 """The inputs and outputs of a model as OpenVINO has it: their names as users know them, and their tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, pack
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.process import Failure
-from ir_scatter.core.shapes import Bounds, Shape, show
+from ir_scatter.core.shapes import Bounds, Shape, listed, show
 from ir_scatter.core.tensors import decode
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
@@ -41,11 +41,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
 
                 graph = onnx.load(path, load_external_data=False).graph
         if graph is not None:
-            # Where a node of an ONNX model has no effect, as Dropout has none, OpenVINO gives the input in
-            # front of it the name of the node's output, and forgets its own.
-            own = {value.name for value in graph.input}
-            before = _sources(graph)
-            names = [same if own & set(same) else [_origin(same[0], before), *same] for same in names]
+            names = _with_inputs(names, graph)
             for name in feeds.keys() - {name for same in names for name in same}:
                 if any(name == tensor.name for tensor in graph.initializer):
                     message = f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
@@ -79,26 +75,43 @@ def output_names(model: Any) -> list[str]:
     return found
 
 
-def _sources(graph: Any) -> dict[str, str]:
-    """Return for outputs of ONNX nodes the inputs that they are if the node has no effect, by name.
+def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
+    """Return the names of each Parameter, those of the inputs of an ONNX graph included.
 
-    A Loop that never begins gives each state as it got it, after the trip count and the condition.
+    Where a node has no effect (Dropout, a SequenceAt of a SequenceConstruct), OpenVINO gives the input before
+    it the name of the node's output, and forgets its own. The order stays, and where it does not, the one
+    input tells that the node depends on.
+
+    Raises:
+        Failure: it may be one of several inputs.
     """
-    found = dict[str, str]()
-    for node in graph.node:
-        is_loop = node.op_type == "Loop"
-        inputs, outputs = (node.input[2:], node.output) if is_loop else (node.input[:1], node.output[:1])
-        found.update(zip(outputs, inputs, strict=False))
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value.name for value in graph.input if value.name not in constants]
+    own = [next((name for name in same if name in inputs), "") for same in names]
+    free = [name for name in inputs if name not in own]
+    pairs = list(zip(own, inputs, strict=False))
+    if len(own) == len(inputs) and all(name in {"", place} for name, place in pairs):
+        return [same if name else [place, *same] for same, (name, place) in zip(names, pairs, strict=True)]
+    before = {name: list(node.input) for node in graph.node for name in node.output}
+    found = list[list[str]]()
+    for same, name in zip(names, own, strict=True):
+        origins = [] if name else [one for one in free if one in _origins(same, before)]
+        if len(origins) > 1:
+            message = f"OpenVINO renames inputs of the model: its {same[0]} may be {listed(origins)}"
+            raise Failure("unsupported", message)
+        found.append([*origins, *same])
     return found
 
 
-def _origin(name: str, before: Mapping[str, str]) -> str:
-    """Return the input that a value of an ONNX model comes from, by the first inputs of nodes."""
-    seen = {name}
-    while before.get(name, name) not in seen:
-        name = before[name]
-        seen.add(name)
-    return name
+def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return all values that some values of an ONNX graph are computed from, and themselves."""
+    seen, pending = set[str](), list(names)
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += before.get(name, ())
+    return seen
 
 
 def type_name(element_type: Any) -> str:

@@ -16,6 +16,7 @@ NOT_FOLDED = "is not folded"
 VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
 """They hand on to other devices."""
 
+_CPU_DEVICE = "CPU"
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
 _WITH_COUNT = rf"-?{_ONE}(?:\(\d+\))?"
 _VIRTUAL = rf"(?:{'|'.join(VIRTUAL_DEVICES)})(?::{_WITH_COUNT}(?:,{_WITH_COUNT})*)?"
@@ -37,6 +38,10 @@ class OpenVinoRunner(Runner):
     def __init__(self, device: str, name: str = "") -> None:
         self.device = device
         self.name = name or PREFIX + device
+
+    @property
+    def is_on_cpu(self) -> bool:
+        return self.device.startswith(_CPU_DEVICE)
 
     def remedy(self) -> str:
         if not self.versions:

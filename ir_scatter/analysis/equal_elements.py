@@ -1,0 +1,166 @@
+"""Which elements of a value are certainly the same number, whatever a model is given.
+
+A fill is one number: ConstantOfShape, a Broadcast of one element, a constant of equal numbers. What operators
+keep of that, their rows in `ops/general.py` say. Two elements are the same number if their bits are: 0.0 and
+-0.0 are not.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ir_scatter.analysis.constants import MAX_NODES, Facts
+from ir_scatter.core.model import Node, Value, follow
+from ir_scatter.core.shapes import Shape, element_count, static
+from ir_scatter.ops.general import GeneralOp, find
+from ir_scatter.ops.spec import Layout
+
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
+
+ALIGNED = frozenset({"numpy", "bidirectional"})
+"""The modes of Broadcast in which the last dimensions meet."""
+
+_NUMPY = "numpy"
+_MOST_COMPARED = 1 << 20
+"""At most this many updates are compared one by one: more would be computed for one finding."""
+
+Axes: TypeAlias = frozenset[int]
+"""Axes counted from the end, the last one being -1: shapes that are broadcast meet there."""
+
+
+def varying_axes(facts: Facts, value: Value) -> Axes | None:
+    """Return the axes along which elements of a value may differ; None if it may be any axis.
+
+    Without any axis all elements are one number.
+    """
+    known: dict[Value, _Known | None] = {}
+
+    def make(value: Value) -> _Known:
+        return _Known(_axes_of(facts, value, known))
+
+    follow(value, known, _sources, make, MAX_NODES)
+    found = known.get(value)
+    return None if found is None else found.axes
+
+
+class _Known(NamedTuple):
+    """The axes of a value that was looked at, as `varying_axes` gives them."""
+
+    axes: Axes | None
+
+
+def _row(value: Value) -> tuple[Node, GeneralOp] | None:
+    node = None if value.constant is not None else value.producer
+    op = None if node is None or node.bodies else find(node.domain, node.type)
+    return None if node is None or op is None else (node, op)
+
+
+def _sources(value: Value) -> list[Value]:
+    """Return the inputs on which the equality of the elements of a value depends."""
+    producer = _row(value)
+    if producer is None:
+        return []
+    node, op = producer
+    ports = [node.inputs[number] for number in _ports(node, op) if number < len(node.inputs)]
+    return [port.value for port in ports if port.value is not None]
+
+
+def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
+    if op.fills:
+        return ()
+    if op.is_elementwise:
+        return tuple(range(len(node.inputs)))
+    return (0,) if op.is_pointwise else op.moved_inputs(len(node.inputs))
+
+
+def _axes_of(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> Axes | None:
+    """Return the axes of a value whose sources are known; a dimension of 1 element is none of them."""
+    axes, shape = _derived(facts, value, known), facts.shape(value)
+    if shape is None:
+        return axes
+    long = frozenset(axis - len(shape) for axis, dim in enumerate(shape) if dim != 1)
+    return long if axes is None else axes & long
+
+
+def _derived(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> Axes | None:
+    if value.constant is not None:
+        array = facts.array(value)
+        return None if array is None else _axes_of_array(array)
+    producer = _row(value)
+    if producer is None:
+        return None
+    node, op = producer
+    if op.fills:
+        return frozenset()
+    sources = [known.get(source) for source in _sources(value)]
+    axes = [source.axes for source in sources if source is not None and source.axes is not None]
+    if not sources or len(axes) < len(sources):
+        return None
+    joined = frozenset[int]().union(*axes)
+    if op.is_elementwise:
+        is_aligned = str(node.attributes.get("auto_broadcast", _NUMPY)).lower() in {_NUMPY, "none"}
+        return joined if is_aligned or not joined else None
+    if op.is_pointwise:
+        return joined
+    if op.moves is None:  # several values side by side
+        return None
+    is_aligned = op.aligns and str(node.attributes.get("mode", _NUMPY)).lower() in ALIGNED
+    return joined if is_aligned or not joined else None
+
+
+def _axes_of_array(array: "Array") -> Axes:
+    from ir_scatter.core.arrays import bits_of
+
+    bits, rank = bits_of(array), array.ndim
+    return frozenset(
+        axis - rank
+        for axis in range(rank)
+        if array.shape[axis] > 1 and bool((bits != bits.take([0], axis=axis)).any())
+    )
+
+
+def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape) -> Axes | None:
+    """Return the axes of updates along which updates of one target may lie; None if that is not known."""
+    if indices is None or updates is None or layout is Layout.SEQUENCE:
+        return None
+    rank = len(updates)
+    if layout is Layout.TUPLES:
+        return frozenset(range(-rank, len(indices) - 1 - rank))
+    if axis is None:
+        return None
+    count = len(indices) if layout is Layout.SLICES else 1
+    return frozenset(range(axis - rank, axis + count - rank))
+
+
+def are_equal_by_target(
+    facts: Facts, value: Value, layout: Layout, axis: int | None, targets: "Array", indices_shape: Shape
+) -> bool:
+    """Tell whether updates, the value, are certainly equal where constant indices name one target.
+
+    The targets are numbered, one for each index or tuple. Up to `_MOST_COMPARED` updates are compared.
+    """
+    import numpy
+
+    shape = static(facts.shape(value))
+    count = element_count(shape)
+    if shape is None or indices_shape is None or count is None or not 0 < count <= _MOST_COMPARED:
+        return False
+    axes, array = varying_axes(facts, value), facts.array(value)
+    if array is None:
+        if axes is None:
+            return False
+        numbered = [size if place - len(shape) in axes else 1 for place, size in enumerate(shape)]
+        array = numpy.broadcast_to(numpy.arange(numpy.prod(numbered)).reshape(numbered), shape)
+    if layout is Layout.SLICES:
+        if axis is None or axis + len(indices_shape) > len(shape):
+            return False
+        places = range(axis, axis + len(indices_shape))
+        array = numpy.moveaxis(array, places, range(len(indices_shape)))
+    if array.size % targets.size:
+        return False
+    from ir_scatter.core.arrays import bits_of
+
+    rows = bits_of(array).reshape(targets.size, -1)
+    order = numpy.argsort(targets, kind="stable")
+    is_same = numpy.diff(targets[order]) == 0
+    rows = rows[order]
+    return not bool((rows[1:] != rows[:-1]).any(axis=1)[is_same].any())
