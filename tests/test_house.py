@@ -9,7 +9,7 @@ MODULES = {
     ".".join(("ir_scatter", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(LIBRARY.rglob("*.py"))
 }
-MOST_LINES = 46_505
+MOST_LINES = 47_128
 """The library is not to grow without a reason; less is better."""
 
 
