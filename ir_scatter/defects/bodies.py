@@ -10,7 +10,7 @@ from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Source
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Graph, Model, Node, Value
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.spec import Reduction, Role
@@ -49,6 +49,7 @@ class _Loop(NamedTuple):
     "invariant-updated-in-place",
     ("openvino:CPU",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3),
         Probe("tuples", "ScatterNDUpdate-15", (4, 3), [[1]], (1, 3), None, attributes=_SUM, iterations=2),
@@ -92,6 +93,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     "types-of-loops-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(
         Probe("f4e2m1", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", iterations=3),
         Probe("f8e8m0", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f8e8m0", iterations=2),
