@@ -34,8 +34,6 @@ EXPLAINED = {
 
 
 OPEN = {
-    "validate false error SCT928": "dimension -1 is read as an error",
-    "validate false error SCT937": "onnx mixes up values of one name in sibling bodies",
     "certain but right": "an error of a node that is not computed, or whose output nobody reads",
     "not foretold wrong: invariant data": "DEV112 behind operators that move nothing",
     "not foretold wrong: data state": "the same of states",

@@ -262,7 +262,7 @@ class Campaign:
             levels = sorted({str(one.level) for one in bad})
             name = f"compare differs though right: {_features(whole)}: {' '.join(levels)}"
             yield Broken(name, f"{detail} {_context(whole)}")
-        if ended == "wrong" and not found.differs:
+        if ended == "wrong" and not found.differs and not found.failed:
             verdicts = [str(one.measure.verdict) for one in found.comparisons]
             name = "compare equal though wrong" + ("" if can_compute else ", NumPy cannot compute it")
             yield Broken(name, f"{verdicts} {found.remarks} {_context(whole)}"[:600])
