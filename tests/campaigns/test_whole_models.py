@@ -34,12 +34,12 @@ EXPLAINED = {
 
 
 OPEN = {
-    "certain but right": "an error of a node that is not computed, or whose output nobody reads",
     "not foretold wrong: invariant data": "DEV112 behind operators that move nothing",
     "not foretold wrong: data state": "the same of states",
     "converted is wrong": "the same of what is converted",
     "not foretold refused": "empty constants that are nodes, or behind other operators; see DEV134",
     "converted is refused": "the same of what is converted",
+    "converted is crashed": "empty data of a static shape",
     "compare equal though wrong, NumPy cannot compute it": "a node alone does not show a loop's shared memory",
 }
 """Beginnings of the names of classes that are faults of ours: who fixes one drops its entry."""

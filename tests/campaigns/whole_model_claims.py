@@ -86,7 +86,7 @@ class Summary:
         target = self.folder / re.sub(r"[^\w@.-]+", "_", broken.name)[:80]
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        for path in whole.path.parent.glob(f"{whole.path.stem}.*"):
+        for path in whole.path.parent.glob(f"*{whole.path.stem}.*"):
             shutil.copy(path, target / path.name)
         np.savez(target / "inputs.npz", **whole.feeds)  # type: ignore[arg-type]
         text = f"class: {broken.name}\nmodel: {number}, drawn: {', '.join(whole.words)}\n"
