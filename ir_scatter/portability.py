@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
@@ -16,7 +17,7 @@ from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
 from ir_scatter.core.shapes import counted
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Meeting
+from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
 from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
 from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
@@ -37,6 +38,33 @@ _DOES = {
 }
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
 _OPENVINO, _FOLD = "openvino:", "openvino:fold"
+
+_RUNS = {
+    BarrierKind.NOT_TAKEN: Stage.COMPILE,
+    BarrierKind.FOLDED_CHOICE: Stage.COMPILE,
+    BarrierKind.NO_TRIPS: Stage.RUN,
+    BarrierKind.CHOICE: Stage.RUN,
+    BarrierKind.TRIPS: Stage.RUN,
+}
+"""From which stage on a runtime leaves a body alone that does not run: bodies of loops are compiled."""
+
+_REMOVED = {
+    "openvino": {
+        Use.UNREAD: Stage.READ,
+        Use.STATIC_SHAPE: Stage.COMPILE,
+        Use.STATIC_COUNT: Stage.COMPILE,
+        Use.EMPTY_PART: Stage.COMPILE,
+    },
+    "onnxruntime": {Use.STATIC_SHAPE: Stage.COMPILE},
+}
+"""From which stage on a runtime has dropped a node that is used in no other way.
+
+Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime) and onnxruntime 1.31.1,
+which computes nodes that nothing reads.
+"""
+
+_OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
+"""What matters only where the numbers of an output are read."""
 
 _Known: TypeAlias = tuple[Target, Evidence]
 
@@ -161,11 +189,13 @@ class Portability:
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
         is_guarded: bool | None = None
-        is_folded = all(scatter.facts.array(one.value) is not None for one in scatter.operands())
+        reachability = reachability_of(scatter.facts)
+        folding = Folding.NO if reachability is None else reachability.folds(scatter.node)
+        may_fold = folding is not Folding.NO
         for defect in all_defects():
             if not defect.breaks.issuperset(broken):
                 continue
-            known = self.known(defect, (), is_folded)
+            known = self.known(defect, (), may_fold)
             meeting = defect.affects(scatter) if known and defect.affects is not None else None
             if meeting is None:
                 continue
@@ -174,14 +204,16 @@ class Portability:
                     is_guarded = not is_needed(scatter, Guard.CLAMP)
                 if is_guarded:
                     continue  # sizes that only a run tells are looked after there
-            told = self.known(defect, meeting.probes, is_folded) if meeting.probes else known
+            told = self.known(defect, meeting.probes, may_fold) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
-            is_spared = is_folded and _FOLD not in defect.runners
-            if is_spared and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
-                when = " and ".join(filter(None, (meeting.when, "it is not folded")))
-                meeting = meeting._replace(when=when)
+            if may_fold and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
+                if _FOLD not in defect.runners:
+                    meeting = _only_when(meeting, "it is not folded")
+                elif folding is Folding.MAYBE and all(target.runner == _FOLD for target, _ in bad):
+                    meeting = _only_when(meeting, "it is folded")
             if bad:
-                yield Met(defect, meeting, bad)
+                reach = Reach() if reachability is None else reachability.reach(scatter.node)
+                yield from _where_it_strikes(Met(defect, meeting, bad), reach)
 
     def surely_met(self, scatter: ScatterNode) -> list[str]:
         """Return the codes of what a node meets whatever its inputs are, on some target or its stand-in."""
@@ -208,6 +240,40 @@ class Portability:
                 continue
             message = f"{target} is untested: {what}, so that silence says nothing"
             yield file_diagnostic("untested-device", message, Location(model.path))
+
+
+def _only_when(meeting: Meeting, when: str) -> Meeting:
+    return meeting._replace(when=" and ".join(filter(None, (meeting.when, when))))
+
+
+def _where_it_strikes(met: Met, reach: Reach) -> Iterator[Met]:
+    """Yield what is left of a defect where a node is not always computed, by the targets' conditions."""
+    if reach.extent is Extent.ALWAYS and Use.NUMBERS in reach.uses:
+        yield met
+        return
+    by_condition: dict[str, list[_Known]] = {}
+    for target, found in met.known:
+        when = _strikes_when(met, target, reach)
+        if when is not None:
+            by_condition.setdefault(when, []).append((target, found))
+    for when, known in by_condition.items():
+        meeting = _only_when(met.meeting, when) if when else met.meeting
+        yield met._replace(meeting=meeting, known=tuple(known))
+
+
+def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
+    """Return when a defect strikes a node on a target; "" if always, None if never."""
+    strikes = met.meeting.strikes or met.defect.strikes
+    removed = _REMOVED.get(target.runner.partition(":")[0], {})
+    if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
+        return None
+    stages = [removed.get(use) for use in reach.uses]
+    if stages and all(stage is not None and stage.is_at_most(strikes) for stage in stages):
+        return None
+    kinds = [barrier.kind for barrier in reach.barriers if _RUNS[barrier.kind].is_at_most(strikes)]
+    if any(kind.is_certain for kind in kinds):
+        return None
+    return " and ".join(dict.fromkeys(kind.value for kind in kinds))
 
 
 @cache

@@ -25,6 +25,20 @@ class Symptom(StrEnum):
     NONDETERMINISTIC = "nondeterministic"
 
 
+class Stage(StrEnum):
+    """When a defect strikes, the earliest first: what is removed from a model before that is spared."""
+
+    LOAD = "when the file is loaded, whether or not the node is computed"
+    READ = "when the model is read"
+    COMPILE = "when the model is compiled"
+    RUN = "when the model runs"
+
+    def is_at_most(self, other: "Stage") -> bool:
+        """Whether it is the same stage, or an earlier one."""
+        stages = list(Stage)
+        return stages.index(self) <= stages.index(other)
+
+
 class Known(NamedTuple):
     """Whether a condition holds; None if that hangs on what a file does not say, and then `when` it does."""
 
@@ -41,6 +55,7 @@ class Meeting(NamedTuple):
         part: what is at fault, if it is not the input.
         when: what must be so when the model runs, "an index is negative"; "" if it is certain.
         probes: the names of those probes that tell; empty for all.
+        strikes: when, if that is not as for other nodes that meet the defect.
     """
 
     reason: str
@@ -48,6 +63,7 @@ class Meeting(NamedTuple):
     part: Part | None = None
     when: str = ""
     probes: tuple[str, ...] = ()
+    strikes: Stage | None = None
 
 
 def meets(
@@ -135,6 +151,8 @@ class Defect:
         symptom: what the runtime does with a node that meets it.
         reads: all that `affects` looks at.
         probes: cases that show it.
+        strikes: when: at which stage probes fail on the installed releases; a wrong value matters when the
+            model runs, whoever computed it.
         near: cases that come near it, and that the runtime computes right.
         avoid: how to get around it, in a sentence without a full stop.
         per_model: how much it matters where only a run tells, if that is said once for all nodes of a model:
@@ -156,6 +174,7 @@ class Defect:
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False
+    strikes: Stage = Stage.RUN
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None
     text: str = ""

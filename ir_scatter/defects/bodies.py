@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import Repeat, Source
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count, listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.shared_memory import Origin, origin, surroundings, taken_branch
 from ir_scatter.ops.spec import Reduction, Role
 
@@ -57,6 +57,7 @@ def _probe(name: str, *before: str) -> Probe:
     "invariant-updated-in-place",
     ("openvino:CPU",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3),
         Probe("tuples", "ScatterNDUpdate-15", (4, 3), [[1]], (1, 3), None, attributes=_SUM, iterations=2),
@@ -138,6 +139,7 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
     "types-of-loops-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(
         Probe("f4e2m1", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", iterations=3),
         Probe("f8e8m0", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f8e8m0", iterations=2),

@@ -7,7 +7,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _DATA = frozenset({Role.DATA})
@@ -29,6 +29,7 @@ def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -
     "u2-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(
         Probe("u2-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u2"),
         Probe("u2-data", "ScatterElementsUpdate-12", [1, 2, 3, 0], [2], [1], 0, "u2"),
@@ -42,11 +43,12 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin does not compile indices of u2, nor data of it that is not empty.
 
     It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
-    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.)
+    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.) Indices are refused when the
+    model is compiled, data when it runs.
     Constant data may be folded where there is nothing to write.
     """
     if type_name(scatter.indices) == "u2":
-        return meets("indices are u2", [True], Role.INDICES)
+        return Meeting("indices are u2", Role.INDICES, strikes=Stage.COMPILE)
     if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
     is_idle = any(element_count(one.shape) == 0 for one in scatter.operands() if one is not scatter.data)
@@ -61,6 +63,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     "computed-in-i32",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("i64", "ScatterElementsUpdate-12", [2**40 + 1, 2], [1], [3], 0, "i64"),
         Probe("u64", "ScatterElementsUpdate-3", [2**40 + 1, 2], [1], [3], 0, "u64"),
@@ -90,6 +93,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     "computed-in-f32",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("f64", "ScatterElementsUpdate-12", [2.0**24 + 1, 2.0], [1], [3.0], 0, "f64"),
         Probe("f64-large", "ScatterNDUpdate-3", [1e300, 2.0], [[1]], [3.0], None, "f64"),
@@ -137,6 +141,7 @@ def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], A
     "types-below-a-byte-of-slices",
     ("openvino:CPU", "openvino:fold"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("u2", "ScatterUpdate-3", [[1, 2, 3, 1], [3, 2, 1, 2]], [2, 0], [[3, 1], [1, 3]], 1, "u2"),
         Probe("u4", "ScatterUpdate-3", [[1, 2, 3, 4, 5], [6, 7, 8, 9, 1]], [2], [[3], [1]], 1, "u4"),
@@ -163,6 +168,7 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
     "f4e2m1-of-open-shapes-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f4e2m1", shapes="dynamic"),
         Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "f4e2m1", shapes="bounded"),

@@ -8,7 +8,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
@@ -39,6 +39,7 @@ _LEAST_RANK = 4
     "axis-not-constant-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("slices", "ScatterUpdate-3", (3, 2), [1], (1, 2), 0, constants=frozenset()),
         Probe("elements", "ScatterElementsUpdate-12", (3, 2), (1, 2), (1, 2), 0, constants=frozenset()),
@@ -74,6 +75,7 @@ def _is_folded(scatter: ScatterNode) -> bool:
     "large-rank-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("slices", "ScatterUpdate-3", (1, 1, 1, 1, 1, 1, 2), [1], (1, 1, 1, 1, 1, 1, 1), 6),
         Probe("tuples", "ScatterNDUpdate-3", (2, 1, 1, 1, 1, 1, 1), [[1]], (1, 1, 1, 1, 1, 1, 1), None),
@@ -96,6 +98,7 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     "element-types-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         *(
             Probe(f"slices-{one}", "ScatterUpdate-3", (4,), [2], (1,), 0, one)
@@ -137,6 +140,7 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     "index-types-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         *(Probe(one, "ScatterElementsUpdate-12", (4,), [1], (1,), 0, "f32", one) for one in _OF_INDICES),
         Probe("slices-u2", "ScatterUpdate-3", (4,), [1], (1,), 0, "f32", "u2"),
@@ -159,6 +163,7 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     "reduction-of-tuples-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=tuple(
         Probe(word, "ScatterNDUpdate-15", (4,), [[2]], (1,), None, attributes={"reduction": word})
         for word in ("sum", "sub", "prod", "min", "max")
@@ -187,6 +192,7 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     "negative-tuples-written-elsewhere",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("two", "ScatterNDUpdate-15", (2, 3), [[-1, -2]], (1,), None),
         Probe("row", "ScatterNDUpdate-15", (3, 4), [[-1]], (1, 4), None),
@@ -238,6 +244,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     "nothing-to-write-leaves-nothing",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("slices", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0),
         Probe("elements", "ScatterElementsUpdate-12", (2, 3), (0, 3), (0, 3), 0),
@@ -270,6 +277,7 @@ def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     "negative-axis-of-slices",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("row", "ScatterUpdate-3", (3,), [2], (1,), -1),
         Probe("last", "ScatterUpdate-3", (2, 3), [2, 0], (2, 2), -1),
@@ -310,6 +318,7 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
     "constant-rows",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("indices", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_BOTH),
         Probe("updates", "ScatterElementsUpdate-12", (4,), [1, 0], (2,), 0, constants=_AXIS | _UPDATES),
@@ -392,6 +401,7 @@ def _is_static_model(model: Model) -> bool | None:
     "lone-coordinate",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("row", "ScatterNDUpdate-3", (4,), [2], (), None, constants=_INDICES),
         Probe("slice", "ScatterNDUpdate-3", (2, 3), [1], (3,), None),
@@ -428,6 +438,7 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     "four-bits-of-open-shapes-refused",
     _GPU,
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(
         Probe("tuples", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic"),
         Probe("slices", "ScatterUpdate-3", (3,), [2], (1,), 0, "u4", shapes="bounded"),
@@ -462,6 +473,7 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
     "lone-slice-of-open-shapes",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("matrix", "ScatterNDUpdate-3", (2, 2, 3), [1], (2, 3), shapes="dynamic"),
         Probe("row", "ScatterNDUpdate-3", (4, 1, 2), [2], (1, 2), shapes="bounded"),
@@ -502,6 +514,7 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     "table-of-tuples-of-open-shapes",
     _GPU,
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("elements", "ScatterNDUpdate-3", (3, 4), [[[0, 3]], [[1, 0]]], (2, 1), shapes="dynamic"),
         Probe("slices", "ScatterNDUpdate-15", (3, 4, 2), [[[0, 3]], [[1, 0]]], (2, 1, 2), shapes="bounded"),

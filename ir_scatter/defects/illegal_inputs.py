@@ -5,7 +5,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Layout, Role
 
@@ -20,6 +20,7 @@ _SHAPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
     "longer-indices-taken",
     ("openvino:CPU", "openvino:GPU", "openvino:fold"),
     Symptom.ACCEPTED_ILLEGAL,
+    strikes=Stage.RUN,
     probes=(
         Probe("behind", "ScatterElementsUpdate-12", (2, 2), (2, 9), (2, 9), 0, breaks=_LONGER),
         Probe("in-front", "ScatterElementsUpdate-3", (2, 3, 4), (5, 3, 4), (5, 3, 4), 1, breaks=_LONGER),
@@ -44,6 +45,7 @@ def longer_indices_taken(scatter: ScatterNode) -> Meeting | None:
     "axis-of-another-shape-taken",
     ("openvino:CPU", "openvino:GPU", "openvino:fold"),
     Symptom.ACCEPTED_ILLEGAL,
+    strikes=Stage.RUN,
     probes=(
         Probe("two", "ScatterElementsUpdate-12", (3, 4), (3, 4), (3, 4), 0, axis_shape=(2,), breaks=_AXIS),
         Probe("none", "ScatterElementsUpdate-3", _FIVE, _FIVE, _FIVE, 0, axis_shape=(0,), breaks=_AXIS),
@@ -56,14 +58,16 @@ def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO reads the first number of an axis for elements, whether there is one or not.
 
     Of a constant without elements it reads what happens to be in memory: the process may end, or another axis
-    is taken. Slices are refused.
+    is taken. Slices are refused. A process that ends does so when the model is read.
     """
     axis = scatter.operand(Role.AXIS)
     count = None if axis is None else element_count(axis.shape)
     if scatter.spec.layout is not Layout.ELEMENTS or count in {None, 1}:
         return None
     reason = f"the axis has {count or 'no'} elements"
-    return Meeting(reason, Role.AXIS, probes=("two" if count else "none",))
+    return Meeting(
+        reason, Role.AXIS, probes=("two" if count else "none",), strikes=None if count else Stage.READ
+    )
 
 
 @Defect(
@@ -71,6 +75,7 @@ def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
     "text-of-slices-folded",
     ("openvino:fold",),
     Symptom.CRASHED,
+    strikes=Stage.COMPILE,
     probes=(Probe("slices", "ScatterUpdate-3", ["a", "b"], [1], ["c"], 0, "string", breaks="element-type"),),
     avoid="scatter the numbers of the words instead",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
@@ -87,6 +92,7 @@ def text_of_slices_folded(scatter: ScatterNode) -> Meeting | None:
     "unknown-reduction-taken",
     ("onnxruntime",),
     Symptom.ACCEPTED_ILLEGAL,
+    strikes=Stage.RUN,
     probes=(
         Probe("elements", "ScatterElements-18", (4,), [1], (1,), 0, attributes=_MEAN, breaks=_WORD),
         Probe("tuples", "ScatterND-16", (4,), [[1]], (1,), None, attributes=_MEAN, breaks=_WORD),

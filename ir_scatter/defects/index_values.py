@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, rank_of
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, rank_of
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general_bounds import ANY, Bounds
 from ir_scatter.ops.index_values import negative
@@ -43,6 +43,7 @@ _FORMS = (
     "index-out-of-range-taken",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.ACCEPTED_ILLEGAL,
+    strikes=Stage.RUN,
     probes=(
         *[probe for form in _FORMS for probe in _outside(form)],
         Probe("row-below-as-negative", "ScatterUpdate-3", (4,), [-1], (1,), 0, "i32", breaks=_NEGATIVE),
@@ -75,6 +76,7 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
     "refusal-lost-on-one-thread",
     ("openvino:CPU",),
     Symptom.ACCEPTED_ILLEGAL,
+    strikes=Stage.RUN,
     probes=tuple(
         replace(form, name=f"{form.name}-alone", threads=1)
         for one in _FORMS

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is, type_name
 from ir_scatter.ops.spec import Reduction, Role
 
@@ -31,6 +31,7 @@ _FINITE = (
     "infinite-constants",
     ("openvino:CPU",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(*_FINITE, _infinite("f16", "mean", [1, 2], inf, Role.UPDATES, "f16")),
     near=(
         _infinite("fed", "mean", [1, 2], inf, Role.AXIS),
@@ -74,6 +75,7 @@ def _extreme(name: str, word: str, update: float, type: str = "f32", data: float
     "extremes-begin-finite",
     ("openvino:CPU", "openvino:GPU", "openvino:fold"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(_extreme("max", "max", -inf), _extreme("min", "min", inf)),
     near=(
         _extreme("finite", "max", -3),

@@ -2,7 +2,7 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Reduction
 
@@ -21,6 +21,7 @@ def _mean(name: str, type: str, data: list[int], indices: list[int], updates: li
     "mean-of-negative-integers",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=tuple(_mean(type, type, [-3, 0], [0], [-2]) for type in ("i16", "i32", "i64")),
     near=(_mean("positive", "i32", [3, 0], [0], [2]),),
     avoid="compute the mean in f32 and round it down",
@@ -39,6 +40,7 @@ def mean_of_negative_integers(scatter: ScatterNode) -> Meeting | None:
     "mean-of-large-integers",
     ("openvino:CPU", "openvino:GPU", "openvino:fold"),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         _mean("i32", "i32", [2**31 - 1], [0, 0], [2**31 - 1, 3]),
         _mean("u16", "u16", [60000], [0], [50000]),

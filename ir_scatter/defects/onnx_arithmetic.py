@@ -6,7 +6,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is, type_name
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
@@ -51,6 +51,7 @@ def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> 
     "arithmetic-of-halves-refused",
     ("onnxruntime",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=_probes(("add", "mul"), _HALVES),
     near=_probes(("add",), ("f32",)),
     avoid=_TO_F32,
@@ -66,6 +67,7 @@ def arithmetic_of_halves_refused(scatter: ScatterNode) -> Meeting | None:
     "order-of-types-refused",
     ("onnxruntime",),
     Symptom.REFUSED,
+    strikes=Stage.RUN,
     probes=(*_probes(("max", "min"), _UNORDERED), *_probes(("max",), ("f16",))[1:]),
     near=(*_probes(("max",), ("f32",)), *_probes(("max",), ("f16",))[:1]),
     avoid=_TO_F32,
@@ -82,6 +84,7 @@ def order_of_types_refused(scatter: ScatterNode) -> Meeting | None:
     "complex-refused",
     ("onnxruntime",),
     Symptom.REFUSED,
+    strikes=Stage.LOAD,
     probes=(
         Probe("complex64", "ScatterElements-18", (3,), (1,), (1,), 0, "complex64"),
         Probe("complex128", "ScatterND-18", (3,), (1, 1), (1,), None, "complex128"),
@@ -102,6 +105,7 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     "types-of-caches-refused",
     ("onnxruntime",),
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=tuple(map(_cache, _NOT_CACHED)),
     near=(_cache("f16"),),
     avoid="convert it to elements, or keep the cache in f16",

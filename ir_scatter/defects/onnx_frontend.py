@@ -4,7 +4,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.shapes import is_static
-from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Layout, Role
 
@@ -20,6 +20,7 @@ _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
     "complex-numbers-refused",
     _DEVICES,
     Symptom.REFUSED,
+    strikes=Stage.LOAD,
     probes=(
         Probe("complex64", "ScatterElements-18", [1, 2, 3], [1], [5], 0, "complex64"),
         Probe("complex128", "ScatterND-16", [1, 2, 3], [[1]], [5], None, "complex128"),
@@ -40,6 +41,7 @@ def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
     "strings-refused",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("elements", "ScatterElements-18", ["a", "b"], [1], ["c"], 0, "string"),
         Probe("tuples", "ScatterND-18", ["a", "b"], [[1]], ["c"], None, "string"),
@@ -58,6 +60,7 @@ def strings_refused(scatter: ScatterNode) -> Meeting | None:
     "empty-initializer-read-as-scalar",
     _DEVICES,
     Symptom.REFUSED,
+    strikes=Stage.READ,
     probes=(
         Probe("indices", "ScatterElements-18", (2, 3), (0, 3), (0, 3), 0, constants=_INDICES),
         Probe("data", "ScatterElements-16", (2, 0), (1, 0), (1, 0), 0, constants=frozenset({Role.DATA})),
@@ -85,6 +88,7 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     "empty-initializers-crash",
     _DEVICES,
     Symptom.CRASHED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("elements", "ScatterElements-18", (2, 0), (1, 0), (1, 0), 0, constants=_EVERY),
         Probe("scatter", "Scatter-9", (0,), (0,), (0,), 0, constants=_EVERY),

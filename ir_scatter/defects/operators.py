@@ -5,7 +5,7 @@ from typing import cast
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import OPENVINO
-from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Layout, OpSpec
@@ -45,11 +45,11 @@ def _unknown_in_onnx(scatter: ScatterNode) -> Meeting | None:
 
 operator_unknown = Defect(
     "DEV100", "operator-unknown", ("openvino:CPU", "openvino:GPU", "openvino:fold"), Symptom.REFUSED, _PROBES,
-    avoid="convert it to an operator that the release knows", reads=_ONLY,
+    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.READ,
 )(_unknown)  # fmt: skip
 
 operator_unknown_in_onnx = Defect(
     "DEV400", "onnx-operator-unknown", ("onnxruntime",), Symptom.REFUSED,
     tuple(probe for probe, spec in zip(_PROBES, _ROWS, strict=True) if spec.key.domain != OPENVINO),
-    avoid="convert it to an operator that the release knows", reads=_ONLY,
+    avoid="convert it to an operator that the release knows", reads=_ONLY, strikes=Stage.LOAD,
 )(_unknown_in_onnx)  # fmt: skip

@@ -6,7 +6,7 @@ from ir_scatter.analysis.conditions import Condition, Verdict, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
@@ -30,6 +30,7 @@ def _targets(scatter: ScatterNode) -> Known:
     "difference-of-booleans",
     ("openvino:CPU",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe(
             "twice", "ScatterNDUpdate-15", [True, False], [[0], [0], [1], [1]], [True] * 4, None, "boolean",
@@ -60,6 +61,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
     "order-of-updates",
     ("openvino:CPU", "openvino:GPU"),
     Symptom.NONDETERMINISTIC,
+    strikes=Stage.RUN,
     probes=(
         Probe("slices", "ScatterUpdate-3", (8,), (_LONG,), (_LONG,), 0, times=_RUNS),
         Probe("tuples", "ScatterNDUpdate-15", (8,), (_LONG, 1), (_LONG,), None, times=_RUNS),
@@ -98,6 +100,7 @@ _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY
     "race-of-tuples",
     ("onnxruntime",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=tuple(
         [
             replace(_TUPLES, name=word, attributes={"reduction": word})

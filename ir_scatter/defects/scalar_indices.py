@@ -2,7 +2,17 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Stage,
+    Symptom,
+    has_elements,
+    meets,
+    rank_of,
+)
 from ir_scatter.ops.spec import Layout, Role
 
 
@@ -11,6 +21,7 @@ from ir_scatter.ops.spec import Layout, Role
     "scalar-indices-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("0-d", "ScatterUpdate-3", (2, 3), 1, (3,), 0),
         Probe(
@@ -44,6 +55,7 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     "one-element-for-scalar-updates-refused",
     ("openvino:CPU",),
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(
         Probe("1-element", "ScatterNDUpdate-3", (4,), [3], [9], None),
         Probe("1-by-1", "ScatterNDUpdate-15", (2, 3), [1, 2], [[9]], None),

@@ -5,7 +5,17 @@ from math import prod
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import is_static
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets, rank_of
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Stage,
+    Symptom,
+    has_elements,
+    meets,
+    rank_of,
+)
 from ir_scatter.ops.spec import Layout, Role
 
 _ALL = frozenset(Role)
@@ -16,6 +26,7 @@ _ALL = frozenset(Role)
     "one-behind-the-axis-folded",
     ("openvino:fold",),
     Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
     probes=(
         Probe("data", "ScatterUpdate-3", (3, 2, 1), [2, 0], (2, 2, 1), 0, constants=_ALL),
         Probe("indices", "ScatterUpdate-3", (3, 2), [[2], [0]], (2, 1, 2), 0, constants=_ALL),
@@ -57,6 +68,7 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     "scalar-index-of-a-row-folded",
     ("openvino:fold",),
     Symptom.REFUSED,
+    strikes=Stage.COMPILE,
     probes=(Probe("0-d", "ScatterUpdate-3", (4,), 2, 9, 0, constants=_ALL),),
     near=(Probe("1-d", "ScatterUpdate-3", (4,), [2], [9], 0, constants=_ALL),),
     avoid="give indices one dimension",

@@ -4,7 +4,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count, listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.bodies import adds_up_again, conditions_of
 from ir_scatter.defects.shared_memory import MOST_VIEWS, origin, readers, step_back
 from ir_scatter.ops.general import find
@@ -38,6 +38,7 @@ _SUM = {"reduction": "sum"}
             "once", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, keeps_state=True
         ),
     ),
+    strikes=Stage.RUN,
     avoid="assign to the state what the node makes, or compute a copy of the state for the node",
     stays=True,
 )  # fmt: skip

@@ -180,6 +180,12 @@ class GeneralOp(NamedTuple):
         """Return the inputs, of so many, whose elements it only moves."""
         return tuple(range(count)) if self.moves is None else self.moves
 
+    @property
+    def is_folded(self) -> bool | None:
+        """Tell whether OpenVINO folds it where all inputs are constants; None if that was not tried."""
+        type = self.type_in(OPENVINO)
+        return _FOLDS.get(type)
+
     def emit(self, domain: str, opset: int | None, parameters: Mapping[str, Any]) -> Emitted:
         """Spell it in a dialect: "openvino", where each operator names its opset, or "" for ONNX.
 
@@ -432,7 +438,7 @@ ROWS = (
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
         reads_shapes_only=True, spelling=_MADE, makes="other", bounds=bounds.size,
     ),
-    GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True),
+    GeneralOp("/Size", "arithmetic.size", reads_shapes_only=True, rank=0),
     GeneralOp(
         "Range", "arithmetic.number_range", "output_type/stash_type", shape=shapes.number_range, rank=1,
         makes="other",
@@ -685,6 +691,23 @@ ROWS = (
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
     GeneralOp("Assign/", attributes="variable_id", state="written"),
 )  # fmt: skip
+
+_FOLDED = (
+    "Abs Acos Acosh Add Asin Asinh Atan Atanh Broadcast Ceiling Clamp Concat Convert ConvertLike Cos Cosh "
+    "CumSum Divide Equal Erf Exp Eye FakeConvert FakeQuantize Floor FloorMod Gather Gelu Greater "
+    "GreaterEqual HSigmoid HSwish Identity Interpolate Less LessEqual Log LogSoftmax LogicalAnd "
+    "LogicalNot LogicalOr LogicalXor MVN MatMul MaxPool Maximum Minimum Mish Mod Multiply Negative "
+    "NonZero NotEqual OneHot PReLU Pad Power Range ReduceL1 ReduceL2 ReduceLogicalAnd ReduceMax "
+    "ReduceMean ReduceMin ReduceProd ReduceSum ReLU Reshape Reverse Round Select ShapeOf Sigmoid Sign Sin "
+    "Sinh Slice SoftPlus Softmax Split Sqrt SquaredDifference Squeeze StridedSlice Subtract Swish Tan "
+    "Tanh Tile TopK Transpose Unsqueeze VariadicSplit"
+)
+_NOT_FOLDED = (
+    "AvgPool BitwiseNot Convolution Elu GatherElements GatherND HardSigmoid IsFinite IsInf IsNaN "
+    "RandomUniform ReverseSequence Roll SearchSorted Selu SliceScatter SoftSign"
+)
+"""What openvino 2026.4.1 makes of each operator on small constants, in its ConstantFolding pass or on CPU."""
+_FOLDS = {**dict.fromkeys(_FOLDED.split(), True), **dict.fromkeys(_NOT_FOLDED.split(), False)}
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}
 _ONNX = {type: row for row in ROWS if (type := row.type_in(""))}

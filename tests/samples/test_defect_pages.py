@@ -23,6 +23,8 @@ def page(defect: Defect) -> str:
         "",
         f"Symptom: {defect.symptom}, on {', '.join(defect.runners)}.",
         "",
+        f"Strikes: {defect.strikes}.",
+        "",
         defect.text.replace("<", "&lt;"),
         "",
         f"**Around it:** {defect.avoid}.",

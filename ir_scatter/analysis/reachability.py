@@ -1,0 +1,447 @@
+"""Which nodes of a model are computed when it runs: always, maybe (and when), or never; and which are folded.
+
+A node is computed if an output of the model depends on it (`Use`), and if no node around it keeps its body
+from running (`Barrier`). Which of these a runtime sees, and whether before it compiles, differs: here are
+the facts of the model alone.
+
+    reachability = reachability_of(facts)
+    reachability.reach(node).extent      # ALWAYS, MAYBE or NEVER
+    reachability.folding(value)          # YES, MAYBE or NO
+
+Uses are followed backwards, from outputs to inputs and in and out of bodies. Each value is visited once for
+each kind of use, so that the cost is linear in the number of edges.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, Flag, StrEnum, auto
+from functools import lru_cache
+from typing import TypeAlias
+
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Source
+from ir_scatter.core.errors import Error, UnreadableModel
+from ir_scatter.core.model import OPENVINO, Graph, Node, Value
+from ir_scatter.core.shapes import element_count, is_static
+from ir_scatter.formats import dataflow_of
+from ir_scatter.ops.general import find, named
+from ir_scatter.ops.lookup import find as find_scatter
+from ir_scatter.ops.spec import Role
+
+_SINKS = frozenset({"Assign"})
+"""Nodes that change the state of a model: they are computed though nothing reads them."""
+
+
+class Use(Flag):
+    """What the outputs of a model need of a value; a value may be used in several ways."""
+
+    UNREAD = auto()
+    """Nodes read it on which no output depends, or no node reads it."""
+    STATIC_SHAPE = auto()
+    """Its shape is read, and the file says that shape."""
+    STATIC_COUNT = auto()
+    """The number of its elements is read, and the file says that number."""
+    EMPTY_PART = auto()
+    """A part of it that is known to have no elements is joined to others."""
+    SHAPE = auto()
+    """Its shape is read, which is known when the model runs; or parts that have no elements are."""
+    NUMBERS = auto()
+    """Its elements are read."""
+
+
+_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
+
+
+class Extent(StrEnum):
+    """How often a node is computed when a model runs."""
+
+    ALWAYS = "always"
+    MAYBE = "maybe"
+    NEVER = "never"
+
+
+class BarrierKind(Enum):
+    """Why the body that holds a node may not run; the value says when it does."""
+
+    NOT_TAKEN = "the branch is taken, which a constant condition excludes"
+    NO_TRIPS = "the loop runs, which a constant excludes"
+    FOLDED_CHOICE = "the branch is taken, by a condition that may be constant"
+    CHOICE = "the branch is taken"
+    TRIPS = "the loop runs"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known that the body does not run."""
+        return self in {BarrierKind.NOT_TAKEN, BarrierKind.NO_TRIPS}
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """An If or a loop around a node, whose body does not run, or maybe not."""
+
+    kind: BarrierKind
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What decides whether a node is computed.
+
+    Attributes:
+        uses: what is needed of its outputs.
+        barriers: of the nodes around it, the outermost first.
+    """
+
+    uses: Use = Use.NUMBERS
+    barriers: tuple[Barrier, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        if not self.uses & ~_UNCOMPUTED or any(barrier.kind.is_certain for barrier in self.barriers):
+            return Extent.NEVER
+        return Extent.MAYBE if self.barriers else Extent.ALWAYS
+
+    @property
+    def when(self) -> str:
+        """When it is computed, if that depends on a run: "the branch is taken"; "" otherwise."""
+        whens = dict.fromkeys(barrier.kind.value for barrier in self.barriers)
+        return " and ".join(whens) if self.extent is Extent.MAYBE else ""
+
+
+class Folding(StrEnum):
+    """Whether a runtime that folds constants can compute a value before the model runs."""
+
+    YES = "yes"
+    MAYBE = "maybe"
+    NO = "no"
+
+
+_STRENGTH = (Folding.NO, Folding.MAYBE, Folding.YES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """The value around a body that an input of the body is; of a loop whether its trips are constant."""
+
+    outer: Value | None
+    source: Source
+    successor: Value | None = None
+    is_counted: bool = True
+
+
+_Context: TypeAlias = tuple[str, tuple[Barrier, ...]]
+
+
+class Reachability:
+    """Answers for one model which nodes are computed, and which values are folded.
+
+    Of a model whose bodies cannot be read as a whole nothing is excluded.
+    """
+
+    def __init__(self, facts: Facts, main: Dataflow) -> None:
+        self._facts = facts
+        self._uses: dict[Value, Use] = {}
+        self._pending: list[tuple[Value, Use]] = []
+        self._node_uses: dict[Node, Use] = {}
+        self._bindings: dict[Value, _Binding] = {}
+        self._results: dict[tuple[Node, int], list[Value]] = {}
+        self._conditions: dict[Node, list[Value]] = {}
+        self._carried: dict[Node, list[Value | None]] = {}
+        self._contexts: dict[Graph, _Context] = {}
+        self._by_scope: dict[tuple[str, object], list[Reach]] = {}
+        self._folding: dict[Value, Folding] = {}
+        flows = self._bind(main)
+        roots = [main.value(output.key) for output in main.outputs]
+        for flow in flows:
+            roots += [value for sink in _nodes_of(flow.graph, _SINKS) for value in _inputs(sink)]
+        self._follow(roots, Use.NUMBERS)
+        for flow in flows:
+            for node in _nodes_of(flow.graph):
+                if node not in self._node_uses and node.type not in _SINKS:
+                    self._node_uses[node] = Use.UNREAD
+                    self._follow([*_inputs(node), *self._inside(node)], Use.UNREAD)
+        self._note_functions(flows)
+
+    def reach(self, node: Node) -> Reach:
+        """Return what decides whether a node is computed; of a function, by all of its calls."""
+        if node.graph in self._contexts:
+            return Reach(self._node_uses.get(node, Use.NUMBERS), self._contexts[node.graph][1])
+        calls = self._by_scope.get((node.graph.scope, node.handle), [])
+        if not calls:
+            return Reach()
+        uses = calls[0].uses
+        for call in calls:
+            uses |= call.uses
+        return Reach(uses, min((call.barriers for call in calls), key=_obstruction))
+
+    def folding(self, value: Value) -> Folding:
+        """Return whether a value follows from constants alone, whoever computes it."""
+        path = {value: iter(self._sources(value))}
+        while path:
+            current = next(reversed(path))
+            source = next(path[current], None)
+            if source is None:
+                del path[current]
+                self._folding[current] = self._fold(current)
+            elif source not in self._folding and source not in path:
+                path[source] = iter(self._sources(source))
+        return self._folding[value]
+
+    def folds(self, node: Node) -> Folding:
+        """Return whether all inputs of a node follow from constants alone."""
+        return self._weakest(_inputs(node))
+
+    def _weakest(self, values: Iterable[Value]) -> Folding:
+        return min(map(self.folding, values), key=_STRENGTH.index, default=Folding.YES)
+
+    # how bodies are bound
+
+    def _bind(self, main: Dataflow) -> list[Dataflow]:
+        """Note what flows into and out of bodies, and what keeps them from running; return all graphs."""
+        flows, pending = list[Dataflow](), [main]
+        self._contexts[main.graph] = main.graph.scope, ()
+        while pending:
+            flow = pending.pop()
+            flows.append(flow)
+            for node in _nodes_of(flow.graph):
+                try:
+                    nested = flow.nested(node)
+                except UnreadableModel:
+                    continue
+                if nested is not None:
+                    pending += self._bind_node(flow, node, nested)
+        return flows
+
+    def _bind_node(self, flow: Dataflow, node: Node, nested: Nested) -> Iterator[Dataflow]:
+        outer = [port.value for port in node.inputs]
+
+        def given(number: int | None) -> Value | None:
+            return None if number is None or number >= len(outer) else outer[number]
+
+        if isinstance(nested, Repeat):
+            body = nested.body
+            results = [body.value(output.key) for output in body.outputs]
+            begins = self._trips(nested, node, given)
+            for input, inflow in zip(body.inputs, nested.inputs, strict=True):
+                value = body.value(input.key)
+                successor = None if inflow.successor is None else results[inflow.successor]
+                self._carried.setdefault(node, []).append(successor)
+                if value is not None:
+                    is_counted = begins is not BarrierKind.TRIPS
+                    binding = _Binding(given(inflow.outer), inflow.source, successor, is_counted)
+                    self._bindings[value] = binding
+            for place, outflow in enumerate(nested.outputs):
+                self._note_result(node, place, results[outflow.inner])
+            controls = [given(nested.trips), given(nested.condition)]
+            controls.append(None if nested.goes_on is None else results[nested.goes_on])
+            self._conditions[node] = [value for value in controls if value is not None]
+            self._enter(flow, node, body, begins)
+            yield body
+            return
+        calls = nested.branches if isinstance(nested, Choice) else {None: nested}
+        condition = given(nested.condition) if isinstance(nested, Choice) else None
+        self._conditions[node] = [] if condition is None else [condition]
+        for truth, call in calls.items():
+            body = call.body
+            for input, number in zip(body.inputs, call.inputs, strict=True):
+                value = body.value(input.key)
+                if value is not None:
+                    self._bindings[value] = _Binding(given(number), Source.WHOLE)
+            for place, inner in enumerate(call.outputs):
+                self._note_result(node, place, body.value(body.outputs[inner].key))
+            self._enter(flow, node, body, None if truth is None else self._choice(condition, truth=truth))
+            yield body
+
+    def _note_result(self, node: Node, place: int, value: Value | None) -> None:
+        found = self._results.setdefault((node, place), [])
+        if value is not None:
+            found.append(value)
+
+    def _enter(self, flow: Dataflow, node: Node, body: Dataflow, kind: BarrierKind | None) -> None:
+        """Note in which scope a body is as functions are written, and what keeps it from running."""
+        scope, barriers = self._contexts[flow.graph]
+        is_function = body.graph.scope.startswith(flow.graph.scope) and node.domain not in {"", OPENVINO}
+        written = f"{body.graph.name}/" if is_function else scope + body.graph.scope[len(flow.graph.scope) :]
+        more = () if kind is None else (Barrier(kind, node),)
+        self._contexts[body.graph] = written, (*barriers, *more)
+
+    def _number(self, value: Value | None) -> float | None:
+        """Return the one number that a value is, through the inputs of bodies; None if it is not known."""
+        while value is not None and value in self._bindings:
+            binding = self._bindings[value]
+            value = binding.outer if binding.source is Source.WHOLE else None
+        array = None if value is None else self._facts.array(value)
+        return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+    def _choice(self, condition: Value | None, *, truth: bool) -> BarrierKind | None:
+        """Return what keeps a branch from being taken, None if it always is."""
+        number = self._number(condition)
+        if number is not None:
+            return None if bool(number) is truth else BarrierKind.NOT_TAKEN
+        is_fed = condition is None or self.folding(condition) is Folding.NO
+        return BarrierKind.CHOICE if is_fed else BarrierKind.FOLDED_CHOICE
+
+    def _trips(
+        self, loop: Repeat, node: Node, given: Callable[[int | None], Value | None]
+    ) -> BarrierKind | None:
+        """Return what keeps the body of a loop from running, None if it runs at least once.
+
+        A loop without a trip count takes the parts of an input: runtimes refuse inputs without parts.
+        """
+        trips, condition = given(loop.trips), given(loop.condition)
+        count = None if trips is None else self._number(trips)
+        if count is not None and (count == 0 or (count < 0 and node.domain != OPENVINO)):
+            return BarrierKind.NO_TRIPS
+        begins = None if condition is None else self._number(condition)
+        if begins == 0:
+            return BarrierKind.NO_TRIPS
+        is_known = (trips is None or count is not None) and (condition is None or begins is not None)
+        return None if is_known else BarrierKind.TRIPS
+
+    # what is used
+
+    def _follow(self, values: Iterable[Value | None], use: Use) -> None:
+        """Propagate a use of some values to all that they depend on."""
+        self._pending += [(value, use) for value in values if value is not None]
+        while self._pending:
+            value, uses = self._pending.pop()
+            known = self._uses.get(value, Use(0))
+            new = uses & ~known
+            if not new:
+                continue
+            self._uses[value] = known | new
+            for bit in new:
+                self._pending += self._upstream(value, bit)
+
+    def _upstream(self, value: Value, use: Use) -> Iterator[tuple[Value, Use]]:
+        """Yield the values that one depends on, and how they are used for a use of it."""
+        if use is Use.NUMBERS and element_count(self._facts.shape(value)) == 0:
+            use = Use.SHAPE  # it has no elements
+        binding, node = self._bindings.get(value), value.producer
+        if binding is not None:
+            yield from ((one, use) for one in (binding.outer, binding.successor) if one is not None)
+            return
+        if node is None:
+            return
+        self._node_uses[node] = self._node_uses.get(node, Use(0)) | use
+        results = self._results.get((node, value.output))
+        if results is not None:
+            is_run = bool(use & (Use.NUMBERS | Use.SHAPE))
+            yield from ((result, use) for result in results)
+            yield from ((control, Use.NUMBERS if is_run else use) for control in self._conditions[node])
+            for carried in self._carried.get(node, ()):  # computed though no output of the loop gives it
+                if carried is not None:
+                    yield carried, Use.SHAPE if is_run else use
+            return
+        for source in _inputs(node):
+            yield source, self._use_of_input(node, source, use)
+
+    def _inside(self, node: Node) -> Iterator[Value]:
+        """Yield what the bodies of a node give."""
+        for place in range(len(node.outputs)):
+            yield from self._results.get((node, place), ())
+
+    def _use_of_input(self, node: Node, source: Value, use: Use) -> Use:
+        """Return how a node uses an input, if its output is used in some way."""
+        if use & _UNCOMPUTED:
+            return use
+        lookup, shape = find_scatter(node.domain, node.type, node.opset), self._facts.shape(source)
+        if lookup is not None:
+            place = lookup.spec.port_index(Role.DATA) if lookup.spec else None
+            is_data = place is not None and place < len(node.inputs) and node.inputs[place].value is source
+            return use if is_data else Use.NUMBERS
+        op = find(node.domain, node.type)
+        if op is None:
+            return Use.NUMBERS
+        if op.reads_shapes_only:
+            if not is_static(shape):
+                return Use.SHAPE
+            return Use.STATIC_SHAPE if op.rank == 1 else Use.STATIC_COUNT
+        if op is named("Concat") and element_count(shape) == 0:
+            return Use.EMPTY_PART
+        ports = [number for number, port in enumerate(node.inputs) if port.value is source]
+        moved = {0} if op.keeps_shape else set(op.moved_inputs(len(node.inputs)))
+        return use if moved.issuperset(ports) else Use.NUMBERS
+
+    def _note_functions(self, flows: Sequence[Dataflow]) -> None:
+        """Note nodes of functions as they are written, since each call has nodes of its own."""
+        for flow in flows:
+            scope, barriers = self._contexts[flow.graph]
+            if scope == flow.graph.scope:
+                continue
+            for node in _nodes_of(flow.graph):
+                reach = Reach(self._node_uses.get(node, Use.UNREAD), barriers)
+                self._by_scope.setdefault((scope, node.handle), []).append(reach)
+
+    # what is folded
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Return the values that decide whether one is folded."""
+        binding, node = self._bindings.get(value), value.producer
+        if value.constant is not None:
+            return []
+        if binding is not None:
+            return [] if binding.outer is None else [binding.outer]
+        if node is None:
+            return []
+        results = self._results.get((node, value.output), [])
+        return [*_inputs(node), *results]
+
+    def _fold(self, value: Value) -> Folding:
+        """Return whether a value is folded, whose sources are known."""
+        binding, node = self._bindings.get(value), value.producer
+        if value.constant is not None:
+            return Folding.YES
+        if binding is not None:
+            if binding.outer is None:
+                is_counter = binding.source is Source.ITERATION and binding.is_counted
+                return Folding.MAYBE if is_counter else Folding.NO
+            outer = self._folding.get(binding.outer, Folding.NO)
+            if binding.source is Source.WHOLE:
+                return outer
+            return _at_most_maybe(outer) if binding.is_counted else Folding.NO
+        if node is None or value.is_input:
+            return Folding.NO
+        known = [self._folding.get(source, Folding.NO) for source in self._sources(value)]
+        weakest = min(known, key=_STRENGTH.index, default=Folding.NO)
+        if (node, value.output) in self._results:
+            return _at_most_maybe(weakest)
+        op = find(node.domain, node.type)
+        if op is not None and op.reads_shapes_only:
+            is_known = all(is_static(self._facts.shape(source)) for source in _inputs(node))
+            return Folding.YES if is_known else Folding.MAYBE
+        if find_scatter(node.domain, node.type, node.opset) is not None:
+            return weakest
+        is_folded = None if op is None else op.is_folded
+        if is_folded is False:
+            return Folding.NO
+        return weakest if is_folded else _at_most_maybe(weakest)
+
+
+@lru_cache(1)
+def reachability_of(facts: Facts) -> Reachability | None:
+    """Return which nodes of the model of some facts are computed; None where that cannot be told."""
+    if facts.model is None:
+        return None
+    try:
+        return Reachability(facts, dataflow_of(facts.model))
+    except Error:  # of a file that cannot be read as a whole
+        return None
+
+
+def _nodes_of(graph: Graph, types: frozenset[str] | None = None) -> Iterator[Node]:
+    """Yield the nodes of a graph without those of its bodies."""
+    return (node for node in graph.walk(types) if node.graph is graph)
+
+
+def _inputs(node: Node) -> list[Value]:
+    return [port.value for port in node.inputs if port.value is not None]
+
+
+def _at_most_maybe(folding: Folding) -> Folding:
+    return min(folding, Folding.MAYBE, key=_STRENGTH.index)
+
+
+def _obstruction(barriers: Sequence[Barrier]) -> int:
+    """Return what barriers are ordered by: certain ones keep more from running than others."""
+    return sum(2 if barrier.kind.is_certain else 1 for barrier in barriers)
