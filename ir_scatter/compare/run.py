@@ -62,6 +62,7 @@ from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.ops.general import find as find_general
 from ir_scatter.ops.general import random_types
 from ir_scatter.ops.lookup import find, scatter_types
+from ir_scatter.portability import hidden_by_taps
 from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
     OTHER_FORMAT,
@@ -1004,7 +1005,19 @@ class _Session:
             types={scope: one.element_type.name for scope, one in outputs.items() if one.element_type},
             operators={one.node.scope: str(one.spec.key) for one in scatters},
             is_one_node=is_one_node(models[0]),
+            suspects=_suspects(models[0], comparisons),
         )
+
+
+def _suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
+    """Return nodes that meet a defect which taps hide, of each runner whose outputs are not known right."""
+    of_outputs = [one for one in comparisons if one.level is Level.MODEL]
+    wrong = {one.subject for one in of_outputs if one.measure.verdict.is_difference}
+    wrong |= {one.subject for one in comparisons} - {
+        name for one in of_outputs for name in (one.subject, one.reference)
+    }
+    runners = sorted({name.removeprefix(SAVED) for name in wrong})
+    return {runner: nodes for runner in runners if (nodes := hidden_by_taps(model, runner))}
 
 
 def _compare_models(

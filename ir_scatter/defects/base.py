@@ -160,6 +160,7 @@ class Defect:
         depends_on_instructions: whether the result of a probe may be another one on a processor with other
             instructions; records of other processors tell nothing then.
         stays: whether every node that reads the input meets it, so that no other form avoids it.
+        taps_hide: whether a node that meets it is right when its data is an output of the model too.
         affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
     """
@@ -174,6 +175,7 @@ class Defect:
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False
+    taps_hide: bool = False
     strikes: Stage = Stage.RUN
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None

@@ -75,6 +75,7 @@ def _probe(name: str, *before: str) -> Probe:
     ),
     avoid="carry data from one iteration to the next, or compute a copy of it in the body",
     stays=True,
+    taps_hide=True,
 )
 def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into an input of a loop that each iteration is to be given anew.
