@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -90,7 +91,7 @@ def convert(
         portability: Portability | None = None
         if targets:
             # These load all that is known of devices.
-            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded
+            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded, shares_memory
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
@@ -164,9 +165,12 @@ def convert(
             warnings += not_guarded(
                 portability, [one.scatters[0] for one in exposed if one.spec is not None], settled
             )
-    return Conversion(
+    found = Conversion(
         known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
     )
+    if portability is None:
+        return found
+    return replace(found, warnings=(*warnings, *shares_memory(found, portability)))
 
 
 def _met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
