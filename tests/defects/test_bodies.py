@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.core.model import Node
+from ir_scatter.defects import by_code
 from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.doctor import case_of
+from ir_scatter.formats import FORMATS
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
@@ -96,3 +99,29 @@ def test_a_body_is_walked_once_for_all_of_its_nodes(tmp_path: Path, monkeypatch:
         found = diagnose(model, Portability([Target("openvino:CPU", "9")], [_ROW], []))
         assert "DEV112" not in {one.code for one in found}  # each of them has other readers
     assert walks[0] == walks[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("source", "codes"),
+    [
+        ('from-layer="0" from-port="0"', {"DEV112"}),  # what is carried stays as it is
+        ('from-layer="4" from-port="4"', set()),
+    ],
+)
+def test_what_a_body_carries(source: str, codes: set[str], tmp_path: Path) -> None:
+    probe = by_code()["DEV112"].probes[0]
+    files = FORMATS["openvino-ir"].nodes([case_of(probe).node()])
+    text = files[".xml"].decode()
+    layer = '<layer id="8" name="kept" type="Result" version="opset1"><input><port id="0" precision="FP32">'
+    layer += "<dim>4</dim></port></input></layer>"
+    back = '<back_edges><edge from-layer="8" to-layer="0" /></back_edges>'
+    text = text.replace("<back_edges />", back).replace("</layers>", f"{layer}</layers>", 1)
+    text = text.replace("<edges>", f'<edges><edge {source} to-layer="8" to-port="0" />', 1)
+    (tmp_path / "model.xml").write_text(text)
+    (tmp_path / "model.bin").write_bytes(files[".bin"])
+    told = diagnose(read(tmp_path / "model.xml"), Portability([Target("openvino:CPU", "9")], [_ROW], []))
+    assert {one.code for one in told} & {"DEV112"} == codes
+    openvino = pytest.importorskip("openvino")
+    request = openvino.Core().compile_model(tmp_path / "model.xml", "CPU").create_infer_request()
+    request.infer([*case_of(probe).feeds().values()])
+    assert request.get_output_tensor(0).data[0] == 31  # wrong where the state is carried as it is
