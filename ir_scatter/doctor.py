@@ -81,6 +81,8 @@ def case_of(probe: Probe) -> Case:
         probe.shapes,
         axis_shape=probe.axis_shape,
         iterations=probe.iterations,
+        before=probe.before,
+        keeps_state=probe.keeps_state,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
-from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
@@ -94,6 +94,22 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
     if not found:
         raise UsageError("--for names no device, expected CPU, GPU or another name of --on")
     return tuple(found)
+
+
+def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
+    """Return the codes of known defects that taps hide, by the scopes of the nodes that meet them.
+
+    Args:
+        model: whose scatter nodes are looked at.
+        runner: the long name of who ran it, "openvino:CPU".
+    """
+    target, found = Target(plain_name(runner), ""), dict[str, str]()
+    defects = [one for one in all_defects() if one.taps_hide and target.concerns(one)]
+    for scatter in scatter_nodes(model.graph, Facts(model=model)) if defects else ():
+        for defect in defects if scatter.lookup.spec is not None else ():
+            if defect.affects is not None and defect.affects(scatter) is not None:
+                found.setdefault(scatter.node.scope, defect.code)
+    return found
 
 
 def plain_name(runner: str) -> str:

@@ -7,7 +7,7 @@ is open where runners are compared, an array and where it comes from where input
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,11 +35,21 @@ from ir_scatter.core.model import ONNX, OPENVINO, Node
 from ir_scatter.core.shapes import counted, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.general import GeneralOp, find_computed
+from ir_scatter.ops.general import find as find_row
 from ir_scatter.ops.lookup import Lookup, find
 from ir_scatter.reading import files_beside
 
-Work: TypeAlias = GeneralOp | Lookup | Nested | None
-"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node; or unknown."""
+
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    """A node that reads a state: what the last inference assigned, at first its input, or zeros."""
+
+    name: str
+
+
+Work: TypeAlias = GeneralOp | Lookup | Nested | StateRead | None
+"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node, the read of a
+state; or unknown."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 
@@ -76,6 +86,8 @@ class Plan:
     is_body: bool
     constants: Mapping[Key, Constant]
     steps: tuple[Step, ...]
+    assigned: Mapping[str, Key] = field(default_factory=dict)
+    """See `Dataflow`; a sketch has none."""
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
@@ -98,7 +110,13 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
         planner = _Planner(flow, path, is_sketch=is_sketch)
         steps = planner.steps()
         plans[flow] = Plan(
-            flow.inputs, flow.captured, flow.outputs, flow is not main, planner.constants, steps
+            flow.inputs,
+            flow.captured,
+            flow.outputs,
+            flow is not main,
+            planner.constants,
+            steps,
+            planner.assigned,
         )
         for node in planner.unknown:
             prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
@@ -137,6 +155,7 @@ class _Planner:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
         self.unknown: list[Node] = []
+        self.assigned: Mapping[str, Key] = {} if is_sketch else flow.assigned
         self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._lacking: set[Key] = set()
 
@@ -144,7 +163,7 @@ class _Planner:
         """Return the steps with the values that each of them is the last to need."""
         steps: list[Step] = []
         ordered = list(self._ordered())
-        needed = {*self.constants, *(output.key for output in self.flow.outputs)}
+        needed = {*self.constants, *self._ends()}
         for link, inputs, work in reversed(ordered):
             done = {key for key in (*link.outputs, *inputs) if key is not None} - needed
             needed |= done
@@ -154,7 +173,7 @@ class _Planner:
 
     def _ordered(self) -> Iterator[_Opened]:
         """Yield the nodes that the outputs need, producers first."""
-        pending = [output.key for output in reversed(self.flow.outputs)]
+        pending = [*reversed(self._ends())]
         opened: dict[Node, _Opened] = {}
         while pending:
             key = pending[-1]
@@ -182,6 +201,10 @@ class _Planner:
             pending.pop()
             self._known.update(output for output in link.outputs if output is not None)
             yield found
+
+    def _ends(self) -> list[Key]:
+        """Return what is needed of the graph."""
+        return [*(output.key for output in self.flow.outputs), *self.assigned.values()]
 
     def _is_known(self, key: Key) -> bool:
         if key in self._known:
@@ -218,6 +241,9 @@ class _Planner:
             return nested
         lookup = find(node.domain, node.type, node.opset)
         if lookup is None or (lookup.spec is None and not self.is_sketch):
+            op = find_row(node.domain, node.type)
+            if op is not None and op.state == "read" and not self.is_sketch:
+                return StateRead(str(node.attributes.get("variable_id", "")))
             return find_computed(node.domain, node.type)
         return lookup if lookup.spec is not None else replace(lookup, spec=lookup.family[0])
 
@@ -232,12 +258,17 @@ _SMALL = 1 << 20
 
 
 class Forward(ABC, Generic[Cell]):
-    """Runs plans over a domain; loops are run as often as they say, all together `most_iterations` times."""
+    """Runs plans over a domain; loops are run as often as they say, all together `most_iterations` times.
+
+    Attributes:
+        states: what states hold in the next run, by their names; at first nothing was assigned.
+    """
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
         self.most_iterations = MOST_ITERATIONS
         self.iterations = 0
+        self.states: dict[str, Cell | None] = {}
         self._constants: dict[Constant, Cell] = {}
 
     @abstractmethod
@@ -280,7 +311,9 @@ class Forward(ABC, Generic[Cell]):
                     values[key] = outputs[number]
             for key in step.done:
                 values.pop(key, None)
-        return [self.fetch(plan, values, output.key) for output in plan.outputs]
+        found = [self.fetch(plan, values, output.key) for output in plan.outputs]
+        self.states |= {name: self.fetch(plan, values, key) for name, key in plan.assigned.items()}
+        return found
 
     def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
         constant = plan.constants.get(key)
@@ -302,7 +335,21 @@ class Forward(ABC, Generic[Cell]):
             return self.call(step, work.branches[is_true], cells)
         if isinstance(work, Repeat):
             return self.loop(step, work, cells)
+        if isinstance(work, StateRead):
+            return [self.state(step, work, cells)]
         return self.compute(step, cells)
+
+    def state(self, step: Step, work: StateRead, cells: list[Cell | None]) -> Cell | None:
+        """Return what a state holds: assigned in the last run, or its initial value, or zeros."""
+        if work.name in self.states:
+            return self.states[work.name]
+        if cells:
+            return cells[0]
+        output = step.node.outputs[0]
+        known = None if output.element_type is None else dtype(output.element_type)
+        if known is None or output.shape is None:
+            raise failure(step, "the type or the shape of the state is not known")
+        return self.lift(np.zeros([dim if isinstance(dim, int) else 0 for dim in output.shape], known))
 
     def call(self, step: Step, call: Call, cells: list[Cell | None]) -> list[Cell | None]:
         plan = self.plans[call.body]

@@ -600,14 +600,15 @@ class Reference:
         self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._timed_out: Outcome | None = None
 
-    def start(self, feeds: Mapping[str, Array]) -> Callable[[float], tuple[Outcome, Sight]]:
+    def start(self, feeds: Mapping[str, Array], times: int = 1) -> Callable[[float], tuple[Outcome, Sight]]:
         """Begin to compute, unless that took too long before; return what waits for the end.
 
         That takes a time limit in seconds from now on, beyond which nothing is seen. It raises BadFeed if
         feeds do not fit the model, and UnreadableModel if it, or a constant that is needed, cannot be read.
         """
         sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
-        future = in_background(partial(self._compute, feeds, sight) if known is None else lambda: known)
+        work = partial(self._compute, feeds, sight, times)
+        future = in_background(work if known is None else lambda: known)
 
         def finish(timeout: float) -> tuple[Outcome, Sight]:
             try:
@@ -650,7 +651,8 @@ class Reference:
             return make_sketch(self._model)
         return None
 
-    def _compute(self, feeds: Mapping[str, Array], sight: Sight) -> Outcome:
+    def _compute(self, feeds: Mapping[str, Array], sight: Sight, times: int) -> Outcome:
+        """Compute the model, and so many times in a row if it assigns states."""
         start, program = time.perf_counter(), self._program
         if isinstance(program, Error):
             if self._sketch is not None:
@@ -660,15 +662,18 @@ class Reference:
             is_unknown = isinstance(program, UnknownOperator)
             return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
         try:
-            watcher = Watcher(program.plans, sight)
-            cells = watcher.watch(program.plan, check_feeds(program.inputs, feeds))
-            outputs = program.named(arrays_of(cells))
+            watcher, runs = Watcher(program.plans, sight), list[dict[str, Array]]()
+            arrays, opened = check_feeds(program.inputs, feeds), dict[str, Open]()
+            for _ in range(times if program.plan.assigned else 1):
+                runs.append(program.named(arrays_of(watcher.watch(program.plan, arrays))))
+                opened = {**(sight.open or {}), **opened}
+                sight.open = opened
         except EvaluationFailed as error:
             return self._ended(Status.REFUSED, str(error))
         except MemoryError:
             return self._ended(Status.REFUSED, "there is not enough memory")
         seconds = time.perf_counter() - start
-        return replace(self._ended(Status.OK), runs=(outputs,), seconds=seconds)
+        return replace(self._ended(Status.OK), runs=tuple(runs), seconds=seconds)
 
     def _ended(self, status: Status, message: str = "") -> Outcome:
         path = re.escape(self._model.path)  # everybody knows it

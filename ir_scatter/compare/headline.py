@@ -259,7 +259,7 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
                 one for one in found.comparisons if one.level is Level.NODE and one.subject == first.subject
             ]
             if nodes and not any(one.runner == first.subject for one in found.not_tapped):
-                parts.append("every scatter node is right")
+                parts.append(_of_right_nodes(first, found))
         case Relation.RUNNERS:
             others = _names([first.reference, *_right(found, first, here)])
             start = f"{_do(here, 'differs', 'differ')} from {others} {where}{often}"
@@ -282,7 +282,35 @@ def _of_output(differing: list[Comparison], found: Compared) -> str:
             told = (one.message for one in found.outliers if one.tapped and one.tensor == first.tensor)
             message = next(told, f"{first.subject} changes when nodes are tapped: {_element(first)}")
             sentence = f"output {first.tensor}: {message}"
+            parts += _of_suspects(first.subject, found)
     return _joined(sentence, *parts)
+
+
+def _of_right_nodes(first: Comparison, found: Compared) -> str:
+    """Word what follows for an output that is wrong without taps from nodes that are right with taps."""
+    begin, contradicts = "every scatter node is right", f"{first.subject} contradicts itself"
+    is_other = any(
+        one.tapped and one.tensor == first.tensor and first.subject in one.runners for one in found.outliers
+    ) or any(remark.startswith(contradicts) for remark in found.remarks)
+    if first.wrong_runs is not None:
+        begin += " in the first inference, and none was looked at in later ones"
+    suspects = _of_suspects(first.subject, found)
+    if is_other:
+        return _joined(f"with taps {begin}, but taps change the result", *(suspects or [_ONE_IS_SUSPECT]))
+    return _joined(begin, *suspects)
+
+
+_ONE_IS_SUSPECT = "a node before the output is suspect"
+
+
+def _of_suspects(runner: str, found: Compared) -> list[str]:
+    """Word which nodes meet a known defect of a runner that taps hide."""
+    nodes = found.suspects.get(runner.removeprefix(SAVED), {})
+    codes = dict.fromkeys(nodes.values())
+    return [
+        f"{listed([node for node in nodes if nodes[node] == code][:_FEW])} may meet {code}, which taps hide"
+        for code in codes
+    ]
 
 
 def _is_random(one: Comparison) -> bool:
@@ -338,6 +366,8 @@ def _agreement(found: Compared) -> str:
     }:
         parts.append(f"the document leaves {len(contested)} of them open")
     parts += _of_random(found)
+    for runner in found.suspects if not outputs else ():
+        parts += ["no output was compared", *_of_suspects(runner, found)]
     if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
         parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
     between = [one for one in outputs if one.relation is Relation.MODELS]

@@ -273,6 +273,9 @@ class Compared:
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What must be known to judge the results of a runner."""
+    suspects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of runners with a wrong output, or whose outputs are compared with nothing, the nodes that meet a known
+    defect which taps hide, and its code."""
     is_one_node: bool = False
     """Whether the model is a scatter node and what feeds it: its output is that of the node."""
     pairing: Pairing | None = None

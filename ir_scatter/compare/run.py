@@ -59,8 +59,10 @@ from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of
 from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.ops.general import find as find_general
 from ir_scatter.ops.general import random_types
 from ir_scatter.ops.lookup import find, scatter_types
+from ir_scatter.portability import hidden_by_taps
 from ir_scatter.reading import files_beside, read
 from ir_scatter.runners.base import (
     OTHER_FORMAT,
@@ -90,6 +92,8 @@ _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 _CAMPS = 3
 """From so many runners on one can be the outlier."""
+
+_NO_LATER_INFERENCES = "inferences after the first depend on states, and nothing else computes them"
 
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 """What a plugin adds to the name of a node when it puts conversions around it; these get more of it."""
@@ -296,6 +300,21 @@ def output_of(scatter: ScatterNode) -> str:
     return named or scatter.node.name
 
 
+def has_states(model: Model) -> bool:
+    """Tell whether a model keeps anything from one inference to the next."""
+    ops = (find_general(node.domain, node.type) for node in model.graph.walk())
+    return any(op is not None and op.state == "written" for op in ops)
+
+
+def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Comparison:
+    """Return the first of the worst comparisons of one output in several inferences."""
+    found = [one for each in inferences for one in each if one.tensor == name]
+    order = list(Verdict)
+    worst = max(found, key=lambda one: order.index(one.measure.verdict))
+    wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
+    return replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst
+
+
 def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
     return output_of(scatter), scatter.node.name, scatter.node.scope
 
@@ -346,6 +365,7 @@ class _Side:
     def __init__(self, model: Model, settings: Settings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
+        self.has_states = has_states(model)
         # what was saved does not say all of a tap
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
         self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
@@ -511,11 +531,21 @@ class _Case:
             if self.settings.pairwise or reference is ran[0]:
                 self.compare(subject, reference)
         for outcome in self.outcomes if repeats else ():
-            self.findings += compare_runs(outcome, self.number, self.side.name, lambda: self._open)
+            if not self.side.has_states:
+                self.findings += compare_runs(outcome, self.number, self.side.name, lambda: self._open)
+            elif len(outcome.runs) > 1 and len(ran) == 1:
+                self.findings.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
-        given = subject, reference, self.number, self.settings.tolerances, lambda: self._open
-        self.findings += compare_outputs(*given, model=self.side.name)
+        """Compare the outputs of two runs; of a model with states in each inference."""
+        inferences = list[list[Comparison]]()
+        count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
+        for number in range(max(count, 1)):
+            first, second = (replace(one, runs=one.runs[number : number + 1]) for one in (subject, reference))
+            given = first, second, self.number, self.settings.tolerances, lambda: self._open
+            inferences.append([*compare_outputs(*given, model=self.side.name)])
+        names = dict.fromkeys(one.tensor for one in inferences[0])
+        self.findings += [worst_inference(name, inferences) for name in names]
 
     def blame_taps(self) -> None:
         """Take back illegal indices that a runner computes with taps only: the run without them decides.
@@ -767,7 +797,8 @@ class _Session:
     def run_case(self, number: int, feeds: Feeds) -> None:
         """Run all on one set of inputs; NumPy computes while the others run."""
         cases, known = self.cases(number, feeds), len(self.findings)
-        pending = [case.side.reference.start(case.feeds) for case in cases if self.has_reference]
+        times, starts = self.settings.repeat, cases if self.has_reference else ()
+        pending = [case.side.reference.start(case.feeds, times) for case in starts]
         self.unfinished = [runner.name for runner in self.runners]
         try:
             for runner in self.runners:
@@ -974,7 +1005,19 @@ class _Session:
             types={scope: one.element_type.name for scope, one in outputs.items() if one.element_type},
             operators={one.node.scope: str(one.spec.key) for one in scatters},
             is_one_node=is_one_node(models[0]),
+            suspects=_suspects(models[0], comparisons),
         )
+
+
+def _suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
+    """Return nodes that meet a defect which taps hide, of each runner whose outputs are not known right."""
+    of_outputs = [one for one in comparisons if one.level is Level.MODEL]
+    wrong = {one.subject for one in of_outputs if one.measure.verdict.is_difference}
+    wrong |= {one.subject for one in comparisons} - {
+        name for one in of_outputs for name in (one.subject, one.reference)
+    }
+    runners = sorted({name.removeprefix(SAVED) for name in wrong})
+    return {runner: nodes for runner in runners if (nodes := hidden_by_taps(model, runner))}
 
 
 def _compare_models(
@@ -999,7 +1042,8 @@ def _compare_models(
             pairing=None if keeps_types else pairing,
         )
     for case, outcome, open in zip(cases, (before, after), known, strict=True):
-        yield from compare_runs(outcome, case.number, case.side.name, open)
+        if not case.side.has_states:
+            yield from compare_runs(outcome, case.number, case.side.name, open)
 
 
 def _elements(one: Comparison) -> str:

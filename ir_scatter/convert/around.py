@@ -1,15 +1,21 @@
 """Forms of a node that no known defect of some devices meets."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.convert.conversion import Conversion
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
-from ir_scatter.core.model import Model
+from ir_scatter.core.errors import NotEditable, UnreadableModel
+from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import listed
-from ir_scatter.defects import by_code
+from ir_scatter.defects import all_defects, by_code
+from ir_scatter.formats import FORMATS
+from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, and_others, diagnose
+from ir_scatter.reading import read
 from ir_scatter.rewrites import leads_to
 from ir_scatter.rewrites.guard import Guard, counts_from_end
 from ir_scatter.rewrites.refusals import Reason, Refusal
@@ -100,6 +106,37 @@ def may_be_met(model: Model, portability: Portability, settled: Collection[str])
     """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
     found = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
     return tuple([one for one in found if one.severity is Severity.WARNING])
+
+
+def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Diagnostic, ...]:
+    """Return warnings of new nodes that update memory which others share, on a device of --for.
+
+    What shares memory depends on the loops around a node and on what else reads its data, which only the
+    whole result tells: it is made and read, if a new node may have such a place.
+    """
+    model = conversion.model
+    places = {one.node.scope: one.node for one in conversion.converted if one.fragment is not None}
+    in_loops = any(node.graph.scope for node in places.values())
+    may_be = in_loops or any(has_state(node) for node in model.graph.walk() if places)
+    codes = {one.code for one in all_defects() if one.taps_hide}
+    if not may_be or (conversion.move is not None and conversion.move.obstacles):
+        return ()
+    try:
+        written = FORMATS[model.format].write(model, conversion.patches, conversion.move)
+        result = read(model.path, written.content, format=model.format)
+    except (NotEditable, UnreadableModel):  # said when the model is written
+        return ()
+    found = list[Diagnostic]()
+    for one in diagnose(result, portability):
+        scope = next((name for name in places if one.location.scope.startswith(name)), None)
+        if one.code in codes and scope is not None:
+            found.append(replace(one, severity=Severity.WARNING, location=places[scope].location))
+    return tuple(found)
+
+
+def has_state(node: Node) -> bool:
+    op = find(node.domain, node.type)
+    return op is not None and bool(op.state)
 
 
 def not_guarded(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -93,7 +94,7 @@ def convert(
         portability: Portability | None = None
         if targets:
             # These load all that is known of devices.
-            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded
+            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded, shares_memory
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
@@ -170,9 +171,12 @@ def convert(
     guarded = {id(one.node) for one in converted if not set(NAMES.values()).isdisjoint(one.rewrites)}
     if known.domain == OPENVINO or any(target.startswith(OPENVINO) for target in _runners_of(portability)):
         warnings += _cut([one.scatters[0] for one in exposed if id(one.node) in guarded])
-    return Conversion(
+    found = Conversion(
         known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
     )
+    if portability is None:
+        return found
+    return replace(found, warnings=(*warnings, *shares_memory(found, portability)))
 
 
 def _runners_of(portability: "Portability | None") -> list[str]:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ir_scatter.core.element_types import ElementType
@@ -186,6 +187,8 @@ class Dataflow(ABC):
     outputs: tuple[GraphOutput, ...]
     captured: tuple[Key, ...] = ()
     """Values that come from the graphs around this one."""
+    assigned: Mapping[str, Key] = MappingProxyType({})
+    """Values that states hold in the next inference, by the names of the states."""
 
     @abstractmethod
     def constant(self, key: Key) -> Constant | None:

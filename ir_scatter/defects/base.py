@@ -102,6 +102,9 @@ class Probe:
         times: how often it is run in a row, where the result changes from run to run.
         threads: that compute; 0 leaves that to the runtime.
         iterations: of a loop around it that gives each the same, in an IR; 0 for no loop.
+        before: the types of general operators between the input and data, in an IR; see `OneNode`.
+        keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; `times` are
+            inferences then, without a reset between them.
     """
 
     name: str
@@ -120,6 +123,8 @@ class Probe:
     times: int = 1
     threads: int = 0
     iterations: int = 0
+    before: tuple[str, ...] = ()
+    keeps_state: bool = False
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:
@@ -155,6 +160,7 @@ class Defect:
         depends_on_instructions: whether the result of a probe may be another one on a processor with other
             instructions; records of other processors tell nothing then.
         stays: whether every node that reads the input meets it, so that no other form avoids it.
+        taps_hide: whether a node that meets it is right when its data is an output of the model too.
         affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
     """
@@ -169,6 +175,7 @@ class Defect:
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False
+    taps_hide: bool = False
     strikes: Stage = Stage.RUN
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None

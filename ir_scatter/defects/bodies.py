@@ -1,18 +1,15 @@
 """Nodes in bodies of loops."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Source
-from ir_scatter.core.errors import Error
-from ir_scatter.core.model import Graph, Model, Node, Value
-from ir_scatter.core.shapes import element_count
+from ir_scatter.core.dataflow import Repeat, Source
+from ir_scatter.core.model import Node, Value
+from ir_scatter.core.shapes import element_count, listed
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
-from ir_scatter.formats import dataflow_of
-from ir_scatter.ops.general import WITH_BODIES
+from ir_scatter.defects.shared_memory import Origin, origin, surroundings, taken_branch
 from ir_scatter.ops.spec import Reduction, Role
 
 _ACCUMULATING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
@@ -27,11 +24,16 @@ class _Loop(NamedTuple):
     wires: Repeat
 
     def invariants(self) -> dict[Value, Value | None]:
-        """Return what every iteration is given as it is, and the value around the body that each one is."""
+        """Return what every iteration is given as it is, and the value around the body that each one is.
+
+        A value that the body carries to the next iteration as it is counts as well.
+        """
         body, found = self.wires.body, dict[Value, Value | None]()
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
-            value = body.value(input.key)
-            if value is not None and inflow.source is Source.WHOLE and inflow.outer is not None:
+            value, is_same = body.value(input.key), inflow.source is Source.WHOLE
+            if inflow.source is Source.CARRIED and inflow.successor is not None:
+                is_same = body.outputs[inflow.successor].key == input.key
+            if value is not None and is_same and inflow.outer is not None:
                 found[value] = self.node.inputs[inflow.outer].value
         captured = filter(None, map(body.value, body.captured))
         return found | {value: value for value in captured}
@@ -44,6 +46,12 @@ class _Loop(NamedTuple):
         return Known(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
 
+def _probe(name: str, *before: str) -> Probe:
+    """Return the probe of a sum in a loop behind general operators."""
+    sum = Probe(name, "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3)
+    return replace(sum, before=before)
+
+
 @Defect(
     "DEV112",
     "invariant-updated-in-place",
@@ -53,39 +61,78 @@ class _Loop(NamedTuple):
     probes=(
         Probe("elements", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3),
         Probe("tuples", "ScatterNDUpdate-15", (4, 3), [[1]], (1, 3), None, attributes=_SUM, iterations=2),
+        _probe("reshaped", "Unsqueeze", "Squeeze"),
+        _probe("sliced", "Slice"),
+        _probe("transposed", "Transpose"),
+        _probe("tiled", "Tile"),
     ),
     near=(
         Probe("once", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=1),
         Probe("replaced", "ScatterElementsUpdate-12", (4,), [0], [10], 0, iterations=3),
         Probe("greatest", "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_MAX, iterations=3),
+        _probe("computed", "Abs"),
+        _probe("rolled", "Roll"),
     ),
     avoid="carry data from one iteration to the next, or compute a copy of it in the body",
     stays=True,
+    taps_hide=True,
 )
 def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into an input of a loop that each iteration is to be given anew.
 
     The second iteration is given what the first one made: a sum of 10 into 1 is 31 after three iterations,
-    and not 11. It does so where that input is no constant, and no other node of the body reads it. For a
-    reduction that does not add up it shows where an iteration has other indices or updates.
+    and not 11. It does so where that input is no constant, and no other node of the body reads it but those
+    that indices or updates are computed with, ShapeOf and a Result. An input that the body carries to the
+    next iteration as it is counts as well. For a reduction that does not add up it shows where an iteration
+    has other indices or updates.
+
+    Operators that move nothing are no copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
+    (or between i16, i32, i64, or f16, f32, f64, which the plugin computes alike), a Slice of everything,
+    Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather of every position,
+    arithmetic with 0 or 1 that changes nothing, all parts of a Split or of slices joined again, a part of a
+    Split along the first dimension, an If with a constant condition, and other scatter nodes. Where
+    dimensions are dynamic slices, Broadcast and Gather are copies. Roll, Relu, Abs and any other computation
+    are.
     """
-    loop, data = _loop_around(scatter), scatter.data
-    if loop is None or data is None or scatter.attribute("use_init_val") is False:
+    loop = _loop_around(scatter)
+    if loop is None or scatter.data is None or element_count(scatter.indices_shape) == 0:
         return None
     invariants = loop.invariants()
-    outer = invariants.get(data.value)
-    if outer is None or scatter.is_constant(outer) or element_count(scatter.indices_shape) == 0:
+    memory = origin(scatter, invariants.__contains__, reads_results=False)
+    outer = None if memory is None else invariants[memory.value]
+    if memory is None or outer is None or scatter.is_constant(outer):
         return None
-    if any(reader is not scatter.node for reader in _readers(scatter.node.graph).get(data.value, ())):
-        return None
-    others = [one.value for one in (scatter.indices, scatter.updates) if one is not None]
-    is_same = all(one in invariants or scatter.is_constant(one) for one in others)
-    is_boolean = data.element_type is not None and data.element_type.kind == "boolean"
-    adds_up = Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
-    if scatter.reduction not in _ACCUMULATING or is_boolean:
-        adds_up = Known(False if is_same else None, "an iteration has other indices or updates")
-    conditions = [adds_up, loop.runs_again(scatter), has_elements(scatter)]
-    return meets("data is the same for each iteration", conditions, Role.DATA)
+    adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
+    conditions = [adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
+    reason = "data is the same for each iteration"
+    if memory.through:
+        reason += f", and shares its memory through {listed(memory.through)}"
+    return meets(reason, conditions, Role.DATA)
+
+
+def conditions_of(memory: Origin) -> list[Known]:
+    return [Known(None, condition) for condition in memory.conditions]
+
+
+def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin) -> Known:
+    """Return whether a result differs if data holds what the same node wrote before.
+
+    `is_same` tells whether an input is the same in each run; `run` is what is repeated, "an iteration".
+    """
+    ports = [port for port in (scatter.indices, scatter.updates) if port is not None]
+    kind = "" if scatter.data is None or scatter.data.element_type is None else scatter.data.element_type.kind
+    keeps = scatter.attribute("use_init_val") is not False
+    if keeps and scatter.reduction in _ACCUMULATING and kind != "boolean":
+        return Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
+    if memory.is_source:
+        return Known(None, "indices or updates that are computed from data change")
+    if not keeps or scatter.reduction is Reduction.NONE:  # the same positions are written anew
+        ports = [port for port in ports if port is scatter.indices]
+        words = "indices"
+    else:
+        words = "indices or updates"
+    are_same = all(is_same(port.value) or scatter.is_constant(port.value) for port in ports)
+    return Known(False if are_same else None, f"{run} has other {words}")
 
 
 @Defect(
@@ -122,37 +169,19 @@ def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     return meeting and meeting._replace(probes=found)
 
 
-@lru_cache(16)
-def _readers(graph: Graph) -> Mapping[Value, Sequence[Node]]:
-    """Return the nodes of a graph and of its bodies that read each value, for all of its nodes at once."""
-    readers = defaultdict[Value, list[Node]](list)
-    for node in graph.walk():
-        for port in node.inputs:
-            if port.value is not None:
-                readers[port.value].append(node)
-    return readers
-
-
 def _loop_around(scatter: ScatterNode) -> _Loop | None:
-    """Return the loop whose body holds a node itself."""
-    graph, model = scatter.node.graph, scatter.facts.model
-    return _loops(model).get(graph.scope) if graph.scope and model is not None else None
-
-
-@lru_cache(1)
-def _loops(model: Model) -> dict[str, _Loop]:
-    """Return the loops of a model by the scope of their bodies; none of its functions."""
-    found, pending = dict[str, _Loop](), list[Dataflow]()
-    try:
-        pending.append(dataflow_of(model))
-        while pending:
-            flow = pending.pop()
-            for node in flow.graph.walk(WITH_BODIES):
-                nested = flow.nested(node) if node.graph is flow.graph else None
-                if isinstance(nested, Repeat):
-                    found[nested.body.graph.scope] = _Loop(node, nested)
-                calls = [*nested.branches.values()] if isinstance(nested, Choice) else [nested]
-                pending += [one.body for one in calls if isinstance(one, Call | Repeat)]
-    except Error:  # of a file that cannot be read as a whole
-        return found
-    return found
+    """Return the loop whose body holds a node itself, or in branches that are certainly taken."""
+    model, graph = scatter.facts.model, scatter.node.graph
+    while graph.scope and model is not None:
+        around = surroundings(model)
+        node = around.holders.get(graph.scope)
+        wires = None if node is None else around.wires.get(node)
+        if node is None or wires is None:
+            return None
+        if isinstance(wires, Repeat):
+            return _Loop(node, wires)
+        branch = taken_branch(scatter.facts, node, wires)
+        if branch is None or branch.body.graph.scope != graph.scope:
+            return None
+        graph = node.graph
+    return None

@@ -107,6 +107,9 @@ class OneNode:
     The inputs stand in the order of the document, None for one that was left out; the element type and
     the shape are those of the output. The prefix is that of the names of the node and its output. In an IR it
     may stand in the body of a loop with some iterations, all of which are given the same; 0 for no loop.
+    General operators of the types `before` stand between the first input and the node, and change neither
+    shape nor elements. With `keeps_state` the first input is the initial value of a state, which the node
+    reads, and which is written as it was read.
     """
 
     type: str
@@ -118,6 +121,8 @@ class OneNode:
     shape: Shape
     prefix: str = ""
     iterations: int = 0
+    before: tuple[str, ...] = ()
+    keeps_state: bool = False
 
 
 class NewNodes(NamedTuple):

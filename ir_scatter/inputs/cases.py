@@ -178,6 +178,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, iterations, within: see `Form`.
+        before, keeps_state: see `OneNode`.
         twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
         decisions: what it follows from.
     """
@@ -196,6 +197,8 @@ class Case:
     shapes: str = "static"
     axis_shape: _Shape = ()
     iterations: int = 0
+    before: tuple[str, ...] = ()
+    keeps_state: bool = False
     within: Limits = Limits()
     twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
@@ -282,7 +285,16 @@ class Case:
             attributes[spec.axis.attribute] = self.axis
         shape = declared(self.data.shape, self.shapes)
         row = spec.key.type, spec.opsets[0]
-        return OneNode(*row, attributes, inputs, self.element_type, shape, iterations=self.iterations)
+        return OneNode(
+            *row,
+            attributes,
+            inputs,
+            self.element_type,
+            shape,
+            iterations=self.iterations,
+            before=self.before,
+            keeps_state=self.keeps_state,
+        )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
         """Return what a model of the node asks for."""

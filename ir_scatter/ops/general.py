@@ -18,9 +18,11 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.ops import general_bounds as bounds
 from ir_scatter.ops import general_shapes as shapes
+from ir_scatter.ops import general_views as views
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers, fixed, number, position
 from ir_scatter.ops.general_bounds import BoundsRule
 from ir_scatter.ops.general_shapes import ShapeCase, ShapeRule
+from ir_scatter.ops.general_views import ViewRule
 
 _T = TypeVar("_T")
 _Constraints: TypeAlias = tuple[Constraint, ...]
@@ -109,6 +111,11 @@ class GeneralOp(NamedTuple):
         reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
             of one element, broadcast to the shape, is then input enough.
         spelling: how rewrites write it, None if none does.
+        view: tells whether an output has the elements of an input unchanged and in order; without one, no
+            output has.
+        joins, is_part: whether it joins inputs along an axis, or gives parts of its first input: all parts
+            joined in order are that input again.
+        state: "read" or "written" if it reads or writes what is kept from one inference to the next.
     """
 
     type: str
@@ -128,6 +135,10 @@ class GeneralOp(NamedTuple):
     bounds: BoundsRule | None = None
     rank: int | None = None
     spelling: Each[Spelling] | None = None
+    view: ViewRule | None = None
+    joins: bool = False
+    is_part: bool = False
+    state: str = ""
 
     def type_in(self, domain: str) -> str:
         """The type in a dialect, "" if it has no such operator."""
@@ -301,57 +312,61 @@ _reduce = partial(GeneralOp, attributes=_KEEPS, shape=shapes.reduction, constrai
 
 ROWS = (
     # moving, copying and cutting
-    _pointwise("Identity", "layout.identity", moves=_FIRST),
+    _pointwise("Identity", "layout.identity", moves=_FIRST, view=views.always),
     _pointwise(
         "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
         moves=_FIRST, makes="other",
         spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
+        view=views.same_type,
     ),
     _pointwise(
         "ConvertLike/CastLike", "arithmetic.convert_like", "/saturate round_mode",
-        moves=_FIRST, makes="other",
+        moves=_FIRST, makes="other", view=views.same_type,
     ),
     _moving(
         "Reshape", "layout.reshape", "special_zero/allowzero shape", shape=shapes.reshaped,
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
-        ),
+        ), view=views.always,
     ),
-    _moving("/Flatten", "layout.flatten", "axis", shape=shapes.flattened),
+    _moving("/Flatten", "layout.flatten", "axis", shape=shapes.flattened, view=views.always),
     _moving(
         "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes", shape=shapes.squeezed,
-        constraints=(Meaning.ONES(1),),
+        constraints=(Meaning.ONES(1),), view=views.always,
     ),
     _moving(
         "Unsqueeze", "layout.unsqueeze", "/axes", shape=shapes.unsqueezed,
         constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
+        view=views.always,
     ),
     _moving(
         "Transpose", "layout.transpose", "/perm", shape=shapes.transposed, constraints=Each(_DIMENSION, ()),
-        spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})),
+        spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})), view=views.same_order,
     ),
     _moving(
         "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
-        spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()),
+        spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()), view=views.same_shape,
     ),
     _moving(
         "Tile", "layout.tile", shape=shapes.tiled, aligns=True,
-        constraints=(Meaning.REPEATS(1, low=1, high=2),),
+        constraints=(Meaning.REPEATS(1, low=1, high=2),), view=views.once,
     ),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
+        view=views.only_input, joins=True,
     ),
     _moving(
         "Split", "layout.split", "num_splits/axis split num_outputs",
-        shape=shapes.split, constraints=Each(_DIMENSION, _PARTS),
+        shape=shapes.split, constraints=Each(_DIMENSION, _PARTS), view=views.outermost_part, is_part=True,
     ),
     _moving(
         "VariadicSplit/", "layout.variadic_split", shape=shapes.variadic_split,
         constraints=(*_DIMENSION, Meaning.PARTS(2, axis=Axis(None, port=1))),
+        view=views.outermost_part, is_part=True,
     ),
     _moving(
         "Gather", "select.gather", "batch_dims/axis", shape=shapes.gathered,
@@ -360,7 +375,7 @@ ROWS = (
             (Meaning.POSITION(1, wraps_since=11),),
         ),
         spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
-        bounds=bounds.gathered,
+        bounds=bounds.gathered, view=views.all_positions,
     ),
     _moving(
         "GatherND", "select.gather_nd", "batch_dims", shape=shapes.gathered_nd,
@@ -381,11 +396,12 @@ ROWS = (
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
         ),
         spelling=Each(Spelling("opset8", inputs=("step", "axes")), Spelling(inputs=("axes",))),
+        view=views.taken_whole, is_part=True,
     ),
     _moving(
         "StridedSlice/", "layout.strided_slice",
         "begin_mask end_mask new_axis_mask shrink_axis_mask ellipsis_mask", shape=shapes.strided_slice,
-        constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)),
+        constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)), view=views.taken_whole, is_part=True,
     ),
     GeneralOp(
         "SliceScatter/",
@@ -413,7 +429,7 @@ ROWS = (
         "Pad", shape=shapes.padded,
         constraints=Each(
             (Meaning.PADS_BEGIN(1), Meaning.PADS_END(2)), (Meaning.PADS(1, axes=3), Meaning.DIMENSION(3)),
-        ),
+        ), view=views.nothing_added,
     ),
     GeneralOp("/CenterCropPad", constraints=(Meaning.LIKE(1),)),
     *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
@@ -501,22 +517,26 @@ ROWS = (
         constraints=(number(1, 1, 2, _FLOAT),),
     ),
     GeneralOp(
-        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2
+        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2,
+        view=views.inference_only,
     ),
     *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
     # element by element, of several inputs
-    _computing("Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added),
+    _computing(
+        "Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added,
+        view=views.neutral(0, commutes=True),
+    ),
     _computing(
         "Subtract/Sub", "arithmetic.binary(np.subtract)", arithmetic=Arithmetic.DIFFERENCE,
-        bounds=bounds.subtracted,
+        bounds=bounds.subtracted, view=views.neutral(0, commutes=False),
     ),
     _computing(
         "Multiply/Mul", "arithmetic.binary(np.multiply)", arithmetic=Arithmetic.PRODUCT,
-        bounds=bounds.multiplied,
+        bounds=bounds.multiplied, view=views.neutral(1, commutes=True),
     ),
     _computing(
         "Divide/Div", "arithmetic.divide", attributes="m_pythondiv auto_broadcast/", constraints=_DIVISION,
-        arithmetic=Arithmetic.CHOICE,
+        arithmetic=Arithmetic.CHOICE, view=views.neutral(1, commutes=False),
     ),
     _both(
         "Mod/", "arithmetic.binary(truncate_mod)", _AUTO, constraints=_DIVISION,
@@ -529,13 +549,13 @@ ROWS = (
     _both("Power/Pow", "arithmetic.power", _AUTO, constraints=(number(1, 0, 3, _WHOLE),)),
     _both(
         "Minimum/Min", "arithmetic.binary(np.minimum)/arithmetic.variadic(np.minimum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.least,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.least, view=views.single,
     ),
     _both(
         "Maximum/Max", "arithmetic.binary(np.maximum)/arithmetic.variadic(np.maximum)", _AUTO,
-        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.greatest,
+        arithmetic=Arithmetic.CHOICE, spelling=_EXTREME, bounds=bounds.greatest, view=views.single,
     ),
-    _both("Select/Where", "arithmetic.select", _AUTO, moves=(1, 2), spelling=_BINARY),
+    _both("Select/Where", "arithmetic.select", _AUTO, moves=(1, 2), spelling=_BINARY, view=views.chosen),
     _comparing("Less", "arithmetic.comparison(np.less)", _AUTO, spelling=_BINARY),
     _comparing("LessEqual/LessOrEqual", "arithmetic.comparison(np.less_equal)", _AUTO),
     _comparing("Greater", "arithmetic.comparison(np.greater)", _AUTO),
@@ -545,7 +565,8 @@ ROWS = (
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
-    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/ /Sum /Mean", shape=shapes.elementwise),
+    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/", shape=shapes.elementwise),
+    *_each("/Sum /Mean", shape=shapes.elementwise, view=views.single),
     _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
     _both("BitwiseLeftShift/", constraints=(number(1, 0, 3, _WHOLE),)),
     _both("BitwiseRightShift/", constraints=(number(1, 0, 3, _WHOLE),)),
@@ -666,6 +687,9 @@ ROWS = (
     *_each("/NegativeLogLikelihoodLoss /SoftmaxCrossEntropyLoss", constraints=(position(1, _AT_1),)),
     *_each("/Adagrad /Adam /Momentum", constraints=(number(1, 0, 8, _WHOLE),)),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
+    # what stays from one inference to the next
+    GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
+    GeneralOp("Assign/", attributes="variable_id", state="written"),
 )  # fmt: skip
 
 _FOLDED = (

@@ -143,6 +143,8 @@ class Engine(ABC):
     """The names of the feeds, in the order in which taps want them."""
     names: Sequence[str]
     """Those of the outputs."""
+    begins_anew = True
+    """Whether states are reset before the next inference."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         """Read the model; who inherits holds the feeds against its inputs."""
@@ -240,6 +242,7 @@ def stream(
             try:
                 made.feed(one)
                 found.append(Streamed(Status.OK, made.infer(made.loaded, ())))
+                made.begins_anew = False
             except Failure as failure:
                 found.append(Streamed(Status(failure.status), message=failure.message))
                 messages = {one.message for one in found}
@@ -251,7 +254,9 @@ def stream(
 def _run(engine: Engine, loaded: Loaded) -> Answer:
     keys = sorted(set().union(*map(_keys, loaded.taps)) - loaded.constants.keys())
     started, count = perf_counter(), len(engine.names)
+    engine.begins_anew = True
     found = engine.infer(loaded, keys)
+    engine.begins_anew = False
     seconds = perf_counter() - started
     arrays = dict(zip(keys, found[count:], strict=True)) | loaded.constants
     runs = [found[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]

@@ -100,6 +100,31 @@ def test_an_output_that_is_wrong_though_every_node_is_right() -> None:
     )
 
 
+def test_nodes_that_are_right_with_taps_acquit_nothing_where_taps_change_the_result() -> None:
+    start = "openvino:CPU is wrong at output y: [2, 3] is 7.5, NumPy computes 0; with taps every scatter node"
+    message = "openvino:CPU contradicts itself when nodes are tapped: it is so"
+    outlier = Outlier(Level.MODEL, None, "y", 0, (CPU,), message, tapped=True)
+    end = "is right, but taps change the result; "
+    assert said(OUTPUT, EQUAL, outliers=(outlier,)) == f"{start} {end}a node before the output is suspect"
+    assert said(OUTPUT, EQUAL, remarks=(message,)) == f"{start} {end}a node before the output is suspect"
+    known = {CPU: {"loop:body/n": "DEV112"}}
+    assert said(OUTPUT, EQUAL, outliers=(outlier,), suspects=known) == (
+        f"{start} {end}loop:body/n may meet DEV112, which taps hide"
+    )
+    assert said(EQUAL, suspects=known) == (
+        "openvino:CPU agrees with the documents on 1 node, 1 case; no output was compared; "
+        "loop:body/n may meet DEV112, which taps hide"
+    )
+
+
+def test_nodes_were_looked_at_in_the_first_inference_only() -> None:
+    later = replace(OUTPUT, wrong_runs=(2, 3))
+    assert said(later, EQUAL).endswith(
+        "in 2 of 3 runs: [2, 3] is 7.5, NumPy computes 0; every scatter node is right in the first inference, "
+        "and none was looked at in later ones"
+    )
+
+
 def test_two_runtimes_without_numpy_differ_and_none_is_right() -> None:
     one = of_output("y", ONE_OFF, ZEROS, GPU, CPU)
     end = "at output y: [2, 3] is 7.5 on openvino:GPU@cpu, 0 on openvino:CPU; NumPy does not say who is right"

@@ -123,7 +123,7 @@ def test_two_runtimes_where_numpy_cannot_tell(
 ) -> None:
     """They differ, and nobody says what would be right; that NumPy fails is no failure, as nobody named it."""
 
-    def compute(self: Reference, feeds: Inputs, sight: object) -> Outcome:
+    def compute(self: Reference, feeds: Inputs, sight: object, times: int) -> Outcome:
         if ending == "slow":
             time.sleep(2)
         return Outcome("numpy", Status.UNSUPPORTED, "NumPy does not compute Einsum at somewhere")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ir_scatter.core.shapes import show
+from ir_scatter.core.shapes import counted, show
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Numbers
 from ir_scatter.defects.evidence import Row, history, key_of, order, result_of
@@ -73,6 +73,8 @@ def _probes(defect: Defect) -> Iterator[str]:
             told.append("axis fed")
         told += [f"{one.threads} thread"] if one.threads else []
         told += [f"in a loop of {one.iterations}"] if one.iterations else []
+        told += [f"behind {' and '.join(one.before)}"] if one.before else []
+        told += [f"data is a state, {counted(one.times, 'inference')}"] if one.keeps_state else []
         written = ", ".join(told)
         near = " (right)" if one in defect.near else ""
         axis = "" if one.axis is None else str(one.axis)

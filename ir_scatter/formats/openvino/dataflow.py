@@ -23,7 +23,7 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
-from ir_scatter.formats.openvino.graph import CONST, PARAMETER, RESULT, IrGraph
+from ir_scatter.formats.openvino.graph import ASSIGN, CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import Element, decoded
 
@@ -56,6 +56,7 @@ class IrWiring(Dataflow):
                 name += "'"
             outputs[name] = replace(output, name=name)
         self.outputs = tuple(outputs.values())
+        self.assigned = dict(filter(None, map(self._assigned, graph.keys_of(ASSIGN))))
 
     def constant(self, key: Key) -> Constant | None:
         assert isinstance(key, tuple)
@@ -157,6 +158,12 @@ class IrWiring(Dataflow):
         names = [name for port in self._ir.tensor_names(layer).values() for name in port]
         unique = dict.fromkeys([*sorted(names), node.name])
         return GraphInput((layer, ports[0].id), tuple(unique), value.element_type, value.shape)
+
+    def _assigned(self, layer: bytes) -> tuple[str, Key] | None:
+        """Return the name of the state that a layer writes, and what it writes."""
+        source = next(iter(self._ir.body.producers(layer).values()), None)
+        name = str(self._ir.node(layer).attributes.get("variable_id", ""))
+        return None if source is None or source[1] not in self._ir.output_ports(source[0]) else (name, source)
 
     def _output(self, layer: bytes) -> GraphOutput:
         source = next(iter(self._ir.body.producers(layer).values()), None)

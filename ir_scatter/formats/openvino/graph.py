@@ -18,6 +18,7 @@ from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, pars
 CONST = b"const"
 PARAMETER = b"parameter"
 RESULT = b"result"
+ASSIGN = b"assign"
 BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
 """By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
 

@@ -1,7 +1,7 @@
 """Patches to the text of an IR: every byte that they do not concern stays."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -270,8 +270,61 @@ def _one(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
             )
         else:
             layers.append(_parameter(sources[-1], one, value))
-    more, edges = _given_out(node, node.type, node.opset, data, sources, values, ids)
-    return layers + more, edges
+    between, edges, origin = _before(node, (sources[0], "0"), values[0], ids, weights)
+    more, last = _given_out(node, node.type, node.opset, data, sources, values, ids, origin)
+    return layers + between + more, edges + last
+
+
+_Views: TypeAlias = Mapping[str, tuple[str, Callable[[Sequence[int]], Sequence[Sequence[int]]]]]
+
+_BEFORE: _Views = {
+    "Reshape": ("opset1", lambda shape: [[*shape]]),
+    "Unsqueeze": ("opset1", lambda shape: [[0]]),
+    "Squeeze": ("opset1", lambda shape: [[0]]),
+    "Transpose": ("opset1", lambda shape: [[*range(len(shape))]]),
+    "Slice": ("opset8", lambda shape: [[0] * len(shape), [*shape], [1] * len(shape), [*range(len(shape))]]),
+    "Tile": ("opset1", lambda shape: [[1] * len(shape)]),
+    "Roll": ("opset7", lambda shape: [[0], [0]]),
+    "Abs": ("opset1", lambda shape: []),
+}
+"""Operators that may stand before a node: their opset, and the whole numbers that are their other inputs."""
+
+
+def _before(
+    node: OneNode, origin: tuple[str, str], value: Value, ids: Iterator[int], weights: _NewBytes
+) -> tuple[list[_New], list[_New], tuple[str, str]]:
+    """Return what stands between the first input and a node, its edges, and the last layer and its port."""
+    import numpy as np
+
+    layers, edges, i64, shape = list[_New](), list[_New](), ELEMENT_TYPES["i64"], list(value.shape or ())
+    if node.keeps_state:
+        read, written = str(next(ids)), str(next(ids))
+        words = ",".join(map(show_dim, value.shape or ()))
+        kind = "" if value.element_type is None else value.element_type.name
+        data = {"variable_id": f"{node.prefix}state", "variable_type": kind, "variable_shape": words}
+        layers += [
+            _layer(read, f"{node.prefix}read", "ReadValue", "opset6", data, [value], value),
+            _layer(written, f"{node.prefix}written", "Assign", "opset6", data, [value], value),
+        ]
+        edges += [_edge(origin, (read, "0")), _edge((read, "1"), (written, "0"))]
+        origin = read, "1"
+    for number, type in enumerate(node.before):
+        opset, make = _BEFORE[type]
+        fixed = [dim if isinstance(dim, int) else -1 for dim in shape]
+        after = [1, *shape] if type == "Unsqueeze" else shape[1:] if type == "Squeeze" else shape
+        ports, inputs = [origin], [Value(None, value.element_type, tuple(shape))]
+        for place, numbers in enumerate(make(fixed)):
+            id, name = str(next(ids)), f"{node.prefix}before_{number}_{place}"
+            array = np.array(numbers, np.int64)
+            layers.append(weights.layer(id, name, NewConstant(name, i64, array)))
+            ports.append((id, "0"))
+            inputs.append(Value(None, i64, array.shape))
+        id, data = str(next(ids)), {"special_zero": "false"} if type == "Reshape" else {}
+        result = Value(None, value.element_type, tuple(after))
+        layers.append(_layer(id, f"{node.prefix}before_{number}", type, opset, data, inputs, result))
+        edges += [_edge(source, (id, str(port))) for port, source in enumerate(ports)]
+        origin, shape = (id, str(len(inputs))), after
+    return layers, edges, origin
 
 
 def _looped(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
@@ -284,6 +337,7 @@ def _looped(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
 
     own, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
     layers, edges = _one(node, own, weights)
+    result_id = layers[-1].attributes["id"]
     goes_on, condition, truth = next(own), next(own), Value(None, boolean, ())
     layers += [
         held(goes_on, "goes_on", 1, boolean),
@@ -296,7 +350,7 @@ def _looped(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
     first = [held(next(ids), "iterations", node.iterations, i64), held(next(ids), "begins", 1, boolean)]
     first += [_parameter(str(next(ids)), one, value) for (_, one), value in zip(fed, values, strict=True)]
     entries = [_mapped("input", port, inner) for port, (inner, _) in enumerate(fed, 2)]
-    entries.append(_mapped("output", len(first), str(len(given) + 1)))
+    entries.append(_mapped("output", len(first), result_id))
     entries.append(_mapped("output", -1, str(condition), purpose="execution_condition"))
     body = _New("body", {}, [_New("layers", {}, layers), _New("edges", {}, edges)])
     inside = [_New("port_map", {}, entries), _New("back_edges", {}), body]
@@ -318,15 +372,18 @@ def _mapped(kind: str, outer: int, inner: str, **more: str) -> _New:
 def _given_out(
     node: OneNode, type: str, opset: object, data: Mapping[str, str],
     sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
+    first: tuple[str, str] | None = None,
 ) -> _Graph:  # fmt: skip
-    """Return a layer that is fed by others, and the Result of its one output."""
+    """Return a layer that is fed by others, the first input maybe by another port, and its Result."""
     own, result, prefix = str(next(ids)), str(next(ids)), node.prefix
     output, port = Value(None, node.element_type, node.shape), str(len(values))
     layers = [
         _layer(own, f"{prefix}node", type, opset, data, values, output, f"{prefix}output"),
         _layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None),
     ]
-    edges = [_edge((source, "0"), (own, str(number))) for number, source in enumerate(sources)]
+    origins = [(source, "0") for source in sources]
+    origins[:1] = [first or origins[0]]
+    edges = [_edge(origin, (own, str(number))) for number, origin in enumerate(origins)]
     return layers, [*edges, _edge((own, port), (result, "0"))]
 
 

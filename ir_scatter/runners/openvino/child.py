@@ -144,9 +144,10 @@ class DeviceEngine(OpenVinoEngine):
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
-        """Run once; a model with a memory begins anew."""
+        """Run once; a model with states begins anew, or goes on where it was."""
         with told_by(failure):
-            request.reset_state()
+            if self.begins_anew:
+                request.reset_state()
             for number, tensor in enumerate(self.tensors):
                 request.set_input_tensor(number, tensor)
             request.infer()

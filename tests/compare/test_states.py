@@ -1,0 +1,83 @@
+"""Models whose states go on from inference to inference, held against NumPy."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ir_scatter import runners
+from ir_scatter.compare.headline import headline
+from ir_scatter.compare.result import Level, Settings
+from ir_scatter.compare.run import compare
+from ir_scatter.core.arrays import Array
+from ir_scatter.defects import by_code
+from ir_scatter.doctor import case_of
+from ir_scatter.evaluate.model import ForwardArrays, prepare
+from ir_scatter.formats import FORMATS
+
+_DEFECT = by_code()["DEV116"]
+_SUM = next(probe for probe in _DEFECT.probes if probe.name == "elements")
+_FEEDS = case_of(_SUM).feeds()
+
+
+def _written(folder: Path, *, assigns: str, before: tuple[str, ...] = ()) -> Path:
+    """Write a sum of 10 into a state; what is assigned to it is "read" or "computed"."""
+    node = replace(case_of(_SUM).node(), before=before)
+    files = FORMATS["openvino-ir"].nodes([node])
+    text, ids = files[".xml"], dict[bytes, bytes]()
+    for part in text.split(b"<layer ")[1:]:
+        ids[part.partition(b'name="')[2].partition(b'"')[0]] = part.partition(b'id="')[2].partition(b'"')[0]
+    lines = text.split(b"\n")
+    place = next(number for number, line in enumerate(lines) if b'to-layer="%b"' % ids[b"written"] in line)
+    of_result = next(line for line in lines if b'to-layer="%b"' % ids[b"result"] in line)
+    if assigns == "computed":
+        lines[place] = of_result.replace(
+            b'to-layer="%b"' % ids[b"result"], b'to-layer="%b"' % ids[b"written"]
+        )
+    (folder / "model.xml").write_bytes(b"\n".join(lines))
+    (folder / "model.bin").write_bytes(files[".bin"])
+    return folder / "model.xml"
+
+
+def _inferences(path: Path, count: int) -> list[float]:
+    program = prepare(path)
+    forward, found = ForwardArrays(program.plans), list[float]()
+    arrays: list[Array] = [_FEEDS[one.names[0]] for one in program.inputs]
+    for _ in range(count):
+        (output,) = forward.run(program.plan, arrays)
+        assert output is not None
+        found.append(float(output[0]))
+    return found
+
+
+@pytest.mark.parametrize(("assigns", "expected"), [("read", [11, 11, 11]), ("computed", [11, 21, 31])])
+def test_numpy_keeps_what_is_assigned(assigns: str, expected: list[float], tmp_path: Path) -> None:
+    path = _written(tmp_path, assigns=assigns)
+    assert _inferences(path, 3) == expected
+    assert np.array_equal(prepare(path).run(_FEEDS)["output"], [11, 2, 3, 4])  # which begins anew
+    assert np.array_equal(prepare(path).run(_FEEDS)["output"], [11, 2, 3, 4])
+
+
+def test_a_state_that_is_read_unchanged_is_wrong_from_the_second_inference_on(tmp_path: Path) -> None:
+    path, cpu = _written(tmp_path, assigns="read"), runners.find("CPU")
+    found = compare(path, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    (output,) = (one for one in found.comparisons if one.level is Level.MODEL)
+    assert output.wrong_runs == (2, 3)
+    assert headline(found).sentence == (
+        "openvino:CPU is wrong at output output in 2 of 3 runs: [0] is 21, NumPy computes 11; every scatter "
+        "node is right in the first inference, and none was looked at in later ones; node may meet DEV116, "
+        "which taps hide"
+    )
+    assert not compare(path, [cpu], Settings(), feeds=_FEEDS).differs
+    cpu.close()
+
+
+def test_a_state_that_changes_as_it_should_is_right(tmp_path: Path) -> None:
+    path, cpu = _written(tmp_path, assigns="computed"), runners.find("CPU")
+    found = compare(path, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    assert not found.differs  # though each inference gives something else
+    alone = compare(path, [cpu], Settings(repeat=3, reference=False), feeds=_FEEDS, with_numpy=False)
+    assert not alone.differs
+    assert "inferences after the first depend on states" in " ".join(alone.remarks)
+    cpu.close()
