@@ -289,7 +289,7 @@ def _from_defect(defect: Defect) -> Diagnostic:
     span, help = defect.span, defect.help or found.help
     if span is None and defect.node is not None:
         span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
-    severity = Severity.WARNING if defect.is_tolerated else found.severity
+    severity = Severity.WARNING if defect.is_tolerated or defect.refused_by else found.severity
     severity = Severity.ERROR if defect.is_refused else severity
     found = replace(
         found,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from ir_scatter.defects.base import Probe
@@ -386,3 +387,20 @@ def test_a_guarded_form_is_met_by_no_defect_either(cli: Cli, tmp_path: Path) -> 
     assert "nothing to convert" in again.out
     shown = cli("convert", str(scalar), "--for", "CPU@2026.4.1", "--guard", "clamp", "--dry-run").out
     assert "ScatterUpdate-3 -> ScatterNDUpdate-15  safe, indices-clamped" in shown
+
+
+def test_a_file_that_one_runtime_refuses(cli: Cli, tmp_path: Path) -> None:
+    path, branch = tmp_path / "names.onnx", "branch = {0} () => (float[4] {0}) {{ {0} = {1} (x) }}"
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    m (float[4] x, bool c, int64[1] i, float[1] u) => (float[4] y)
+    {{ z = If (c) <then_{branch.format("a", "Neg")}, else_{branch.format("b", "Abs")}>
+       a = Constant <value = float {{1}}> () y = ScatterElements (z, i, u) }}"""
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    for targets, severity in [
+        ([], "warning"),
+        (["--for", "CPU"], "warning"),
+        (["--for", "onnxruntime"], "error"),
+    ]:
+        said = [(one["code"], one["severity"]) for one in found(cli, str(path), *targets)]
+        assert ("SCT920", severity) in said
+        assert cli("validate", str(path), *targets).code == (severity == "error")
