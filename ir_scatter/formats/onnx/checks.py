@@ -80,8 +80,8 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
 def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[Defect]:
     """Yield the first output of a node in a body that has the name of a later Constant around the body.
 
-    The specification forbids the names that a body can see, which are those of earlier nodes. onnxruntime makes
-    initializers of all Constants of a graph before it reads the bodies, and they can be seen everywhere.
+    The specification forbids the names that a body can see, which are those of earlier nodes. onnxruntime
+    makes initializers of all Constants of a graph before it reads the bodies: they can be seen everywhere.
     """
     for name, (position, _) in graph.index.producers.items() if around else ():
         for outer, at in around:
