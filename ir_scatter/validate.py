@@ -159,7 +159,9 @@ class Check:
             found = self._found[first]
             if first not in self._is_crowded:
                 self._is_crowded[first] = has_too_many_indices(first)
-            has_faults = self._is_crowded[first] or scatter.has_faults(first.limits)
+            has_faults = self._is_crowded[first] or scatter.has_faults(
+                first.limits, is_open=first.counts_on_open
+            )
             rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):

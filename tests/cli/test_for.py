@@ -404,3 +404,15 @@ def test_a_file_that_one_runtime_refuses(cli: Cli, tmp_path: Path) -> None:
         said = [(one["code"], one["severity"]) for one in found(cli, str(path), *targets)]
         assert ("SCT920", severity) in said
         assert cli("validate", str(path), *targets).code == (severity == "error")
+
+
+def test_constant_indices_on_an_open_size_may_be_out_of_range(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "rows.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    m (float[N, 5] data, float[2, 5] updates) => (float[N, 5] y)
+    <int64[2, 1] rows = {0, LAST}> { y = ScatterND (data, rows, updates) }"""
+    for last, expected in (("8", "indices hold 8, if N is less than 9 and one thread computes"), ("0", "")):
+        model = onnx.parser.parse_model(text.replace("LAST", last))
+        path.write_bytes(model.SerializeToString())
+        met = [one for one in found(cli, str(path), "--for", "CPU@2026.4.1") if one["code"] == "DEV143"]
+        assert [str(one["message"]).partition(": ")[0] for one in met] == [expected] * bool(expected)
