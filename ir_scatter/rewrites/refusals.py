@@ -22,6 +22,7 @@ class Reason(StrEnum):
     KNOWN_DEFECTS = "CVT113"
     NOTHING_IN_RANGE = "CVT114"
     UNGUARDED = "CVT115"
+    INPUT_LOST = "CVT116"
 
     @property
     def rule(self) -> str:

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from tests.cli.conftest import Cli, copy_sample
@@ -373,3 +374,19 @@ def test_validate_names_the_conversion(make: Any, code: str, expected: str, cli:
         assert options[0] == str(source)
         assert cli("convert", *options).code == 0
         assert code not in findings(Path(options[2]))
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(("version", "is_lost"), [(8, True), (3, False)])
+def test_an_input_with_a_default_is_a_constant_of_the_ir(
+    version: int, is_lost: bool, cli: Cli, tmp_path: Path
+) -> None:
+    """Before version 4 of the format each initializer had to be an input, and was a constant all the same."""
+    text = f"""<ir_version: {version}, opset_import: ["" : 13]>
+    m (float[4, 2] x, int64[1, 1] i = {{2}}, float[1, 2] u) => (float[4, 2] y) {{ y = ScatterND (x, i, u) }}"""
+    source = tmp_path / "default.onnx"
+    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    done = cli("convert", str(source), "-o", str(tmp_path / "new.xml"))
+    said = "i: CVT116 input 'i' becomes a constant: the IR holds its default, for which alone it is verified"
+    assert done.code == 0
+    assert (said in done.out + done.err) == is_lost

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 
 from ir_scatter import Diagnostic, Severity, read, validate
