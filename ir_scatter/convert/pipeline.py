@@ -13,7 +13,7 @@ from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.diagnostics import Diagnostic, Location
+from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
 from ir_scatter.core.suggestions import did_you_mean
@@ -107,6 +107,8 @@ def convert(
                 tasks += [(one, better[0], _own(one))] if better is not None else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
+        entering = [one for one in everywhere if to is None and final and _enters(rewriter, one, final)]
+        tasks = [task for task in tasks if task[0] not in entering]
         wanted = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
         exposed = [one for one in everywhere if wanted is not None and _is_exposed(one, wanted)]
         if guard is not None:
@@ -149,7 +151,8 @@ def convert(
             from ir_scatter.convert.opset.move import plan_move
 
             # Nodes that are converted become nodes of the opset by themselves, others move as they are.
-            move = plan_move(known, final, ignore=[one.node for one in converted])
+            settled_nodes = [*(one.node for one in converted), *(one.node for one in entering)]
+            move = plan_move(known, final, ignore=settled_nodes)
     told = {one.location.scope for one in refused}
     for scope, type, reason in move.obstacles if move is not None else ():
         message = reason if reason.startswith(type) else f"{type}: {reason}"
@@ -181,6 +184,25 @@ def _met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_
 def _own(one: _Candidate) -> int | None:
     """Return the opset of a node in ONNX."""
     return one.node.opset if isinstance(one.node.opset, int) else None
+
+
+def _enters(rewriter: Rewriter, one: _Candidate, opset: int) -> bool:
+    """Tell whether a node that its own opset does not contain is a legal one of another opset as it is.
+
+    It can have been meant as nothing else: the opset of the model was too low for it.
+    """
+    lookup = find(one.node.domain, one.node.type, opset)
+    if one.spec is not None or lookup is None or lookup.spec is None:
+        return False
+    found = [
+        diagnostic
+        for scatter in one.scatters
+        for diagnostic in rewriter.check.node(
+            ScatterNode(scatter.node, lookup, scatter.facts), scatter.node.graph
+        )
+    ]
+    is_known = all(scatter.lookup.is_known_opset for scatter in one.scatters)
+    return is_known and all(diagnostic.severity is not Severity.ERROR for diagnostic in found)
 
 
 def _is_exposed(one: _Candidate, guard: Guard) -> bool:
