@@ -213,9 +213,16 @@ def with_defects(
     from ir_scatter.portability import diagnose, portability_to  # which nobody else needs
 
     codes, ignored = code_prefixes(select) or ("",), code_prefixes(ignore)
-    met = diagnose(model, portability_to(targets), max_index_elements)
+    portability = portability_to(targets)
+    met = diagnose(model, portability, max_index_elements)
     more = [one for one in met if one.code.startswith(codes) and not one.code.startswith(ignored)]
-    return sorted([*found, *more], key=lambda one: one.location.line or 0)
+    runtimes = {target.runner.partition(":")[0] for target in portability.targets}
+    refused = {(one.message, one.location) for one in model.defects if one.refused_by in runtimes}
+    known = [
+        replace(one, severity=Severity.ERROR) if (one.message, one.location) in refused else one
+        for one in found
+    ]
+    return sorted([*known, *more], key=lambda one: one.location.line or 0)
 
 
 def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:

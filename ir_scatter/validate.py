@@ -16,8 +16,9 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Rel
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node, collector_paused
-from ir_scatter.core.shapes import Shape, counted
+from ir_scatter.core.shapes import Shape, counted, is_static
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules import all_rules, by_code, by_name
@@ -125,6 +126,7 @@ class Check:
         self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
         self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
         self.of_each = [rule for rule in checks if not rule.reads <= SIGNATURE | FAULTS]
+        self.of_rows = [*self.of_group, *self.of_faults, *self.of_each]
         refused = [rule for rule in checks if rule.is_legality and rule.severity is Severity.ERROR]
         self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
@@ -141,24 +143,36 @@ class Check:
             yield from _merged([list(of_graph(graph)) for graph in function.instances])
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
+        if self._may_follow_bodies(scatter):
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            yield from self._diagnosed(scatter, list(_show(scatter, self.of_rows)), graph)
+            return
         first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
         found: list[tuple[Rule, Finding]] = []
         if scatter.lookup.spec is None:
             rules = self.without_row
         elif first is None:
-            rules = [*self.of_group, *self.of_faults, *self.of_each]
+            rules = self.of_rows
         else:
             if first not in self._found:
                 self._found[first] = list(_show(scatter, self.of_group))
             found = self._found[first]
             if first not in self._is_crowded:
                 self._is_crowded[first] = has_too_many_indices(first)
-            has_faults = self._is_crowded[first] or scatter.has_faults(first.limits)
+            has_faults = self._is_crowded[first] or scatter.has_faults(
+                first.limits, is_open=first.counts_on_open
+            )
             rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):
             scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
-            shown = [*_show(scatter, [*self.of_group, *self.of_faults, *self.of_each])]
+            shown = [*_show(scatter, self.of_rows)]
+        yield from self._diagnosed(scatter, shown, graph)
+
+    def _diagnosed(
+        self, scatter: ScatterNode, shown: list[tuple[Rule, Finding]], graph: Graph
+    ) -> Iterator[Diagnostic]:
+        """Yield what was found, with what a runtime finds in a body before it knows what flows in."""
         for rule, finding in shown:
             yield _from_finding(scatter, rule, finding, graph)
         if self.model.domain == OPENVINO and scatter.node.graph.scope and scatter.lookup.spec:
@@ -169,6 +183,17 @@ class Check:
                     finding = replace(finding, message=f"{finding.message}; a runtime {when}")
                     shown.append((rule, finding))
                     yield _from_finding(within, rule, finding, graph)
+
+    def _may_follow_bodies(self, scatter: ScatterNode) -> bool:
+        """Tell whether loops and branches may say more of the shapes of a node than the file does."""
+        if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
+            return False
+        values = [port.value for port in scatter.node.inputs if port.value is not None]
+        return self._has_bodies and not all(is_static(value.shape) for value in values)
+
+    @cached_property
+    def _has_bodies(self) -> bool:
+        return any(True for _ in self.model.walk(WITH_BODIES))
 
     @cached_property
     def _of_bodies(self) -> list[tuple[Facts, str]]:
@@ -289,7 +314,7 @@ def _from_defect(defect: Defect) -> Diagnostic:
     span, help = defect.span, defect.help or found.help
     if span is None and defect.node is not None:
         span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
-    severity = Severity.WARNING if defect.is_tolerated else found.severity
+    severity = Severity.WARNING if defect.is_tolerated or defect.refused_by else found.severity
     severity = Severity.ERROR if defect.is_refused else severity
     found = replace(
         found,

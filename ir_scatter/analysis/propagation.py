@@ -6,14 +6,25 @@ back to the inputs of the model, without recursion, and forward again through th
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat, Slice, Source
+from ir_scatter.core.dataflow import BodyInput, Call, Choice, Dataflow, Repeat, Slice, Source
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value, exactly
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, claims_more, is_static, narrow
+from ir_scatter.core.shapes import (
+    LARGEST_DIM,
+    UNKNOWN_DIM,
+    Bounds,
+    Dim,
+    Shape,
+    agree,
+    claims_more,
+    is_static,
+    narrow,
+)
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import WITH_BODIES, GeneralOp, find, output_shapes
@@ -32,6 +43,9 @@ _CUTTING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
 """Operators with inputs of these keep the rank, unless they have masks."""
 
 
+_MOST_ROUNDS = 8
+"""How often a body is propagated until what its iterations carry stays; a round without end is given up."""
+
 Bodies: TypeAlias = Literal["always", "declared", "first"]
 
 
@@ -47,12 +61,27 @@ class Known(NamedTuple):
     vague: bool = False
 
 
+class _Loop(NamedTuple):
+    """A node that repeats its body, with the values around it.
+
+    Attributes:
+        outer: the inputs of the node.
+        carried: of the inputs of the body that the last iteration makes: what comes in at first, and what the
+            body makes of it.
+    """
+
+    node: Node
+    wiring: Repeat
+    outer: Sequence[Value | None]
+    carried: Mapping[Value, tuple[Value | None, Value | None]]
+
+
 class _Part(NamedTuple):
-    """A value that another one is, or a slice of; carried ones change from one iteration to the next."""
+    """A value that another one is, or a slice of; `loop` is what cuts it, puts it together or carries it."""
 
     value: Value | None
     slice: Slice | None = None
-    is_carried: bool = False
+    loop: _Loop | None = None
 
 
 class Propagation:
@@ -77,6 +106,8 @@ class Propagation:
         self._bodies, self._is_bound = bodies, bodies == "declared"
         self._inside: dict[Value, _Part] = {}
         self._behind: dict[tuple[Node, int], list[_Part]] = {}
+        self._assumed: Mapping[Value, Shape] = {}
+        self._carried: dict[Node, Mapping[Value, Shape]] = {}
         self._alike: defaultdict[Hashable, dict[tuple[int, ...], dict[Hashable, Sequence[Known]]]]
         self._alike = defaultdict(dict)
 
@@ -114,8 +145,11 @@ class Propagation:
         """Return what an input of a body, or an output of a node with bodies, is; None for other values."""
         if not self._is_bound:
             self._is_bound = True
-            if any(True for _ in self._model.graph.walk(WITH_BODIES)):
-                self._bind(FORMATS[self._model.format].dataflow(self._model))
+            graphs = [self._model.graph]
+            graphs += [graph for function in self._model.functions for graph in function.instances]
+            for graph in graphs:
+                if any(True for _ in graph.walk(WITH_BODIES)):
+                    self._bind(FORMATS[self._model.format].dataflow(replace(self._model, graph=graph)))
         if value in self._inside:
             return [self._inside[value]]
         return None if value.producer is None else self._behind.get((value.producer, value.output))
@@ -144,15 +178,23 @@ class Propagation:
             for body in bodies:
                 self._bind(body)
 
-    def _bind_loop(self, node: Node, loop: Repeat, outer: Sequence[Value | None]) -> None:
-        for input, inflow in zip(loop.body.inputs, loop.inputs, strict=True):
+    def _bind_loop(self, node: Node, wiring: Repeat, outer: Sequence[Value | None]) -> None:
+        results = [wiring.body.value(output.key) for output in wiring.body.outputs]
+        inputs = [
+            *zip(map(wiring.body.value, [one.key for one in wiring.body.inputs]), wiring.inputs, strict=True)
+        ]
+        carried = {
+            inner: (None if inflow.outer is None else outer[inflow.outer], results[inflow.successor])
+            for inner, inflow in inputs
+            if inner is not None and inflow.source is Source.CARRIED and inflow.successor is not None
+        }
+        loop = _Loop(node, wiring, outer, carried)
+        for inner, inflow in inputs:
             if inflow.source in {Source.WHOLE, Source.CARRIED, Source.PART} and inflow.outer is not None:
-                part = _Part(outer[inflow.outer], inflow.slice, inflow.source is Source.CARRIED)
-                self._enter(loop.body.value(input.key), part)
-        for place, outflow in enumerate(loop.outputs):
-            value = loop.body.value(loop.body.outputs[outflow.inner].key)
-            parts = [_Part(value, outflow.slice)]
-            for inflow in loop.inputs:  # after no iteration it is what came in
+                self._enter(inner, _Part(outer[inflow.outer], inflow.slice, loop))
+        for place, outflow in enumerate(wiring.outputs):
+            parts = [_Part(results[outflow.inner], outflow.slice, loop)]
+            for inflow in wiring.inputs:  # after no iteration it is what came in
                 if inflow.successor == outflow.inner and inflow.outer is not None and not outflow.slice:
                     parts.append(_Part(outer[inflow.outer]))
             self._behind[node, place] = parts
@@ -183,8 +225,7 @@ class Propagation:
         parts = self._parts(value)
         node = value.producer
         if parts is not None:
-            is_loop = node is not None and value not in self._inside
-            return _joined([self._of_part(part, is_put_together=is_loop) for part in parts])
+            return _joined([self._of_part(value, part) for part in parts])
         if node is None or value.is_input:
             return Known(value.shape, value.element_type)
         if node not in self._of_nodes:
@@ -192,24 +233,114 @@ class Propagation:
         outputs = self._of_nodes[node]
         return outputs[value.output] if value.output < len(outputs) else Known()
 
-    def _of_part(self, part: _Part, *, is_put_together: bool) -> Known:
+    def _of_part(self, value: Value, part: _Part) -> Known:
+        """Return what follows for a value of one of its sources."""
         if part.value is None:
             return Known()
-        found, cut = self._known.get(part.value, Known()), part.slice
+        found, cut, loop = self._known.get(part.value, Known()), part.slice, part.loop
         shape = found.shape
-        if shape is None or (cut is None and not (part.is_carried and self._bodies == "always")):
+        if loop is not None and value in loop.carried and self._bodies == "always":
+            return found._replace(shape=self._shape_carried(loop, value), vague=True)
+        if shape is None or cut is None or loop is None:
             return found
-        if cut is None:
-            return found._replace(shape=(UNKNOWN_DIM,) * len(shape), vague=True)
-        if is_put_together and not cut.keeps_axis:
-            axis = cut.axis % (len(shape) + 1)
-            return found._replace(shape=(*shape[:axis], UNKNOWN_DIM, *shape[axis:]), vague=True)
+        if value not in self._inside:
+            return self._put_together(found, shape, cut, self._trips(loop))
         if not -len(shape) <= cut.axis < len(shape):
             return found._replace(shape=None)
         axis = cut.axis % len(shape)
-        size = () if not cut.keeps_axis else (UNKNOWN_DIM if is_put_together else cut.part,)
-        vague = found.vague or is_put_together
-        return found._replace(shape=(*shape[:axis], *size, *shape[axis + 1 :]), vague=vague)
+        size = (cut.part,) if cut.keeps_axis else ()
+        return found._replace(shape=(*shape[:axis], *size, *shape[axis + 1 :]))
+
+    @staticmethod
+    def _put_together(found: Known, shape: tuple[Dim, ...], cut: Slice, trips: Dim) -> Known:
+        """Return what follows for an output that has a part for each iteration."""
+        rank = len(shape) + (not cut.keeps_axis)
+        if not -rank <= cut.axis < rank:
+            return found._replace(shape=None)
+        axis = cut.axis % rank
+        size = trips if cut.part == 1 else _multiple(trips, abs(cut.part))
+        return found._replace(shape=(*shape[:axis], size, *shape[axis + cut.keeps_axis :]), vague=True)
+
+    def _shape_carried(self, loop: _Loop, value: Value) -> Shape:
+        """Return the shape of an input of a body that every iteration gives to the next.
+
+        It is what comes in at first, less the dimensions that an iteration changes:
+
+            s = [1, 4]                    comes in
+            t = Concat (s, x), axis 0     is [2, 4], so that s is [?, 4]; then t is [?, 4] too
+
+        What is carried in one loop may depend on each other: all of it is followed until nothing changes.
+        """
+        if value in self._assumed:
+            return self._assumed[value]
+        if loop.node not in self._carried:
+            self._carried[loop.node] = dict.fromkeys(loop.carried)  # for who asks for it meanwhile
+            self._carried[loop.node] = self._followed(loop)
+        return self._carried[loop.node].get(value)
+
+    def _followed(self, loop: _Loop) -> Mapping[Value, Shape]:
+        known = {value: found for value, found in self._known.items() if value not in loop.carried}
+        shapes: dict[Value, Shape] | None = None
+        for _ in range(_MOST_ROUNDS):
+            inside = Propagation(self._model, self._numbers, trusts_stored=self._trusts_stored)
+            inside._is_bound, inside._inside, inside._behind = True, self._inside, self._behind
+            inside._alike, inside._known = self._alike, dict(known)
+            if shapes is None:
+                shapes = {
+                    value: None if first is None else inside.known(first).shape
+                    for value, (first, _) in loop.carried.items()
+                }
+            inside._assumed = {**self._assumed, **shapes}
+            after = {
+                value: _joined([Known(shapes[value]), Known() if last is None else inside.known(last)]).shape
+                for value, (_, last) in loop.carried.items()
+            }
+            if after == shapes:
+                return after
+            shapes = after
+        return dict.fromkeys(loop.carried)
+
+    def _trips(self, loop: _Loop) -> Dim:
+        """Return how often a loop computes its body, as far as that is known."""
+        wiring, limits = loop.wiring, list[Dim]()
+        if wiring.trips is not None:
+            count = self._whole_number(loop.outer[wiring.trips])
+            if count is not None and count >= 0:
+                limits.append(count)
+        for inflow in wiring.inputs:
+            value = None if inflow.outer is None or inflow.slice is None else loop.outer[inflow.outer]
+            if value is not None and (shape := self.known(value).shape) is not None:
+                limits.append(_part_count(inflow, shape))
+        counts = [limit for limit in limits if isinstance(limit, int)]
+        if not counts or min(counts) > LARGEST_DIM:
+            return limits[0] if len(limits) == 1 and self._never_ends_early(loop) else UNKNOWN_DIM
+        is_exact = len(counts) == len(limits) and self._never_ends_early(loop)
+        return min(counts) if is_exact else Bounds(0, min(counts)) if min(counts) else 0
+
+    def _never_ends_early(self, loop: _Loop) -> bool:
+        """Tell whether no condition ends a loop before its trip count."""
+        wiring = loop.wiring
+        begins = wiring.condition is None or self._whole_number(loop.outer[wiring.condition]) == 1
+        if wiring.goes_on is None or not begins:
+            return begins
+        last = wiring.body.value(wiring.body.outputs[wiring.goes_on].key)
+        passed = [
+            wiring.body.value(input.key)
+            for input, inflow in zip(wiring.body.inputs, wiring.inputs, strict=True)
+            if inflow.source is Source.CONDITION
+        ]
+        while last is not None and last not in passed and last.producer is not None:
+            op = find(last.producer.domain, last.producer.type)
+            if op is None or not op.copies or not last.producer.inputs:
+                break
+            last = last.producer.inputs[0].value
+        return last in passed or self._whole_number(last) == 1
+
+    def _whole_number(self, value: Value | None) -> int | None:
+        """Return the one number, or truth, that a value is; None if that is not known."""
+        array = None if value is None else self._numbers(value)
+        is_one = array is not None and array.size == 1 and array.dtype.kind in "biu"
+        return int(array.reshape(-1)[0]) if array is not None and is_one else None
 
     def _of_node(self, node: Node) -> Sequence[Known]:
         """Return what follows for the outputs of a node without bodies."""
@@ -362,6 +493,25 @@ class _OneNode:
             )  # fmt: skip
         except general_kernels.UnsupportedCase:
             return None
+
+
+def _multiple(dim: Dim, factor: int) -> Dim:
+    if isinstance(dim, int):
+        return dim * factor
+    return Bounds(dim.low * factor, None if dim.high is None else dim.high * factor)
+
+
+def _part_count(inflow: BodyInput, shape: tuple[Dim, ...]) -> Dim:
+    """Return into how many parts an input of a loop is cut."""
+    cut = inflow.slice
+    if cut is None or not -len(shape) <= cut.axis < len(shape) or cut.part < 1:
+        return UNKNOWN_DIM
+    size = shape[cut.axis]
+    if not isinstance(size, int):
+        is_whole = cut.part == 1 and {cut.start, cut.end} == {0, -1}
+        return size if is_whole else UNKNOWN_DIM
+    first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
+    return (abs(last - first) + 1 if size else 0) // cut.part
 
 
 def _joined(found: Sequence[Known]) -> Known:

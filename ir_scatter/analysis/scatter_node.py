@@ -9,7 +9,7 @@ from ir_scatter.analysis import equal_elements
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
-from ir_scatter.core.shapes import Shape, at_most, lowest, static
+from ir_scatter.core.shapes import Shape, at_most, is_static, lowest, static
 from ir_scatter.ops import index_values
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
@@ -214,6 +214,14 @@ class ScatterNode:
         return index_values.sizes(layout, data, self.axis, shape, run)
 
     @cached_property
+    def counts_on_open(self) -> bool:
+        """Whether a size that indices count on is not known exactly."""
+        data, axis = self.data_shape, self.axis
+        if data is None or (axis is None and self.spec.layout is not Layout.TUPLES):
+            return True
+        return not is_static(data[: self.depth] if axis is None else data[axis : axis + 1])
+
+    @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:
         """The constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:
@@ -250,14 +258,15 @@ class ScatterNode:
             self.facts, updates.value, layout, axis, targets, self.indices_shape
         )
 
-    def has_faults(self, limits: list[int | None] | None) -> bool:
+    def has_faults(self, limits: list[int | None] | None, *, is_open: bool = False) -> bool:
         """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
 
-        The limits are those of this node, or of another one of its group.
+        The limits are those of this node, or of another one of its group. Where a size that indices count on
+        `is_open`, all but 0 may be out of range.
         """
         numbers = self.few_indices or []
         size = limits[0] if limits is not None and len(limits) == 1 else None
-        is_inside = numbers and size is not None and min(numbers) >= 0 and max(numbers) < size
+        is_inside = numbers and not is_open and size is not None and min(numbers) >= 0 and max(numbers) < size
         if is_inside and len({*numbers}) == len(numbers):
             return False
         array = self.index_array
@@ -265,6 +274,8 @@ class ScatterNode:
             return bool(self.facts.skipped)
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
+        if is_open and array.size and (int(array.max()) > 0 or int(array.min()) < 0):
+            return True  # a dimension that is not known may be too small
         return (self.spec.layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
 
     @property

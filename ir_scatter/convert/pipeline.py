@@ -111,6 +111,8 @@ def convert(
                 tasks += [(one, better[0], _own(one))] if better is not None else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
+        entering = [one for one in everywhere if to is None and final and _enters(rewriter, one, final)]
+        tasks = [task for task in tasks if task[0] not in entering]
         wanted = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
         exposed = [one for one in everywhere if wanted is not None and _is_exposed(one, wanted)]
         if guard is not None:
@@ -153,7 +155,8 @@ def convert(
             from ir_scatter.convert.opset.move import plan_move
 
             # Nodes that are converted become nodes of the opset by themselves, others move as they are.
-            move = plan_move(known, final, ignore=[one.node for one in converted])
+            settled_nodes = [*(one.node for one in converted), *(one.node for one in entering)]
+            move = plan_move(known, final, ignore=settled_nodes)
     told = {one.location.scope for one in refused}
     for scope, type, reason in move.obstacles if move is not None else ():
         message = reason if reason.startswith(type) else f"{type}: {reason}"
@@ -221,6 +224,25 @@ def _met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_
 def _own(one: _Candidate) -> int | None:
     """Return the opset of a node in ONNX."""
     return one.node.opset if isinstance(one.node.opset, int) else None
+
+
+def _enters(rewriter: Rewriter, one: _Candidate, opset: int) -> bool:
+    """Tell whether a node that its own opset does not contain is a legal one of another opset as it is.
+
+    It can have been meant as nothing else: the opset of the model was too low for it.
+    """
+    lookup = find(one.node.domain, one.node.type, opset)
+    if one.spec is not None or lookup is None or lookup.spec is None:
+        return False
+    found = [
+        diagnostic
+        for scatter in one.scatters
+        for diagnostic in rewriter.check.node(
+            ScatterNode(scatter.node, lookup, scatter.facts), scatter.node.graph
+        )
+    ]
+    is_known = all(scatter.lookup.is_known_opset for scatter in one.scatters)
+    return is_known and all(diagnostic.severity is not Severity.ERROR for diagnostic in found)
 
 
 def _is_exposed(one: _Candidate, guard: Guard) -> bool:

@@ -15,6 +15,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.temporary import temporary_folder
+from ir_scatter.formats import FORMATS
 from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.inputs.node import MOST_ELEMENTS
@@ -92,10 +93,28 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
             refused=refused,
             verified=(*(first.verified if first else ()), *found.verified),
             origin=model.path,
+            warnings=(*found.warnings, *_lost_inputs(model, ir)),
         )
         is_moved = first is not None and first.move is not None
         devices = {_NUMPY: equal} if equal else {}
         yield Done(conversion, devices=devices, unverified=reason), source.path if is_moved else None
+
+
+def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
+    """Yield the inputs that have a default in an ONNX model, and that OpenVINO made constants of."""
+    flow, kept = FORMATS[model.format].dataflow(model), set[str]().union(*ir.inputs)
+    for input in flow.inputs:
+        value, name = flow.value(input.key), input.names[0]
+        is_constant = value is not None and value.constant is not None  # as all defaults of old files are
+        if input.default is None or is_constant or not kept.isdisjoint(input.names):
+            continue
+        code = Reason.INPUT_LOST
+        message = (
+            f"input {name!r} becomes a constant: the IR holds its default, for which alone it is verified"
+        )
+        place = Location(model.path, scope=name)
+        help = f"remove the initializer {name!r} to keep the input"
+        yield Diagnostic(code, code.rule, Severity.WARNING, message, place, help=help)
 
 
 def _refused(found: Diagnostic, verb: str, code: Reason) -> Refused:

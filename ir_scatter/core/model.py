@@ -245,6 +245,11 @@ class Defect:
     """Whether a runtime refuses the file because of it, though the rule is a warning elsewhere."""
     is_tolerated: bool = False
     """Whether all runtimes accept the file with the meaning intended: a warning, whatever the rule says."""
+    refused_by: str = ""
+    """The runtime that refuses the file although the specification allows it, "onnxruntime".
+
+    Such a defect is a warning, and an error where the model must run there.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

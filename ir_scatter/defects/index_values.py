@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.requirements import least_sizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
@@ -111,10 +112,15 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
         array = scatter.index_array
         if bad is None and layout is Layout.SLICES and array is not None and scatter.limits is not None:
             bad = negative(array, scatter.limits)
-        if bad is None:
-            return None
-        names = _names(scatter, defect, [_BELOW if bad.value < 0 else _ABOVE], is_near=True)
-        reason, when = f"indices hold {bad.value}, which is out of range", ""
+        if bad is not None:
+            names = _names(scatter, defect, [_BELOW if bad.value < 0 else _ABOVE], is_near=True)
+            reason, when = f"indices hold {bad.value}, which is out of range", ""
+        else:
+            least = next(least_sizes(scatter), None)
+            if least is None:
+                return None
+            names = _names(scatter, defect, _open_sides(scatter), is_near=True)
+            reason, when = least.reason, f"{least.name} is less than {least.size}"
     else:
         names = _names(scatter, defect, _open_sides(scatter))
         reason, when = "indices are given when the model runs", "one is out of range"

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     UNGUARDED = "CVT115"
     ILLEGAL_INDICES = "CVT116"
     CUT_INDICES = "CVT117"
+    INPUT_LOST = "CVT118"
 
     @property
     def rule(self) -> str:

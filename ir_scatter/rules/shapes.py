@@ -1,16 +1,34 @@
 """Which shapes inputs have."""
 
 from dataclasses import replace
+from math import prod
 
+from ir_scatter.analysis.requirements import place_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import Shape, agree, at_most, differing_dim, element_count, lowest, show, show_dim
+from ir_scatter.core.shapes import (
+    Shape,
+    agree,
+    at_most,
+    counted,
+    differing_dim,
+    element_count,
+    is_static,
+    listed,
+    lowest,
+    show,
+    show_dim,
+)
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
 
 
-@Rule("SCT203", "updates-shape-mismatch", reads={Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
+@Rule(
+    "SCT203",
+    "updates-shape-mismatch",
+    reads={Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES, Fact.CONSTANCY},
+)
 def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
     """The shape of updates is not the one that data, indices and axis demand.
 
@@ -38,7 +56,29 @@ def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
     label = shapes if dim is None or expected[0] is None else show_dim(expected[0][dim])
     message = f"{name} is {show(shape)}, expected {shapes} = {formula}"
     found = Finding(message, role=Role.UPDATES, aspect="shape", dim=dim, label=f"expected {label}")
-    yield replace(found, help=_way(name, shape, expected[0]).format(shapes))
+    help = _for_one(scatter, shape, expected) or _way(name, shape, expected[0]).format(shapes)
+    yield replace(found, help=help)
+
+
+def _for_one(scatter: ScatterNode, updates: Shape, expected: list[Shape]) -> str:
+    """Say how to fix updates that are longer only where constant indices have size 1, "" for others.
+
+    Such indices were exported for a batch of 1. To slice updates would lose all but the first of a batch.
+    """
+    wanted = expected[0] if len(expected) == 1 else None
+    if not is_static(updates) or not is_static(wanted) or len(updates) != len(wanted):
+        return ""
+    differing = [at for at, (size, other) in enumerate(zip(updates, wanted, strict=True)) if size != other]
+    places = [place_of(scatter, at) for at in differing]
+    is_baked = scatter.has_constant_indices and {wanted[at] for at in differing} == {1} and 0 not in updates
+    if not is_baked or any(role is not Role.INDICES for role, _ in places):
+        return ""
+    dims, many = listed([str(dim) for _, dim in places]), "dimension" if len(places) == 1 else "dimensions"
+    total, kept = prod(updates), prod(wanted)
+    return (
+        f"export indices with {many} {dims} open: they were exported for size 1, and a slice of updates "
+        f"would drop {total - kept} of {counted(total, 'update')}"
+    )
 
 
 def _way(name: str, shape: Shape, expected: Shape) -> str:

@@ -73,6 +73,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         ),
         **dict.fromkeys(("written_axis", "axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
+        "counts_on_open": (Fact.AXIS, Fact.SHAPES),
         **dict.fromkeys(("has_faults", "has_equal_updates", "out_of_range", "repeats"), (Fact.INDEX_FAULTS,)),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),

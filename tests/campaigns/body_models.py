@@ -357,11 +357,23 @@ def _main(graph: Graph, plan: Plan) -> Values:
     }
     at_dims, new_dims = shapes[plan.kind]
     data = graph.input(plan.type, (rows, columns))
-    structure = chance.choice(["plain", "loop", "loop", "parts", "parts", "if", "nested", "nested_if"])
+    structure = chance.choice(
+        ["plain", "loop", "loop", "parts", "parts", "if", "nested", "nested_if", "behind"]
+    )
     plan.words.append(structure)
     if structure == "plain":
         at, new = graph.input(plan.index_type, at_dims), graph.input(plan.type, new_dims)
         return [_scatter(graph, plan, data, _arithmetic(graph, plan, at, None), new)]
+    if structure == "behind":
+        at, new = graph.input(plan.index_type, at_dims), graph.input(plan.type, new_dims)
+        (new,) = graph.loop(
+            plan.trips,
+            [new],
+            [],
+            [],
+            lambda inner, _, states, *__: [inner.apply("Add", states[0], states[0])],
+        )
+        return [_scatter(graph, plan, data, at, new)]
     if structure == "if":
         return [_branch(graph, plan, graph.input("boolean", ()), data, at_dims, new_dims)]
     least = 2 if plan.kind == "pairs" else plan.size - 1  # another 1 may be added before the node

@@ -31,11 +31,11 @@ def offered(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> list[str]:
 
 LINES = {
     "va": "validate",
-    "validate x.xml --select SCT30": "SCT301 SCT302 SCT303 SCT304 SCT305 SCT306 SCT307",
+    "validate x.xml --select SCT30": "SCT301 SCT302 SCT303 SCT304 SCT305 SCT306 SCT307 SCT308",
     "validate x.xml --select SCT2,neg": "SCT2,negative-index",
     "validate x.xml --ignore=sct90": " ".join(f"SCT90{last}" for last in range(1, 10)),
     "validate x.xml --format s": "sarif",
-    "explain cvt11": "CVT110 CVT111 CVT112 CVT113 CVT114 CVT115 CVT116 CVT117",
+    "explain cvt11": "CVT110 CVT111 CVT112 CVT113 CVT114 CVT115 CVT116 CVT117 CVT118",
     "explain tensors": "TensorScatter TensorScatter-24",
     "compare decoder.xml --on c": "CPU",
     "compare decoder.xml --on openvino:c": "openvino:CPU",

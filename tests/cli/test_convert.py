@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from tests.cli.conftest import Cli, copy_sample
@@ -373,3 +374,45 @@ def test_validate_names_the_conversion(make: Any, code: str, expected: str, cli:
         assert options[0] == str(source)
         assert cli("convert", *options).code == 0
         assert code not in findings(Path(options[2]))
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(("version", "is_lost"), [(8, True), (3, False)])
+def test_an_input_with_a_default_is_a_constant_of_the_ir(
+    version: int, is_lost: bool, cli: Cli, tmp_path: Path
+) -> None:
+    """Before version 4 of the format each initializer had to be an input, and was a constant all the same."""
+    text = f"""<ir_version: {version}, opset_import: ["" : 13]>
+    m (float[4, 2] x, int64[1, 1] i = {{2}}, float[1, 2] u) => (float[4, 2] y) {{ y = ScatterND (x, i, u) }}"""
+    source = tmp_path / "default.onnx"
+    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    done = cli("convert", str(source), "-o", str(tmp_path / "new.xml"))
+    said = "i: CVT118 input 'i' becomes a constant: the IR holds its default, for which alone it is verified"
+    assert done.code == 0
+    assert (said in done.out + done.err) == is_lost
+
+
+@pytest.mark.parametrize(
+    ("row", "nodes", "code"),
+    [
+        ("float[1, 2]", "y = ScatterND (x, i, u)", 0),
+        ("float[1, 2]", "z = Clip <min = 0.0> (x) y = ScatterND (z, i, u)", 0),
+        ("float[3, 2]", "y = ScatterND (x, i, u)", 1),  # breaks a rule in opset 11 too
+        ("float[1, 2]", 'y = ScatterND <reduction = "add"> (x, i, u)', 1),  # is of opset 16
+    ],
+)
+def test_a_node_that_its_opset_does_not_contain_moves_to_one_that_does(
+    row: str, nodes: str, code: int, cli: Cli, tmp_path: Path
+) -> None:
+    """What validate advises, raise the opset of the model, convert does."""
+    text = f"""<ir_version: 8, opset_import: ["" : 9]>
+    m (float[4, 2] x, int64[1, 1] i, {row} u) => (float[4, 2] y) {{ {nodes} }}"""
+    source, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert cli("validate", str(source)).code == 1
+    assert cli("convert", str(source), "--opset", "11", "-o", str(new)).code == code
+    assert new.exists() == (code == 0)
+    if code == 0:
+        assert cli("validate", str(new)).code == 0
+        onnx.checker.check_model(str(new), full_check=True)
+        assert onnx.load(new).opset_import[0].version == 11

@@ -404,3 +404,32 @@ def test_proven_negative_tuples_are_wrapped(cli: Cli, tmp_path: Path) -> None:
     done = cli("convert", str(path), *devices, "--guard", "wrap", "-o", str(new))
     assert (done.code, "safe, indices-wrapped" in done.out) == (0, True)
     assert "DEV306" not in [one["code"] for one in found(cli, str(new), *devices)]
+
+
+def test_a_file_that_one_runtime_refuses(cli: Cli, tmp_path: Path) -> None:
+    path, branch = tmp_path / "names.onnx", "branch = {0} () => (float[4] {0}) {{ {0} = {1} (x) }}"
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    m (float[4] x, bool c, int64[1] i, float[1] u) => (float[4] y)
+    {{ z = If (c) <then_{branch.format("a", "Neg")}, else_{branch.format("b", "Abs")}>
+       a = Constant <value = float {{1}}> () y = ScatterElements (z, i, u) }}"""
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    for targets, severity in [
+        ([], "warning"),
+        (["--for", "CPU"], "warning"),
+        (["--for", "onnxruntime"], "error"),
+    ]:
+        said = [(one["code"], one["severity"]) for one in found(cli, str(path), *targets)]
+        assert ("SCT920", severity) in said
+        assert cli("validate", str(path), *targets).code == (severity == "error")
+
+
+def test_constant_indices_on_an_open_size_may_be_out_of_range(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "rows.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    m (float[N, 5] data, float[2, 5] updates) => (float[N, 5] y)
+    <int64[2, 1] rows = {0, LAST}> { y = ScatterND (data, rows, updates) }"""
+    for last, expected in (("8", "indices hold 8, if N is less than 9 and one thread computes"), ("0", "")):
+        model = onnx.parser.parse_model(text.replace("LAST", last))
+        path.write_bytes(model.SerializeToString())
+        met = [one for one in found(cli, str(path), "--for", "CPU@2026.4.1") if one["code"] == "DEV143"]
+        assert [str(one["message"]).partition(": ")[0] for one in met] == [expected] * bool(expected)

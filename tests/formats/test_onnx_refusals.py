@@ -140,6 +140,12 @@ def same_names(body: GraphProto) -> None:
         node.name = "twice"
 
 
+def with_initializer(name: str, model: ModelProto) -> ModelProto:
+    """Give an initializer of a name to the first branch."""
+    model.graph.node[0].attribute[0].g.initializer.append(helper.make_tensor(name, 1, (1,), [1]))
+    return model
+
+
 def with_ir_version(version: int | None, model: ModelProto) -> ModelProto:
     model.ClearField("ir_version")
     if version is not None:
@@ -250,6 +256,43 @@ LEGAL = [
 ]
 
 
+LATER = "a = Constant <value_floats = [1.0]> ()"
+INNER = "y = If (c) " + IF.replace("{0} = ", "x = Neg (u) {0} = ").format("b")
+SHADOWED = {
+    "an output of a branch": graph("y = If (c) " + IF.format("a") + LATER),
+    "a Constant with a tensor": graph(
+        "y = If (c) " + IF.format("a") + " a = Constant <value = float {1}> ()"
+    ),
+    "a value in a loop": graph(
+        "y = Loop (n, c, data) " + LOOP.format("m").replace("t =", "a = Neg (s) t =") + LATER
+    ),
+    "a body in a body": graph(
+        "y = If (c) <then_branch = t () => (w) { w = If (c) "
+        + IF.format("a").replace("(b) { b", "(d) { d")
+        + " }, else_branch = e () => (b) { b = Neg (data) }>"
+        + LATER
+    ),
+    "a Constant around a body, in a body": graph(
+        "y = If (c) <then_branch = t () => (w) { w = If (c) "
+        + IF.format("a").replace("(b) { b", "(d) { d")
+        + LATER
+        + " }, else_branch = e () => (b) { b = Neg (data) }>"
+    ),
+    "a function": parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 18, "my" : 1]> m ({INPUTS}) => (float[5, 3] y)
+        {{ y = my.f (c, data, i, u) }}
+        <domain: "my", opset_import: ["" : 18]> f (c, data, i, u) => (y) {{ y = If (c) {IF.format("a")} {LATER} }}"""
+    ),
+}
+"""Models that onnxruntime alone refuses: a node in a body has the name of a later Constant around it."""
+UNSHADOWED = [
+    graph("y = If (c) " + IF.format("a") + " a = Neg (data)"),
+    graph("y = Loop (n, c, data) " + LOOP.format("m").replace(" s)", " a)").replace("(s)", "(a)") + LATER),
+    graph("y = If (c) " + IF.format("a") + " z = If (c) " + IF.format("a")),
+    with_initializer("a", graph(INNER + LATER)),
+]
+
+
 def errors_of(model: ModelProto) -> list[str]:
     found = [
         one for one in validate(read("m.onnx", model.SerializeToString())) if one.severity is Severity.ERROR
@@ -288,3 +331,19 @@ def test_runtimes_say_so(tmp_path: Path) -> None:
     words = said_by_runtimes([*refused, *LEGAL], tmp_path)
     assert all("refused" in both for both in words[: len(refused)])
     assert words[len(refused) :] == [["taken", "taken"]] * len(LEGAL)
+
+
+def test_a_later_constant_with_the_name_of_a_value_in_a_body(tmp_path: Path) -> None:
+    """The specification allows the name of a later value around a body, onnxruntime not that of a Constant."""
+    message = "'a' is the name of a value of a body and of a later Constant around it, expected two names"
+    for word, model in SHADOWED.items():
+        found = read("m.onnx", model.SerializeToString()).defects
+        said = [(one.kind, one.message.partition(":")[0], one.refused_by) for one in found]
+        assert said == [("duplicate-id", message, "onnxruntime")], word
+        assert errors_of(model) == [], word
+    for model in UNSHADOWED:
+        assert read("m.onnx", model.SerializeToString()).defects == ()
+    words = said_by_runtimes([*SHADOWED.values(), *UNSHADOWED], tmp_path)
+    assert words[: len(SHADOWED) - 1] == [["refused", "taken"]] * (len(SHADOWED) - 1)
+    assert words[len(SHADOWED) - 1][0] == "refused"  # a function in both
+    assert [word for word, _ in words[len(SHADOWED) :]] == ["taken"] * len(UNSHADOWED)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 
 from ir_scatter import Diagnostic, Severity, read, validate
@@ -127,3 +128,18 @@ def test_scatter_is_legal_at_opset_10_and_deprecated_at_11(tmp_path: Path) -> No
     assert at_10.message.startswith("legal here, deprecated at opset 11")
     (at_11,) = findings("SCT401_scatter_at_11.onnxtxt", tmp_path)
     assert at_11.severity is Severity.ERROR
+
+
+def test_indices_for_a_batch_of_one(tmp_path: Path) -> None:
+    """Updates of a batch are not to be sliced where constant indices are those of one sample."""
+    path, help = tmp_path / "m.onnx", set[str]()
+    for start in ("<int64[1, 1] i = {3}>", "<int64[2, 1] i = {3, 4}>"):
+        text = f"""<ir_version: 8, opset_import: ["" : 18]>
+        m (float[32, 16] x, float[32, 1] u) => (float[32, 16] y) {start} {{ y = ScatterElements <axis = 1> (x, i, u) }}"""
+        path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+        help.update(one.help for one in validate(read(path)))
+    assert help == {
+        "export indices with dimension 0 open: they were exported for size 1, and a slice of updates "
+        "would drop 31 of 32 updates",
+        "slice updates to [2, 1]",
+    }

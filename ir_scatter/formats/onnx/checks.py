@@ -43,6 +43,7 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
             message = f"{text(name)!r} is the name of more than one value, expected one"
             node = inner.node(position) if position is not None else None
             yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
+        yield from _named_like_later_constants(inner, around)
         for check in (_names, _outputs, _order):
             yield from check(inner, is_body=bool(around))
         for look in (_nodes, _contradictions, _declarations, _tensors):
@@ -74,6 +75,29 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
             if is_made or name in outer.inputs or name in outer.initializers:
                 yield name, position
                 break
+
+
+def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[Defect]:
+    """Yield the first output of a node in a body that has the name of a later Constant around the body.
+
+    The specification forbids the names that a body can see, which are those of earlier nodes. onnxruntime
+    makes initializers of all Constants of a graph before it reads the bodies: they can be seen everywhere.
+    """
+    for name, (position, _) in graph.index.producers.items() if around else ():
+        for outer, at in around:
+            later = outer.producers.get(name, (at,))[0]
+            proto = outer.nodes[later]
+            if later > at and text(proto.op_type) == "Constant" and not normal_domain(proto.domain):
+                node, known = graph.node(position), f"{text(name)!r} is the name of a value of a body"
+                message = (
+                    f"{known} and of a later Constant around it, expected two names: onnxruntime refuses it"
+                )
+                help = "give one of the two another name"
+                yield Defect(
+                    "duplicate-id", message, node.location, node, help=help, refused_by="onnxruntime",
+                    is_always_read=True,
+                )  # fmt: skip
+                return
 
 
 def _versions(graph: OnnxGraph) -> Iterator[Defect]:

@@ -1,0 +1,96 @@
+"""Sizes that the inputs of a node demand of dimensions that the model leaves open.
+
+data [N, 5], indices 0 to 8         N must be 9 or more
+indices [1, 1], updates [batch, 1]  batch must be 1
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.core.model import OPENVINO
+from ir_scatter.core.shapes import Bounds, Dim, agree_dims, lowest, show
+from ir_scatter.ops.spec import Layout, Role
+
+
+class Requirement(NamedTuple):
+    """What one dimension of an input must be, and why: "indices hold 8"."""
+
+    role: Role
+    dim: int
+    name: str
+    size: int
+    is_exact: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} must be {self.size}{'' if self.is_exact else ' or more'}"
+
+
+def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
+    """Yield the sizes that constant indices demand of data; 1 goes without saying."""
+    array, data = scatter.index_array, scatter.data_shape
+    layout, axis = scatter.spec.layout, scatter.axis
+    if array is None or not array.size or data is None or scatter.limits is None or layout is Layout.SEQUENCE:
+        return
+    first = 0 if layout is Layout.TUPLES else axis
+    if first is None:
+        return
+    columns = array.reshape(-1, len(scatter.limits))
+    for number in range(columns.shape[1]):
+        dim, low, high = first + number, int(columns[:, number].min()), int(columns[:, number].max())
+        size, index = max((high + 1, high), (-low if scatter.wraps else 0, low))
+        name = _name(scatter, Role.DATA, dim, data[dim])
+        if name and size > 1 and lowest(data[dim]) < size and agree_dims(data[dim], Bounds(size)):
+            yield Requirement(Role.DATA, dim, name, size, False, f"indices hold {index}")
+
+
+def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
+    """Yield the sizes that static dimensions of other inputs demand.
+
+    A dimension without a symbol may be open because a shape was computed, and always be what it must be: it
+    counts only where constant indices are what demands it.
+    """
+    expected, updates = scatter.expected_updates(), scatter.updates.shape if scatter.updates else None
+    if updates is None or len(expected) != 1 or expected[0] is None or len(updates) != len(expected[0]):
+        return
+    reason = f"updates is {show(updates)}, {scatter.spec.updates_formula} is {show(expected[0])}"
+    for at, (dim, other) in enumerate(zip(updates, expected[0], strict=True)):
+        if isinstance(dim, Bounds) and isinstance(other, int) and agree_dims(dim, other):
+            role, place, size, known = Role.UPDATES, at, other, dim
+        elif isinstance(other, Bounds) and isinstance(dim, int) and agree_dims(dim, other):
+            role, place, size, known = *place_of(scatter, at), dim, other
+        else:
+            continue
+        is_baked = scatter.has_constant_indices and place_of(scatter, at)[0] is Role.INDICES
+        name = _name(scatter, role, place, known)
+        if name and (known.symbol or is_baked):
+            yield Requirement(role, place, name, size, True, reason)
+
+
+def place_of(scatter: ScatterNode, at: int) -> tuple[Role, int]:
+    """Return of which input a dimension of updates comes, by the formula of the layout."""
+    layout, rank = scatter.spec.layout, len(scatter.indices_shape or ())
+    if layout is Layout.ELEMENTS:
+        return Role.INDICES, at
+    if layout is Layout.TUPLES:
+        depth = scatter.depth or 0
+        return (Role.INDICES, at) if at < rank - 1 else (Role.DATA, at - (rank - 1) + depth)
+    axis = scatter.axis or 0
+    if layout is Layout.SLICES and axis <= at < axis + rank:
+        return Role.INDICES, at - axis
+    return Role.DATA, at if at < axis or layout is Layout.SEQUENCE else at - rank + 1
+
+
+def _name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
+    """Return how to call an open dimension, "" if it may be open only because a shape could not be inferred.
+
+    OpenVINO infers all shapes that it stores; of an ONNX model only a symbol is a size that a caller chooses.
+    """
+    if isinstance(dim, int):
+        return ""
+    if dim.symbol:
+        return dim.symbol
+    index = scatter.spec.port_index(role)
+    is_certain = scatter.node.domain == OPENVINO and index is not None
+    return f"dimension {at} of {scatter.spec.ports[index].name}" if is_certain and index is not None else ""
