@@ -82,6 +82,13 @@ class Use:
         return self.is_unique and self.lane_size > self.room
 
     @property
+    def has_repeats(self) -> bool:
+        """Whether two targets of a lane are the same in this run."""
+        sizes = np.maximum(self.highs - self.lows + 1, 1)
+        rows = np.column_stack([self.lanes, (self.values - self.lows) % sizes])
+        return len(np.unique(rows, axis=0)) < len(rows)
+
+    @property
     def has_terms(self) -> bool:
         """Whether some input has a part in it."""
         return bool((self.terms != NO_TERM).any())
@@ -113,7 +120,11 @@ class NodeInRun:
         cells: Sequence[Cell | None],
         symbols: Mapping[str, int],
         conditions: Conditions = frozenset(),
+        *,
+        may_repeat: bool = False,
     ) -> None:
+        """Take what reaches a node; with `may_repeat` its targets may repeat without a reduction, too."""
+        self.may_repeat = may_repeat
         self.step, self.cells, self.symbols, self.conditions = step, cells, symbols, conditions
         self.arrays: list[Array | None] = [None if cell is None else cell.array for cell in cells]
         is_general = not isinstance(step.work, Lookup)
@@ -257,7 +268,7 @@ def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
     if cell is not None and cell.array is not None and _holds_numbers(cell.array):
         sizes = _indexed_sizes(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
         if sizes is not None:
-            use = _index_use(scatter, cell, axis, sizes, node.conditions)
+            use = _index_use(scatter, cell, axis, sizes, node.conditions, may_repeat=node.may_repeat)
             yield scatter.spec.port_index(Role.INDICES) or 0, use
 
 
@@ -299,8 +310,9 @@ def _indexed_sizes(
 
 
 def _index_use(
-    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], conditions: Conditions
-) -> Use:
+    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], conditions: Conditions,
+    *, may_repeat: bool,
+) -> Use:  # fmt: skip
     layout, depth, indices = scatter.spec.layout, len(sizes), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
@@ -311,7 +323,7 @@ def _index_use(
     in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
     is_unique = scatter.reduction is Reduction.NONE or Condition.UNIQUE in conditions
-    is_unique = is_unique and layout is not Layout.SEQUENCE
+    is_unique = is_unique and layout is not Layout.SEQUENCE and not may_repeat
     lanes = index_values.lanes(layout, axis, indices) if depth else np.zeros(0, np.int64)
     are_equal, is_unkept = _are_equal(conditions) and layout is Layout.ELEMENTS, False
     if is_unique and bool(in_range.all()) and not cell.is_unclear:
