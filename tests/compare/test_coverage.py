@@ -104,7 +104,8 @@ def compared(
 ) -> Compared:
     paths = [save(HEADER + one, folder / f"{name}.onnx") for name, one in zip("ab", texts, strict=False)]
     models = [read(path) for path in paths]
-    return compare(models, [*runners], Settings(**settings), feeds=feeds)
+    has_numpy = settings.get("reference", True)
+    return compare(models, [*runners], Settings(**settings), with_numpy=has_numpy, feeds=feeds)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

@@ -1,0 +1,111 @@
+"""An axis that is an input is drawn so that shapes fit each other, if any axis lets them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ir_scatter.evaluate.model import Program, prepare
+from ir_scatter.inputs.model import make_feeds
+from tests.models.nested_ir import PARTS, carried, put_in, put_out, result
+from tests.rules.ir_text import Dims, IrText, Output
+from tests.scale import in_part_and_whole
+
+
+def seeds(is_whole: bool) -> range:
+    return range(50 if is_whole else 8)
+
+
+SCATTERS: dict[str, tuple[str, str, Sequence[Dims]]] = {
+    "slices on the first axis": ("ScatterUpdate", "opset3", [(4, 5), (2,), (2, 5)]),
+    "slices on the last axis": ("ScatterUpdate", "opset3", [(4, 5), (2,), (4, 2)]),
+    "slices in the middle": ("ScatterUpdate", "opset3", [(3, 4, 5), (2, 7), (3, 2, 7, 5)]),
+    "slices on axes apart": ("ScatterUpdate", "opset3", [(3, 4, 3), (3,), (3, 4, 3)]),
+    "elements on the last axis": ("ScatterElementsUpdate", "opset3", [(3, 2), (3, 6), (3, 6)]),
+    "elements on the first axis": ("ScatterElementsUpdate", "opset12", [(3, 2, 4), (7, 2, 4), (7, 2, 4)]),
+    "elements on any axis": ("ScatterElementsUpdate", "opset12", [(3, 4), (2, 2), (2, 2)]),
+    "open slices": ("ScatterUpdate", "opset3", [("?", "?"), ("?",), ("?", 3)]),
+    "slices of open data": ("ScatterUpdate", "opset3", [("?", 5), (2,), (4, 2)]),
+    "open elements": ("ScatterElementsUpdate", "opset3", [("?", 2), ("?", 6), (3, "?")]),
+}  # fmt: skip
+
+
+def _flat(ir: IrText, name: str) -> tuple[list[Output], str, str]:
+    type, version, shapes = SCATTERS[name]
+    data, indices, updates = shapes
+    refs = [
+        ir.parameter("data", "f32", data), ir.parameter("indices", "i64", indices),
+        ir.parameter("updates", "f32", updates), ir.parameter("axis", "i64", ()),
+    ]  # fmt: skip
+    return refs, type, version
+
+
+def write_flat(folder: Path, name: str) -> Program:
+    ir = IrText()
+    refs, type, version = _flat(ir, name)
+    result(ir, ir.add("scatter", type, version, refs, [("f32", _ports(SCATTERS[name][2][0]))]))
+    return prepare(ir.write(folder, "flat"))
+
+
+def write_loop(folder: Path, name: str) -> Program:
+    """Write a TensorIterator that stores updates of its own in each of two iterations."""
+    type, version, (data, indices, updates) = SCATTERS[name]
+    ir = IrText()
+    outer = [
+        ir.parameter("data", "f32", data), ir.parameter("indices", "i64", indices),
+        ir.parameter("updates", "f32", (2, *updates)), ir.parameter("axis", "i64", ()),
+    ]  # fmt: skip
+    body = IrText(ir.weights)
+    old, at = body.parameter("old", "f32", data), body.parameter("at", "i64", indices)
+    part, axis = body.parameter("part", "f32", (1, *updates)), body.parameter("place", "i64", ())
+    first = body.const("first", "i64", [0])
+    new = body.add("squeezed", "Squeeze", "opset1", [part, first], [("f32", _ports(updates))])
+    written = body.add("scatter", type, version, [old, at, new, axis], [("f32", _ports(data))])
+    number = result(body, written)
+    maps = [put_in(0, old), put_in(1, at), put_in(2, part, PARTS), put_in(3, axis), put_out(4, number)]
+    inside = f"<port_map>{''.join(maps)}</port_map>{carried([(number, old)])}{body.body('body')}"
+    result(ir, ir.add("loop", "TensorIterator", "opset1", outer, [("f32", _ports(data))], inside=inside))
+    return prepare(ir.write(folder, "loop"))
+
+
+def _ports(dims: Dims) -> list[int]:
+    return [dim if isinstance(dim, int) else -1 for dim in dims]
+
+
+@pytest.mark.parametrize("write", [write_flat, write_loop])
+@pytest.mark.parametrize("name", SCATTERS)
+@in_part_and_whole
+def test_axes_of_scatter_nodes_fit_shapes(
+    name: str, write: Callable[[Path, str], Program], tmp_path: Path, is_whole: bool
+) -> None:
+    program = write(tmp_path, name)
+    for seed in seeds(is_whole):
+        program.run(make_feeds(program, seed))
+
+
+def test_every_axis_that_fits_is_drawn(tmp_path: Path) -> None:
+    program = write_flat(tmp_path, "elements on any axis")
+    assert {int(make_feeds(program, seed)["axis"]) for seed in seeds(True)} == {0, 1}
+
+
+@pytest.mark.parametrize("positions", [[4, 0], None])
+@in_part_and_whole
+def test_axes_of_gather_fit_what_comes_after_it(
+    positions: Sequence[int] | None, tmp_path: Path, is_whole: bool
+) -> None:
+    """Positions that a constant names are in range on one axis; the shape after it fits on one axis."""
+    ir = IrText()
+    data = ir.parameter("data", "f32", (3, 5) if positions else (2, 4, 5))
+    at = ir.const("at", "i64", positions) if positions else ir.parameter("at", "i64", (3,))
+    axis = ir.parameter("axis", "i64", ())
+    shape = [3, 2] if positions else [2, 3, 5]
+    rows = ir.add("rows", "Gather", "opset8", [data, at, axis], [("f32", shape)], {"batch_dims": "0"})
+    table, indices = ir.parameter("table", "f32", shape), ir.parameter("indices", "i64", shape)
+    first = ir.const("first", "i64", 0)
+    inputs = [table, indices, rows, first]
+    result(ir, ir.add("scatter", "ScatterElementsUpdate", "opset3", inputs, [("f32", shape)]))
+    program = prepare(ir.write(tmp_path, "gather"))
+    for seed in seeds(is_whole):
+        feeds = make_feeds(program, seed)
+        assert int(feeds["axis"]) == 1
+        program.run(feeds)
