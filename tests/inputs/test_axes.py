@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.evaluate.model import Program, prepare
-from ir_scatter.inputs.model import make_feeds
+from ir_scatter.evaluate.model import Sketch, make_sketch, prepare
+from ir_scatter.inputs.model import draw_feeds, make_feeds
 from tests.models.nested_ir import PARTS, carried, put_in, put_out, result
 from tests.rules.ir_text import Dims, IrText, Output
 from tests.scale import in_part_and_whole
@@ -40,14 +40,14 @@ def _flat(ir: IrText, name: str) -> tuple[list[Output], str, str]:
     return refs, type, version
 
 
-def write_flat(folder: Path, name: str) -> Program:
+def write_flat(folder: Path, name: str) -> str:
     ir = IrText()
     refs, type, version = _flat(ir, name)
     result(ir, ir.add("scatter", type, version, refs, [("f32", _ports(SCATTERS[name][2][0]))]))
-    return prepare(ir.write(folder, "flat"))
+    return ir.write(folder, "flat")
 
 
-def write_loop(folder: Path, name: str) -> Program:
+def write_loop(folder: Path, name: str) -> str:
     """Write a TensorIterator that stores updates of its own in each of two iterations."""
     type, version, (data, indices, updates) = SCATTERS[name]
     ir = IrText()
@@ -65,7 +65,7 @@ def write_loop(folder: Path, name: str) -> Program:
     maps = [put_in(0, old), put_in(1, at), put_in(2, part, PARTS), put_in(3, axis), put_out(4, number)]
     inside = f"<port_map>{''.join(maps)}</port_map>{carried([(number, old)])}{body.body('body')}"
     result(ir, ir.add("loop", "TensorIterator", "opset1", outer, [("f32", _ports(data))], inside=inside))
-    return prepare(ir.write(folder, "loop"))
+    return ir.write(folder, "loop")
 
 
 def _ports(dims: Dims) -> list[int]:
@@ -74,17 +74,24 @@ def _ports(dims: Dims) -> list[int]:
 
 @pytest.mark.parametrize("write", [write_flat, write_loop])
 @pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize("make", [prepare, make_sketch])
 @in_part_and_whole
 def test_axes_of_scatter_nodes_fit_shapes(
-    name: str, write: Callable[[Path, str], Program], tmp_path: Path, is_whole: bool
+    name: str,
+    write: Callable[[Path, str], str],
+    make: Callable[[str], Sketch],
+    tmp_path: Path,
+    is_whole: bool,
 ) -> None:
-    program = write(tmp_path, name)
+    """Of a model that is looked at as `run` does, and as `compare` does."""
+    path = write(tmp_path, name)
+    program, model = prepare(path), make(path)
     for seed in seeds(is_whole):
-        program.run(make_feeds(program, seed))
+        program.run(draw_feeds(model, seed).feeds)
 
 
 def test_every_axis_that_fits_is_drawn(tmp_path: Path) -> None:
-    program = write_flat(tmp_path, "elements on any axis")
+    program = prepare(write_flat(tmp_path, "elements on any axis"))
     assert {int(make_feeds(program, seed)["axis"]) for seed in seeds(True)} == {0, 1}
 
 
