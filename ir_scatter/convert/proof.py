@@ -9,7 +9,7 @@ from ir_scatter.analysis.conditions import Condition, Verdict
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.arrays import Array, are_equal
+from ir_scatter.core.arrays import Array, are_equal, too_many_dimensions
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import Value
@@ -67,6 +67,9 @@ def _prove(
     if not view.may_be_negative:
         kept.add(Condition.NON_NEGATIVE)
     done, elements = 0, 0
+    for operand in scatter.operands():
+        if reason := too_many_dimensions(len(operand.shape or ())):
+            return Refusal(Reason.NOT_EQUAL, f"could not be verified: {operand.port.name} {reason}")
     try:
         for given in draw_inputs(seed, scatter, kept, cases, keeps_constants=rewritten.is_bound):
             difference = _difference(rewritten.fragment, scatter, given, promises)

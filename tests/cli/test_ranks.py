@@ -58,6 +58,7 @@ def test_what_cannot_be_verified_is_not_written(cli: Cli, elsewhere: Path) -> No
     path = save(INPUTS.replace("-1", "0"), elsewhere / "model.onnx")
     result = cli("convert", path, "--to", "ScatterND", "-o", "new.onnx")
     assert result.code == 1, result
+    assert _SENTENCE in result.out
     assert not Path("new.onnx").exists()
 
 

@@ -91,6 +91,17 @@ ENDS = {
     "one that is read beside it": ("", "d = Dropout (data) e = Relu (data)", "d", ", float[3, 4] e"),
     "one that is an output": ("", "d = Dropout (data)", "d", ", float[3, 4] d"),
     "an input behind which nothing happens": ("", "d = Identity (data)", "d", ""),
+    "inputs of a Loop that never begins": (
+        ", float[2] more",
+        """trips = Constant <value_int = 3> () no = Constant <value = bool {0}> ()
+  m, d = Loop (trips, no, more, data) <
+    body = g (int64 i, bool k, float[2] a, float[3, 4] b) => (bool goes, float[2] c, float[3, 4] e) {
+      goes = Identity (k) c = Add (a, a) e = Add (b, b)
+    }
+  >""",
+        "d",
+        ", float[2] m",
+    ),
     "an input that is an output": ("", "", "data", ", float[3, 4] data"),
     "an output twice": ("", "", "data", ", float[3, 4] out"),
     "an input that nobody reads": (", float[2] more", "", "data", ""),
