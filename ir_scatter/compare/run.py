@@ -775,10 +775,6 @@ class _Session:
             for body in side.reference.optional_bodies(has_scatter=is_single)
         ]
         self.coverage = draw_further(draw, drawn, bodies, self.settings.seed + number)
-        if names := self.coverage.unspecified:
-            many = f"{listed(names[:_FEW])}{f' and {len(names) - _FEW} more' if len(names) > _FEW else ''}"
-            verb = "has" if len(names) == 1 else "have"
-            self.notes.append(f"repeated indices were not tried: {many} {verb} no reduction")
         return self.coverage.cases
 
     def run(self, cases: Sequence[Feeds]) -> Compared:
@@ -1029,6 +1025,13 @@ class _Session:
                     why = "which NumPy does not compute: --pairwise compares it with others there"
                     yield f"{outcome.runner} ran {name} only, {why}"
 
+    def _unspecified(self) -> Iterator[str]:
+        """Say of which nodes no indices repeat."""
+        if names := self.coverage.unspecified:
+            more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+            verb = "has" if len(names) == 1 else "have"
+            yield f"repeated indices were not tried: {listed(names[:_FEW])}{more} {verb} no reduction"
+
     def result(self, cases: Sequence[Feeds]) -> Compared:
         """Return what was found, and say so if nothing was compared, and why."""
         comparisons, outcomes = comparisons_in(self.findings), tuple(self.outcomes.values())
@@ -1037,6 +1040,7 @@ class _Session:
         for one in of_kind(NotTapped, self.findings):
             missing.setdefault((one.runner, one.node), one)
         remarks = [*self.notes, *([] if self.pairing is None else self._idle())]
+        remarks += self._unspecified() if comparisons else []
         remarks = list(dict.fromkeys([*remarks, *of_kind(str, self.findings)]))
         if not comparisons:
             remarks.append(f"nothing was compared: {_why_nothing(outcomes)}")

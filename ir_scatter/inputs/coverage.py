@@ -16,6 +16,7 @@ from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat
 from ir_scatter.core.errors import NoInputs
+from ir_scatter.core.shapes import listed
 from ir_scatter.evaluate.model import Sketch
 from ir_scatter.inputs.constraints import Use
 from ir_scatter.inputs.model import Drawn
@@ -129,6 +130,9 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
             found.cases.append(case)
             runs.append(case.run)
             candidates = _candidates(missing, runs, seed)
+    plain = [name for name in drawn[0].plain if all(name in case.plain for case in (*drawn, *found.cases))]
+    if plain:
+        found.not_tried.append(f"edge values of {listed(plain)} were not tried")
     if any(len(run.uses_of_models) == 2 and _are_forbidden_once(run) for run in runs):
         with suppress(NoInputs):
             case = draw(seed + len(found.cases), may_repeat=True)

@@ -48,6 +48,8 @@ class Drawn:
     repeated: tuple[str, ...] = ()
     run: Run | None = None
     """What was seen of the model, and of its twin, on these inputs."""
+    plain: tuple[str, ...] = ()
+    """Inputs that data or updates are computed from, without edge values though these were wanted."""
 
 
 def make_feeds(
@@ -120,7 +122,8 @@ def draw_feeds(
         )  # fmt: skip
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
-    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)), run)
+    plain = tuple(inputs[number].names[0] for number in search.plain)
+    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)), run, plain)
 
 
 def _partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[Shape]:

@@ -23,7 +23,7 @@ from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
 from ir_scatter.inputs.constraints import Conditions, NodeInRun, Pairs, Use, by_lane, uses_of
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, random_array, with_edges
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, has_edges, random_array, with_edges
 from ir_scatter.inputs.provenance import NO_TERM, Cell, Terms, combine, direct_of, known, origins_of, unknown
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.constraints import Meaning
@@ -180,6 +180,8 @@ class Search:
         self.runs = self.computed = self._mends = 0
         self.choosing = self._recounts = 0
         self._masks: dict[int, Array] = {}
+        self.plain: list[int] = []
+        """Inputs that data or updates are computed from, and that have no numbers at the edges."""
 
     @property
     def traced(self) -> list[int]:
@@ -338,10 +340,14 @@ class Search:
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
         for number in range(len(arrays)):
-            if eligible >> number & 1:
-                tried = list(arrays)
-                tried[number] = with_edges(random, self.types[number], arrays[number])
-                arrays = tried if Run(self, tried).is_as_good_as(run) else arrays
+            if not (self.written | eligible) >> number & 1 or not has_edges(self.types[number]):
+                continue
+            tried = list(arrays)
+            tried[number] = with_edges(random, self.types[number], arrays[number])
+            if eligible >> number & 1 and Run(self, tried).is_as_good_as(run):
+                arrays = tried
+            else:
+                self.plain.append(number)
         return arrays
 
 

@@ -118,7 +118,9 @@ def test_repeated_targets_of_given_inputs_are_remarked(
     }"""
     path = save(text % reduction, elsewhere / "m.onnx")
     feeds = {"data": np.zeros(7, np.float32), "new": np.ones(2, np.float32)}
-    np.savez(elsewhere / "feeds.npz", at=np.array(indices).reshape(2, 1), **feeds)
+    np.savez(
+        elsewhere / "feeds.npz", at=np.array(indices).reshape(2, 1), data=feeds["data"], new=feeds["new"]
+    )
     result = cli("run", path, "--inputs", elsewhere / "feeds.npz")
     remark = "ir-scatter: out: several updates of one element, the last one stays\n"
     assert (result.code, result.err) == (0, remark if is_repeated and reduction == "none" else "")

@@ -209,3 +209,19 @@ def test_a_model_without_reduction_says_that_repeated_indices_were_not_tried(tmp
     found = compared(tmp_path, OVERWRITE, runners=[Planted()])
     assert "repeated indices were not tried: o has no reduction" in found.remarks
     assert not any("repeated" in remark for remark in compared(tmp_path, ADD, runners=[Planted()]).remarks)
+
+
+NARROWED = """
+g (float[6, 6] d, int64[4, 1] i, float[4, 6] u) => (float[6, 6] o) {
+  whole = Cast <to = 6> (d) wide = Cast <to = 1> (whole) o = ScatterND (wide, i, u)
+}
+"""
+
+
+def test_edge_values_that_a_cast_does_not_take_are_said_not_to_be_tried(tmp_path: Path) -> None:
+    found = compared(tmp_path, OVERWRITE, NARROWED, values="edge")
+    assert found.not_tried == ("edge values of d were not tried",)
+    assert compared(tmp_path, OVERWRITE, OVERWRITE, values="edge").not_tried == ()
+    assert compared(tmp_path, OVERWRITE, NARROWED).not_tried == ()
+    alone = compared(tmp_path, NARROWED, values="edge", runners=[Planted()])
+    assert headline(alone).sentence.endswith("; edge values of d were not tried")

@@ -7,8 +7,9 @@ import pytest
 
 from ir_scatter.evaluate.model import Sketch, make_sketch, prepare
 from ir_scatter.inputs.model import draw_feeds, make_feeds
-from tests.models.nested_ir import PARTS, carried, put_in, put_out, result
-from tests.rules.ir_text import Dims, IrText, Output
+from tests.models.fed_axes import write_flat, write_loop
+from tests.models.nested_ir import result
+from tests.rules.ir_text import Dims, IrText
 from tests.scale import in_part_and_whole
 
 
@@ -30,68 +31,22 @@ SCATTERS: dict[str, tuple[str, str, Sequence[Dims]]] = {
 }  # fmt: skip
 
 
-def _flat(ir: IrText, name: str) -> tuple[list[Output], str, str]:
-    type, version, shapes = SCATTERS[name]
-    data, indices, updates = shapes
-    refs = [
-        ir.parameter("data", "f32", data), ir.parameter("indices", "i64", indices),
-        ir.parameter("updates", "f32", updates), ir.parameter("axis", "i64", ()),
-    ]  # fmt: skip
-    return refs, type, version
-
-
-def write_flat(folder: Path, name: str) -> str:
-    ir = IrText()
-    refs, type, version = _flat(ir, name)
-    result(ir, ir.add("scatter", type, version, refs, [("f32", _ports(SCATTERS[name][2][0]))]))
-    return ir.write(folder, "flat")
-
-
-def write_loop(folder: Path, name: str) -> str:
-    """Write a TensorIterator that stores updates of its own in each of two iterations."""
-    type, version, (data, indices, updates) = SCATTERS[name]
-    ir = IrText()
-    outer = [
-        ir.parameter("data", "f32", data), ir.parameter("indices", "i64", indices),
-        ir.parameter("updates", "f32", (2, *updates)), ir.parameter("axis", "i64", ()),
-    ]  # fmt: skip
-    body = IrText(ir.weights)
-    old, at = body.parameter("old", "f32", data), body.parameter("at", "i64", indices)
-    part, axis = body.parameter("part", "f32", (1, *updates)), body.parameter("place", "i64", ())
-    first = body.const("first", "i64", [0])
-    new = body.add("squeezed", "Squeeze", "opset1", [part, first], [("f32", _ports(updates))])
-    written = body.add("scatter", type, version, [old, at, new, axis], [("f32", _ports(data))])
-    number = result(body, written)
-    maps = [put_in(0, old), put_in(1, at), put_in(2, part, PARTS), put_in(3, axis), put_out(4, number)]
-    inside = f"<port_map>{''.join(maps)}</port_map>{carried([(number, old)])}{body.body('body')}"
-    result(ir, ir.add("loop", "TensorIterator", "opset1", outer, [("f32", _ports(data))], inside=inside))
-    return ir.write(folder, "loop")
-
-
-def _ports(dims: Dims) -> list[int]:
-    return [dim if isinstance(dim, int) else -1 for dim in dims]
-
-
 @pytest.mark.parametrize("write", [write_flat, write_loop])
 @pytest.mark.parametrize("name", SCATTERS)
 @pytest.mark.parametrize("make", [prepare, make_sketch])
 @in_part_and_whole
 def test_axes_of_scatter_nodes_fit_shapes(
-    name: str,
-    write: Callable[[Path, str], str],
-    make: Callable[[str], Sketch],
-    tmp_path: Path,
-    is_whole: bool,
+    name: str, write: Callable[..., str], make: Callable[[str], Sketch], tmp_path: Path, is_whole: bool
 ) -> None:
     """Of a model that is looked at as `run` does, and as `compare` does."""
-    path = write(tmp_path, name)
+    path = write(tmp_path, *SCATTERS[name])
     program, model = prepare(path), make(path)
     for seed in seeds(is_whole):
         program.run(draw_feeds(model, seed).feeds)
 
 
 def test_every_axis_that_fits_is_drawn(tmp_path: Path) -> None:
-    program = prepare(write_flat(tmp_path, "elements on any axis"))
+    program = prepare(write_flat(tmp_path, *SCATTERS["elements on any axis"]))
     assert {int(make_feeds(program, seed)["axis"]) for seed in seeds(True)} == {0, 1}
 
 
