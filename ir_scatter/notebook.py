@@ -673,8 +673,9 @@ def convert(
         seed: for these inputs.
         targets: devices, "CPU" or "GPU@2025.4", whose known defects no node is to meet. Without `to` nothing
             but that happens.
-        guard: "clamp" limits indices to their range where nothing proves that they are in it, "wrap" counts
-            negative ones from the end. Without `to` and `targets` nothing but that happens.
+        guard: "clamp" limits indices to their range where nothing proves that they are in it, "drop" leaves
+            out updates whose index is out of range, "wrap" counts negative ones from the front. Without
+            `to` and `targets` nothing but that happens.
 
     Returns:
         What is rewritten, what is refused and why, and what was proven; `.write(path)` writes it.

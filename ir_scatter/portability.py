@@ -22,7 +22,7 @@ from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, ev
 from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.index_values import index_out_of_range
+from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
 from ir_scatter.validate import Check, file_diagnostic
 
@@ -188,7 +188,7 @@ class Portability:
                 yield one._replace(known=tuple(left)) if one.meeting.when else one
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
-        is_guarded: bool | None = None
+        is_guarded = _guarded(scatter)
         reachability = reachability_of(scatter.facts)
         folding = Folding.NO if reachability is None else reachability.folds(scatter.node)
         may_fold = folding is not Folding.NO
@@ -199,11 +199,8 @@ class Portability:
             meeting = defect.affects(scatter) if known and defect.affects is not None else None
             if meeting is None:
                 continue
-            if meeting.when and index_out_of_range.name in defect.breaks:
-                if is_guarded is None:
-                    is_guarded = not is_needed(scatter, Guard.CLAMP)
-                if is_guarded:
-                    continue  # sizes that only a run tells are looked after there
+            if meeting.when and is_guarded(defect):
+                continue  # sizes that only a run tells are looked after there
             told = self.known(defect, meeting.probes, may_fold) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
             if may_fold and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
@@ -324,6 +321,21 @@ def diagnose(
     for place, one in found.items():
         found[place] = replace(one, message=and_others(one.message, len(alike[place]) - 1))
     return [*found.values(), *portability.untested(model)]
+
+
+def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
+    """Return what tells whether a node is proven or guarded against the indices that a defect is about."""
+    is_safe: dict[Guard, bool] = {}
+
+    def is_guarded(defect: Defect) -> bool:
+        if defect.breaks.isdisjoint({index_out_of_range.name, negative_index.name}):
+            return False
+        guard = Guard.CLAMP if index_out_of_range.name in defect.breaks else Guard.WRAP
+        if guard not in is_safe:
+            is_safe[guard] = not is_needed(scatter, guard)
+        return is_safe[guard]
+
+    return is_guarded
 
 
 def and_others(message: str, count: int) -> str:

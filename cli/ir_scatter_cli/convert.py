@@ -11,7 +11,7 @@ from ir_scatter_cli import exits
 from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import report, use_color, write
 
-_GUARDS = ("clamp", "wrap")
+_GUARDS = ("clamp", "wrap", "drop")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
@@ -20,6 +20,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @example("what devices refuse or get wrong, and nothing else", "model.xml --for CPU -o new.xml")
 @example("only some nodes; look at it first", "model.xml --to ScatterNDUpdate --node 'cache*' --diff")
 @example("with runtime indices that stay in their range", "model.xml --guard clamp -o new.xml")
+@example("without updates whose index is out of range", "model.onnx --guard drop -o new.onnx")
 @example(
     "with a promise of what the file does not tell",
     "model.xml --to ScatterUpdate --assume equal-indices --diff",
@@ -29,7 +30,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @section("What is converted")
 @option("--to OPERATOR", "What to convert to; see `ir-scatter routes`.", offers="targets")
 @option("--for DEVICE...", "Around its known defects; repeatable.", "targets", offers="runners")
-@option("--guard", "Limit indices to their range, or count negative ones from the end.", choices=_GUARDS)
+@option("--guard", "Limit indices, count negative ones from the front, or drop updates.", choices=_GUARDS)
 @option("--from OPERATOR...", "Only nodes of it; repeatable.", "sources", offers="operators")
 @option("--node NAME...", "Only this node, or a glob; repeatable.", "nodes", offers="nodes")
 @option("--opset N", "The opset an ONNX model moves to.", type=OPSET)

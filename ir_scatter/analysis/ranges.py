@@ -158,12 +158,39 @@ def _chosen(
     if compared in ([then, other], [other, then]):
         rule = least if then is compared[0] else greatest
         return tuple([rule(_case(*pair)) for pair in zip(*_repeated(columns), strict=True)])
-    added, zero = _inputs(then, "Add"), facts.whole_numbers(compared[1])
-    if added is None or {compared[0], added[0]} != {other} or zero is None or not zero.size or zero.any():
+    end = facts.whole_numbers(compared[1])
+    if other is compared[0] and end is not None and end.size and not _is_sum_of(then, other):
+        # What is chosen where it is not less than a constant is that constant at least.
+        least_end = Bounds(int(end.min()), int(end.max()))
+        parts = [columns[0], (least_end,), known.get(then) or (ANY,)]
+        return tuple([_not_less(*part) for part in zip(*_repeated(parts), strict=True)])
+    start = facts.whole_numbers(compared[0])
+    if other is compared[1] and start is not None and start.size:
+        most = Bounds(int(start.min()), int(start.max()))
+        parts = [columns[1], (most,), known.get(then) or (ANY,)]
+        return tuple([_not_more(*part) for part in zip(*_repeated(parts), strict=True)])
+    added = _inputs(then, "Add")
+    if added is None or {compared[0], added[0]} != {other} or end is None or not end.size or end.any():
         return None
     sizes = known.get(added[1]) or (ANY,)
     pairs = zip(*_repeated([columns[0], sizes]), strict=True)
     return tuple([_from_front(numbers, size, are_legal) for numbers, size in pairs])
+
+
+def _is_sum_of(value: Value, term: Value) -> bool:
+    return term in (_inputs(value, "Add") or ())
+
+
+def _not_less(numbers: Bounds, end: Bounds, instead: Bounds) -> Bounds:
+    """Return the bounds of numbers where they are not less than an end, of others elsewhere."""
+    kept = Bounds(max(numbers.low, end.low), max(numbers.high, end.low))
+    return kept.joined(instead)
+
+
+def _not_more(numbers: Bounds, end: Bounds, instead: Bounds) -> Bounds:
+    """Return the bounds of numbers where they are not more than an end, of others elsewhere."""
+    kept = Bounds(min(numbers.low, end.high), min(numbers.high, end.high))
+    return kept.joined(instead)
 
 
 def _inputs(value: Value, type: str) -> list[Value] | None:

@@ -11,9 +11,12 @@ from ir_scatter.defects import by_code
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, and_others, diagnose
 from ir_scatter.rewrites import leads_to
-from ir_scatter.rewrites.guard import Guard
+from ir_scatter.rewrites.guard import Guard, counts_from_end
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
+
+_OF_INDICES = frozenset({Reason.NOTHING_IN_RANGE, Reason.ILLEGAL_INDICES})
+"""Why indices cannot be guarded, whatever the node becomes."""
 
 
 def around(
@@ -45,7 +48,7 @@ def around(
         made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1)
         row = row or own
         if not isinstance(made, Rewritten):
-            if len(rows) == 1 or (isinstance(made, Refusal) and made.code is Reason.NOTHING_IN_RANGE):
+            if len(rows) == 1 or (isinstance(made, Refusal) and made.code in _OF_INDICES):
                 return row, made
             reasons += [] if made is None else [made.message]
             continue
@@ -112,7 +115,7 @@ def not_guarded(
     scatter, *others = silent
     node, indices, code = scatter.node, scatter.indices, Reason.UNGUARDED
     assert indices is not None
-    low = "-size" if scatter.wraps else "0"
+    low = "-size" if counts_from_end(scatter.spec) else "0"
     message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
     return (
         Diagnostic(
@@ -124,7 +127,8 @@ def not_guarded(
             NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
             indices.port.name,
             indices.index,
-            help="--guard clamp limits them, --guard wrap counts negative ones from the end",
+            help="--guard clamp limits them, --guard drop leaves their updates out, --guard wrap counts "
+            "negative ones from the end",
         ),
     )
 

@@ -13,9 +13,10 @@ from ir_scatter.analysis.signature import signature
 from ir_scatter.convert.conversion import DEFAULT_CASES, Conversion, Converted, Refused, Verified
 from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
-from ir_scatter.core.diagnostics import Diagnostic, Location
+from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
+from ir_scatter.core.shapes import counted
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
@@ -23,7 +24,7 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
-from ir_scatter.rewrites.guard import Guard, is_needed
+from ir_scatter.rewrites.guard import NAMES, Guard, is_needed, may_be_cut
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def convert(
             guess = did_you_mean(text, Condition)
             raise UsageError(f"{text!r} cannot be assumed{guess}, expected one of {', '.join(Condition)}")
     if guard is not None and guard not in list(Guard):
-        raise UsageError(f"{guard!r} is no guard{did_you_mean(guard, Guard)}, expected {' or '.join(Guard)}")
+        raise UsageError(
+            f"{guard!r} is no guard{did_you_mean(guard, Guard)}, expected one of {', '.join(Guard)}"
+        )
     promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
     proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
@@ -164,8 +167,41 @@ def convert(
             warnings += not_guarded(
                 portability, [one.scatters[0] for one in exposed if one.spec is not None], settled
             )
+    guarded = {id(one.node) for one in converted if not set(NAMES.values()).isdisjoint(one.rewrites)}
+    if known.domain == OPENVINO or any(target.startswith(OPENVINO) for target in _runners_of(portability)):
+        warnings += _cut([one.scatters[0] for one in exposed if id(one.node) in guarded])
     return Conversion(
         known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
+    )
+
+
+def _runners_of(portability: "Portability | None") -> list[str]:
+    return [] if portability is None else [target.runner for target in portability.targets]
+
+
+def _cut(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
+    """Return the one warning that indices of guarded nodes may be cut to 32 bits before they are guarded."""
+    wide = list(filter(may_be_cut, scatters))
+    if not wide:
+        return ()
+    scatter, code = wide[0], Reason.CUT_INDICES
+    assert scatter.indices is not None
+    others = f"; {counted(len(wide) - 1, 'other node')} as well" if len(wide) > 1 else ""
+    port, type = scatter.indices.port.name, scatter.indices.element_type
+    shown = "of unknown type" if type is None else type.name
+    return (
+        Diagnostic(
+            code,
+            code.rule,
+            Severity.WARNING,
+            f"{port} are {shown}, and OpenVINO's CPU and GPU plugins compute them in 32 bits{others}",
+            scatter.node.location,
+            NodeRef(scatter.node.name, scatter.lookup.type, scatter.spec.key.version),
+            port,
+            scatter.indices.index,
+            help="the guard holds there for indices from -2147483648 to 2147483647; "
+            "one beyond is cut before, and may come out in range",
+        ),
     )
 
 

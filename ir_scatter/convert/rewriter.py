@@ -18,7 +18,7 @@ from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.guard import Guard, is_needed, rewrite_of
+from ir_scatter.rewrites.guard import Guard, illegal_for_sure, is_counted_after, is_needed, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index, repeated_targets
@@ -153,6 +153,9 @@ class Rewriter:
                     message = f"input {number}, {port.name}, comes from nothing that exists"
                     return Refusal(Reason.BREAKS_RULES, message)
             found += self.check.node(scatter, scatter.node.graph)
+            illegal = illegal_for_sure(scatter, guard) if guard is not None else None
+            if illegal is not None:
+                return illegal
         mended = MENDED if guard else ()
         for diagnostic in found:
             if diagnostic.severity is Severity.ERROR and diagnostic.code not in mended:
@@ -175,7 +178,14 @@ class Rewriter:
             return made
         if not any(is_needed(new, guard) for new in self.news(made)):
             return made
-        # Sizes that only a run tells hide the guard from whoever reads the new form: there it is said again.
+        # Sizes that only a run tells hide the guard from whoever reads the new form: it comes last if it can.
+        plain = self.along(scatter, way[1:], opset, found)
+        counts = None if isinstance(plain, Refusal) else is_counted_after(scatter, plain.fragment)
+        if counts is not None:
+            last = rewrite_of(guard, way[-1].target.key, counts)
+            other = self.along(scatter, (*way[1:], last), opset, found)
+            if isinstance(other, Rewritten) and not any(is_needed(new, guard) for new in self.news(other)):
+                return other
         return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, found)
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:

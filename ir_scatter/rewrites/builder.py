@@ -120,13 +120,11 @@ class Builder:
         values = [inputs.get(port.role) for port in spec.ports]
         return self._add(spec.key.type, opset, values, attributes, data.element_type, data.shape, label)
 
-    def again(self, node: Node, inputs: Mapping[int, Value], output: Value) -> Value:
+    def again(self, node: Node, inputs: Mapping[int, Value], output: Value, label: str = "scatter") -> Value:
         """Make a node like one of the model, with some inputs made anew; attributes stay as written."""
         values = [inputs.get(number, port.value) for number, port in enumerate(node.inputs)]
         own = node.opset if node.opset is not None else ""
-        return self._add(
-            node.type, own, values, node.attributes, output.element_type, output.shape, "scatter"
-        )
+        return self._add(node.type, own, values, node.attributes, output.element_type, output.shape, label)
 
     def shape_of(self, value: Value, label: str) -> Value:
         """Return the shape of a value as whole numbers."""

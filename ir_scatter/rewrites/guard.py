@@ -1,27 +1,38 @@
-"""What makes indices safe that only a run tells: limited to their range, or counted from the front.
+"""What makes indices safe that only a run tells: limited, counted from the front, or left out.
 
     wrap: Select(Less(indices, 0), indices + size, indices)
-    clamp: Minimum(Maximum(indices, 0), size - 1), behind a wrap where the row counts from the end
+    clamp: Minimum(Maximum(indices, 0), size - 1), behind a wrap where the version counts from the end
+    drop: data gets one more row, indices that are out of range become its position, and it is cut off again:
+        Slice(Scatter(Concat(data, row), Minimum(Select(Less(indices, 0), size, indices), size), updates))
+
+Which indices are legal is decided by the version of the operator, also where runtimes take more.
+The extra row serves every reduction: a neutral update of a legal row would meet a legal update there, which
+is a race, would start a reduction without old values, and would touch NaN in min and max.
 
 It becomes part of the way of a node, in front of whatever else is done with it, and is no route by itself.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache, partial
+from itertools import product
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment, NewConstant
-from ir_scatter.core.model import OpKey, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
+from ir_scatter.core.model import ONNX, OpKey, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, highest, lowest
+from ir_scatter.ops import index_values
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import find, named
 from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
 from ir_scatter.rewrites.base import Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import I64, WIDE, Builder
-from ir_scatter.rewrites.refusals import Reason, Refusal
+from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
@@ -32,6 +43,9 @@ _WIDE_ENOUGH = 32
 _MOST_MOVES = 64
 """So far in front of indices a guard is looked for."""
 
+_NEGATIVE_AXES, _SLICE_OF_INPUTS = 11, 10
+"""The opsets of ONNX since which an axis of Concat may be negative, and the ends of a Slice are inputs."""
+
 _MOVES_OF_GUARD = 8
 """More than the nodes that move or convert numbers in a guard, after its last Minimum or Select."""
 
@@ -41,31 +55,47 @@ class Guard(StrEnum):
 
     CLAMP = "clamp"
     WRAP = "wrap"
+    DROP = "drop"
 
 
-NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped"}
+NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped", Guard.DROP: "updates-dropped"}
 """How reports say that a node is guarded."""
+
+_SUFFICIENT = {
+    Guard.CLAMP: (Guard.CLAMP, Guard.DROP),
+    Guard.WRAP: (Guard.WRAP, Guard.CLAMP, Guard.DROP),
+    Guard.DROP: (Guard.CLAMP, Guard.DROP),
+}
+"""The guards after which a guard changes nothing more."""
 
 
 @cache
-def rewrite_of(guard: Guard, key: OpKey) -> Rewrite:
-    """Return the rewrite of a node into itself with its indices guarded."""
-    spec, make = SPECS[key], _clamped if guard is Guard.CLAMP else _wrapped
+def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
+    """Return the rewrite of a node into itself with its indices guarded.
+
+    Negative indices count from the end or are out of range by the version of the operator, or by that of
+    another one that the node was rewritten from: `counts`.
+    """
+    spec = SPECS[key]
+    wraps = counts_from_end(spec) if counts is None else counts
 
     def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
         if 0 in _counted_on(view.scatter):
             message = "indices count on a dimension of size 0, where nothing is in range"
             return Refusal(Reason.NOTHING_IN_RANGE, message)
+        if guard is Guard.DROP:
+            return _without_dropped(view, build, wraps)
         number = spec.port_index(Role.INDICES)
         assert number is not None
-        return build.again(view.scatter.node, {number: make(view, build)}, view.data)
+        indices = _clamped(view, build, wraps) if guard is Guard.CLAMP else _wrapped(view, build)
+        return build.again(view.scatter.node, {number: indices}, view.data)
 
     return Rewrite(NAMES[guard], spec, spec, build, carries=None)
 
 
 def guard_of(rewrite: Rewrite) -> Guard | None:
     """Return the guard that a rewrite adds, None if it is none."""
-    return next((one for one in Guard if rewrite is rewrite_of(one, rewrite.source.key)), None)
+    return next((guard for guard in Guard if rewrite.name == NAMES[guard]), None)
 
 
 def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
@@ -73,22 +103,93 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
 
     Sizes that are not known are 1 at least: in none nothing is in range.
     """
-    indices = scatter.indices
-    if indices is None or element_count(scatter.indices_shape) == 0 or scatter.depth == 0:
+    if not _has_indices(scatter):
         return False
-    if scatter.spec.layout is Layout.SEQUENCE and scatter.attribute("mode") != "linear":
-        return False  # any position is taken modulo the length
+    assert scatter.indices is not None
+    is_wrap = guard is Guard.WRAP
     highs = [max(lowest(dim), 1) - 1 for dim in _counted_on(scatter)]
-    bounds = bounds_of(scatter.facts, indices.value, len(highs), are_legal=guard is Guard.WRAP)
-    is_from_end = scatter.wraps if guard is Guard.CLAMP else scatter.spec.index_range is IndexRange.WRAPPING
-    pairs = [(one, -1 - high if is_from_end else 0, high) for one, high in zip(bounds, highs, strict=True)]
-    if guard is Guard.WRAP and all(one.is_within(low, inf) for one, low, _ in pairs):
+    bounds = bounds_of(scatter.facts, scatter.indices.value, len(highs), are_legal=is_wrap)
+    lows = [-1 - high if counts_from_end(scatter.spec) else 0 for high in highs]
+    if is_wrap and all(bound.is_within(0, inf) for bound in bounds):
         return False
-    if all(one.is_within(low, high) for one, low, high in pairs):
+    if not is_wrap and all(
+        bound.is_within(low, high) for bound, low, high in zip(bounds, lows, highs, strict=True)
+    ):
         return False
     if any(scatter.operand(role) is None for role in (Role.DATA, Role.UPDATES)):
         return True  # one comes from nothing that exists: whoever rewrites it says so
-    return not any(_is_there(scatter, one) for one in {guard, Guard.CLAMP})
+    return not any(_is_there(scatter, sufficient) for sufficient in _SUFFICIENT[guard])
+
+
+def may_be_cut(scatter: ScatterNode) -> bool:
+    """Tell whether an index may not fit in 32 bits: some runtimes cut it before a guard sees it."""
+    if not _has_indices(scatter) or scatter.indices is None:
+        return False
+    (bounds,) = bounds_of(scatter.facts, scatter.indices.value)
+    return not bounds.is_within(-(1 << (WIDE - 1)), (1 << (WIDE - 1)) - 1)
+
+
+def counts_from_end(spec: OpSpec) -> bool:
+    """Tell whether a negative index counts from the end, by the specification of the version."""
+    return spec.index_range is IndexRange.WRAPPING
+
+
+def _has_indices(scatter: ScatterNode) -> bool:
+    """Tell whether a node has indices that may be illegal."""
+    if scatter.indices is None or element_count(scatter.indices_shape) == 0 or scatter.depth == 0:
+        return False
+    # In a circular cache any position is taken modulo the length.
+    return scatter.spec.layout is not Layout.SEQUENCE or scatter.attribute("mode") == "linear"
+
+
+def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
+    """Return why a guard would change the meaning of indices that are proven to be illegal, None if none are.
+
+    Who writes such a constant means something by it, often that nothing is written: to limit it adds its
+    update to another position, and to count from the end leaves it illegal.
+    """
+    if guard is Guard.DROP or not _has_indices(scatter):
+        return None
+    assert scatter.indices is not None
+    sizes, array = _counted_on(scatter), scatter.index_array
+    ranges = [_legal_range(scatter, size, guard) for size in sizes]
+    if array is None:
+        found = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
+        numbers = next((b for b, legal in found if legal and (b.low > legal[1] or b.high < legal[0])), None)
+        if numbers is None:
+            return None
+        value = int(numbers.low if numbers.low > 0 else numbers.high)
+        message = f"{scatter.indices.port.name} are {'at least' if value > 0 else 'at most'} {value}"
+        low, high = next(legal for legal in ranges if legal)
+    else:
+        if len(sizes) > 1 and (not array.ndim or array.shape[-1] != len(sizes)):
+            return None
+        bad = index_values.outside(index_values.whole_numbers(array), ranges)
+        if bad is None:
+            return None
+        where = f"{scatter.indices.port.name}{[*bad.position] if bad.position else ''}"
+        value, low, high = bad.value, bad.low, bad.high
+        message = f"{where} is {value}"
+    expected = f"expected {low} to {high} in {scatter.spec.key}"
+    if guard is Guard.WRAP:
+        ways = "--guard wrap would leave it so"
+    elif -high - 1 <= value < 0:
+        ways = "--guard wrap counts it from the end"
+    else:
+        ways = "--guard clamp would move its update to another position"
+    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, --guard drop leaves it out")
+
+
+def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, int] | None:
+    """Return the least and greatest index that a guard need not change, on a dimension; None if unknown."""
+    high = highest(size)
+    if high is None:
+        return None
+    length = high
+    if scatter.spec.layout is Layout.SEQUENCE and scatter.data_shape and scatter.axis is not None:
+        length = highest(scatter.data_shape[scatter.axis]) or high
+    is_from_end = guard is Guard.WRAP or counts_from_end(scatter.spec)
+    return -length if is_from_end else 0, high - 1
 
 
 def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
@@ -120,20 +221,126 @@ def _wrapped(view: View, build: Builder) -> Value:
     return build.from_front(view.indices, _sizes(view, build), "indices_counted_from_front")
 
 
-def _clamped(view: View, build: Builder) -> Value:
+def _clamped(view: View, build: Builder, wraps: bool) -> Value:
     """Return indices from 0 to the last one: not every device takes those that count from the end."""
     sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
     if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
         last = build.binary("Subtract", sizes, view.size_on_axis(build, view.updates, "length"), "last_start")
     indices, type = view.indices, view.indices.element_type
-    if type is None or type.bits < WIDE:
+    if type is not None and type.kind == "unsigned" and type.bits > WIDE:  # before they become negative
+        indices = _extreme(
+            build, "Minimum", indices, build.in_type(last, type, "last_index"), "indices_limited"
+        )
+    if type is None or type.bits < WIDE or type.kind == "unsigned":
+        # Some runtimes compute wide numbers without a sign as if they had one: limit them on both sides.
         indices, type = build.convert(indices, I64, "indices_i64"), I64
-    if view.scatter.wraps and type.kind != "unsigned":
+    if wraps and not _is_unsigned(view.indices):
         indices = build.from_front(indices, sizes, "indices_counted_from_front")
-    if type.kind != "unsigned":
+    if not _is_unsigned(view.indices) or (view.indices.element_type or type).bits >= WIDE:
         indices = _extreme(build, "Maximum", indices, build.constant(0, "zero", type), "indices_from_0")
     return _extreme(build, "Minimum", indices, build.in_type(last, type, "last_index"), "indices_in_range")
+
+
+def _is_unsigned(value: Value) -> bool:
+    return value.element_type is not None and value.element_type.kind == "unsigned"
+
+
+def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal:
+    """Return what a node gives without the updates whose indices are out of range."""
+    scatter, data = view.scatter, view.data
+    is_sequence, is_tuples = (scatter.spec.layout is layout for layout in (Layout.SEQUENCE, Layout.TUPLES))
+    axis = 0 if is_tuples else scatter.axis if scatter.axis is not None else scatter.written_axis
+    problem = _no_extra_row(view, build, axis)
+    if problem is not None:
+        return problem
+    assert axis is not None
+    assert data.element_type is not None
+    count = view.size_on_axis(build, view.updates, "length") if is_sequence else build.constant(1, "one")
+    dims, positions = build.shape_of(data, "data_shape"), view.positions(build)
+    is_axis = build.is_first(positions) if is_tuples else view.axis_mask(build)
+    extra, whole = None, None
+    if data.shape is not None:
+        added = 1 if not is_sequence else view.updates.shape[axis] if view.updates.shape else UNKNOWN_DIM
+        old = data.shape[axis]
+        total = old + added if isinstance(old, int) and isinstance(added, int) else UNKNOWN_DIM
+        extra, whole = [(*data.shape[:axis], dim, *data.shape[axis + 1 :]) for dim in (added, total)]
+    row_dims = build.select(is_axis, count, dims, "extra_row_shape")
+    filling = build.constant(1, "filling", data.element_type)
+    row = build.broadcast(filling, row_dims, "extra_row", extra)
+    data = build.concat([data, row], axis, "data_extended", whole)
+    number, of_data = scatter.spec.port_index(Role.INDICES), scatter.spec.port_index(Role.DATA)
+    assert number is not None
+    assert of_data is not None
+    inputs = {number: _with_dropped_last(view, build, wraps), of_data: data}
+    updated = build.again(scatter.node, inputs, data, "updated")
+    if is_sequence:
+        end = build.reshape(
+            build.binary("Subtract", build.constant(0, "zero"), count, "end"), [1], "end_list"
+        )
+    else:
+        end = build.constant([-1], "end")
+    return build.slice(
+        updated, build.constant([0], "begin"), end, [axis], "without_extra_row", view.data.shape
+    )
+
+
+def _no_extra_row(view: View, build: Builder, axis: int | None) -> Refusal | None:
+    """Return why data cannot get another row, None if it can."""
+    type, message = view.data.element_type, ""
+    if type is None:
+        return TYPE_UNKNOWN
+    if view.scatter.spec.layout is Layout.TUPLES and not view.depth:
+        message = "it is not known how many coordinates a tuple has"
+    elif axis is None:
+        message = "the axis is known only when the model runs"
+    elif build.domain == ONNX and build.opset is not None and build.opset < _SLICE_OF_INPUTS:
+        message = f"opset {build.opset} has no Slice with inputs; move to opset {_SLICE_OF_INPUTS} before"
+    elif build.domain == ONNX and build.opset is not None and axis < 0 and build.opset < _NEGATIVE_AXES:
+        message = "the rank of data is known only when the model runs"
+    elif type.kind not in _EXTENDED:
+        message = f"data of {type.name} cannot be extended"
+    return Refusal(Reason.NO_FORM, f"no row can be added for dropped updates: {message}") if message else None
+
+
+_EXTENDED = frozenset({"signed", "unsigned", "float", "boolean", "complex"})
+
+
+def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
+    """Return indices of which those that are out of range name the row after the last."""
+    sizes = _sizes(view, build)
+    indices, type = view.indices, view.indices.element_type
+    if type is None or type.bits < WIDE or type.kind == "unsigned":
+        indices, type = build.convert(indices, I64, "indices_i64"), I64
+    if wraps and not _is_unsigned(view.indices):
+        indices = build.from_front(indices, sizes, "indices_counted_from_front")
+    behind = build.in_type(sizes, type, "sizes")
+    zero = build.constant(0, "zero", type)
+    is_below = build.binary("Less", indices, zero, "is_below")
+    indices = build.select(is_below, behind, indices, "indices_from_0")
+    if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+        length = view.size_on_axis(build, view.updates, "length")
+        last = build.in_type(build.binary("Subtract", sizes, length, "last_start"), type, "last_start")
+        return build.select(
+            build.binary("Less", last, indices, "is_above"), behind, indices, "indices_or_extra"
+        )
+    indices = _extreme(build, "Minimum", indices, behind, "indices_or_extra")
+    depth = view.depth
+    if view.scatter.spec.layout is not Layout.TUPLES or depth == 1:
+        return indices
+    assert depth is not None
+    is_out = build.convert(build.binary("Equal", indices, behind, "is_out"), I64, "is_out_i64")
+    count = build.reduce("ReduceSum", is_out, -1, "count_out", keeps=True)
+    is_legal = build.binary("Less", count, build.constant(1, "one"), "is_legal")
+    is_first = build.is_first(build.constant(range(depth), "places"))
+    extra = build.select(is_first, behind, zero, "extra_place")
+    last = build.in_type(
+        build.binary("Subtract", sizes, build.constant(1, "one"), "last_index"), type, "last_index"
+    )
+    kept = _extreme(
+        build, "Minimum", indices, last, "indices_in_range"
+    )  # changes nothing, and shows the bounds
+    return build.select(is_legal, kept, extra, "tuples_or_extra")
 
 
 def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: str) -> Value:
@@ -144,27 +351,82 @@ def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: 
     return build.select(build.binary("Less", *pair, f"{label}_is_less"), indices, end, label)
 
 
+# Before or after another rewrite
+
+
+def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
+    """Return how a guard counts that comes after a rewrite instead of before it; None if it cannot.
+
+    It can if the rewrite does no more with indices than to move them, and takes nothing from data with them.
+    Where it counts negative ones from the front, the guard no longer may.
+    """
+    number = scatter.spec.port_index(Role.INDICES)
+    if number is None or scatter.spec.layout is Layout.SEQUENCE:
+        return None
+    moved, counts = {id(fragment.given[number])}, counts_from_end(scatter.spec)
+    for new in fragment.news:
+        uses = [place for place, value in enumerate(new.inputs) if id(value) in moved]
+        op = find(new.domain, new.type)
+        if not uses or (op is not None and op.reads_shapes_only):
+            continue
+        if op is None:
+            if find_scatter(new.domain, new.type, new.opset) is None:
+                return None
+            continue
+        if op in (named("Less"), named("Add"), named("Select")):
+            if op is named("Less") and not counts_from_end(scatter.spec):
+                return None  # it makes legal what this version forbids
+            counts = counts and op is not named("Less")
+        elif not (op.moves is None or (op.moves == (0,) and uses == [0])):
+            return None
+        moved.add(id(new.output))
+    return counts
+
+
 # What is guarded already
+
+
+class _Pattern(NamedTuple):
+    """Indices as a guard makes them, and the inputs of the node that it was made for."""
+
+    fragment: Fragment
+    indices: Value
+    sources: Sequence[Value | None]
 
 
 def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
     """Tell whether the very nodes that a guard adds stand in front of indices, moved or not."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
-    number = scatter.indices.index
     if not _may_be_guarded(value):
         return False
-    made = [_pattern(scatter, guard, knows_sizes=knows) for knows in (True, False)]
-    patterns = [one for one in made if one is not None]
-    for _ in range(_MOST_MOVES):
+    choices = product((True, False), (True, False))
+    made = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
+    patterns = [pattern for pattern in made if pattern is not None]
+    for _ in range(_MOST_MOVES if patterns else 0):
         if value is None:
             break
-        if any(_matches(scatter, one, one.result.inputs[number], value) for one in patterns):
+        if any(_matches(scatter, pattern, value) for pattern in patterns):
             return True
         node = value.producer
         source = node.inputs[0].value if node is not None and node.inputs else None
         value = source if source is not None and _is_moved(scatter, source, value) else None
     return False
+
+
+def _before_extended(scatter: ScatterNode) -> Value | None:
+    """Return the data that a row was added to along the (first) axis of indices, None if none was."""
+    data = scatter.data
+    node = None if data is None else data.value.producer
+    op = None if node is None else find(node.domain, node.type)
+    if node is None or op is not named("Concat") or len(node.inputs) != 2:
+        return None
+    axis = 0 if scatter.spec.layout is Layout.TUPLES else scatter.written_axis
+    written = Attributes(node.attributes).integer("axis")
+    rank = None if scatter.data_shape is None else len(scatter.data_shape)
+    if axis is None or (axis != written and (rank is None or axis % max(rank, 1) != written % max(rank, 1))):
+        return None
+    return node.inputs[0].value
 
 
 def _may_be_guarded(value: Value | None) -> bool:
@@ -205,10 +467,21 @@ def _is_filled(array: "Array", content: "Array") -> bool:
         return False
 
 
-def _pattern(scatter: ScatterNode, guard: Guard, *, knows_sizes: bool) -> Fragment | None:
-    """Return a node like this one with a guard in front of indices that may be anything."""
+def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: bool) -> _Pattern | None:
+    """Return a node like this one with a guard in front of indices that may be anything.
+
+    What drops updates stands around the node, too: it was made for the data before that got another row.
+    """
+    before = _before_extended(scatter) if guard is Guard.DROP else None
+    if guard is Guard.DROP and before is None:
+        return None
+    sources = [port.value for port in scatter.node.inputs]
+    of_data = scatter.spec.port_index(Role.DATA)
+    if before is not None and of_data is not None:
+        sources[of_data] = before
 
     def make(number: int, value: Value) -> Value:
+        value = before if before is not None and number == of_data else value
         is_open, shape = scatter.spec.ports[number].role is Role.INDICES, scatter.facts.shape(value)
         if not knows_sizes and value.constant is None and shape is not None:
             shape = (UNKNOWN_DIM,) * len(shape)
@@ -219,24 +492,34 @@ def _pattern(scatter: ScatterNode, guard: Guard, *, knows_sizes: bool) -> Fragme
         scatter.facts.trust(made)
         return made
 
-    fragment = fragment_like(scatter, make, scatter.data_shape)
+    shape = scatter.data_shape if before is None else scatter.facts.shape(before)
+    if not knows_sizes and shape is not None:
+        shape = (UNKNOWN_DIM,) * len(shape)
+    fragment = fragment_like(scatter, make, shape)
     view = View(ScatterNode(fragment.nodes[0], scatter.lookup, scatter.facts))
     opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
     build = Builder(fragment.given, scatter.node.domain, opset)
-    result = rewrite_of(guard, scatter.spec.key).build(view, build, scatter.spec)
-    return None if isinstance(result, Refusal) else build.fragment(result)
+    result = rewrite_of(guard, scatter.spec.key, counts).build(view, build, scatter.spec)
+    if isinstance(result, Refusal):
+        return None
+    guarded = build.fragment(result)
+    number = scatter.spec.port_index(Role.INDICES)
+    again = next((new for new in guarded.news if new.type == scatter.node.type), None)
+    indices = None if again is None or number is None else again.inputs[number]
+    return None if indices is None else _Pattern(guarded, indices, sources)
 
 
-def _matches(scatter: ScatterNode, pattern: Fragment, wanted: Value | None, value: Value | None) -> bool:
-    """Tell whether a value of the model is computed as one of a pattern, whatever its indices are."""
+def _matches(scatter: ScatterNode, pattern: _Pattern, value: Value) -> bool:
+    """Tell whether a value of the model is computed as the indices of a pattern are."""
     indices, guarded = scatter.indices and scatter.indices.value, dict[int, Value]()
+    fragment = pattern.fragment
 
     def is_like(wanted: Value | None, value: Value | None) -> bool:
         if wanted is None or value is None:
             return wanted is value
-        number, new = pattern.number_given(wanted), pattern.producer(wanted)
+        number, new = fragment.number_given(wanted), fragment.producer(wanted)
         if number is not None:
-            own = scatter.node.inputs[number].value
+            own = pattern.sources[number]
             return guarded.setdefault(number, value) is value if own is indices else own is value
         if new is None:
             assert isinstance(wanted.constant, NewConstant)
@@ -249,4 +532,4 @@ def _matches(scatter: ScatterNode, pattern: Fragment, wanted: Value | None, valu
         is_said_so = all(str(node.attributes.get(name)) == str(said) for name, said in new.attributes.items())
         return is_said_so and len(values) == len(new.inputs) and all(map(is_like, new.inputs, values))
 
-    return is_like(wanted, value)
+    return is_like(pattern.indices, value)

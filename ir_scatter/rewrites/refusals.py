@@ -22,6 +22,8 @@ class Reason(StrEnum):
     KNOWN_DEFECTS = "CVT113"
     NOTHING_IN_RANGE = "CVT114"
     UNGUARDED = "CVT115"
+    ILLEGAL_INDICES = "CVT116"
+    CUT_INDICES = "CVT117"
 
     @property
     def rule(self) -> str:

@@ -72,11 +72,13 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
     if not size or array is None or not bad.position:
         return ""
     column = array[..., bad.position[-1]] if scatter.spec.layout is Layout.TUPLES else array
+    dropped = f"; if {size} means that nothing is written, convert it with --guard drop"
+    more = dropped if bad.value == size else ""
     if bad.value == size == int(column.max()) and int(column.min()) >= 1:
-        return "subtract 1 from the indices if they count from 1"
+        return f"subtract 1 from the indices if they count from 1{more}"
     nearest = {size: f"{size - 1} for the last position", low - 1: f"{low} for the first position"}
     meant = nearest.get(bad.value, f"an index from {low} to {size - 1}")
-    return f"write {meant}, or look whether these indices belong to another axis"
+    return f"write {meant}, or look whether these indices belong to another axis{more}"
 
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)

@@ -35,7 +35,7 @@ LINES = {
     "validate x.xml --select SCT2,neg": "SCT2,negative-index",
     "validate x.xml --ignore=sct90": " ".join(f"SCT90{last}" for last in range(1, 10)),
     "validate x.xml --format s": "sarif",
-    "explain cvt11": "CVT110 CVT111 CVT112 CVT113 CVT114 CVT115",
+    "explain cvt11": "CVT110 CVT111 CVT112 CVT113 CVT114 CVT115 CVT116 CVT117",
     "explain tensors": "TensorScatter TensorScatter-24",
     "compare decoder.xml --on c": "CPU",
     "compare decoder.xml --on openvino:c": "openvino:CPU",

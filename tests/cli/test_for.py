@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import parser
 
 from ir_scatter.defects.base import Probe
 from ir_scatter.doctor import case_of
@@ -386,3 +388,19 @@ def test_a_guarded_form_is_met_by_no_defect_either(cli: Cli, tmp_path: Path) -> 
     assert "nothing to convert" in again.out
     shown = cli("convert", str(scalar), "--for", "CPU@2026.4.1", "--guard", "clamp", "--dry-run").out
     assert "ScatterUpdate-3 -> ScatterNDUpdate-15  safe, indices-clamped" in shown
+
+
+def test_proven_negative_tuples_are_wrapped(cli: Cli, tmp_path: Path) -> None:
+    """The help of DEV306 names --guard wrap: it changes indices that are legal, too, and then nothing is left."""
+    text = """
+        <ir_version: 8, opset_import: ["" : 18]>
+        graph (float[s, 3] d, int64[2, 1] g, float[2, 3] u) => (float[s, 3] o)
+        <int64 least = {-2}, int64 most = {-1}>
+        { i = Clip(g, least, most) o = ScatterND(d, i, u) }"""
+    onnx.save(parser.parse_model(text), path := tmp_path / "model.onnx")
+    devices, new = ("--for", "GPU@cpu@2026.4.1"), tmp_path / "new.onnx"
+    (told,) = [one for one in found(cli, str(path), *devices) if one["code"] == "DEV306"]
+    assert "--guard wrap" in str(told["help"])
+    done = cli("convert", str(path), *devices, "--guard", "wrap", "-o", str(new))
+    assert (done.code, "safe, indices-wrapped" in done.out) == (0, True)
+    assert "DEV306" not in [one["code"] for one in found(cli, str(new), *devices)]

@@ -112,8 +112,12 @@ def test_indices_that_count_from_one(tmp_path: Path) -> None:
         write_weights(changed, copy.with_suffix(".bin"))
         return validate(read(copy))[0].help
 
-    assert help("5 1") == "subtract 1 from the indices if they count from 1"
+    drops = "; if 5 means that nothing is written, convert it with --guard drop"
+    assert help("5 1") == f"subtract 1 from the indices if they count from 1{drops}"
     assert help("5 0").startswith("write 4 for the last position")
+    assert help("5 0").endswith(drops)
+    assert help("6 0").startswith("write an index from 0 to 4, or look")
+    assert drops not in help("6 0")
     assert help("8 0").startswith("write an index from 0 to 4, or look")
 
 
