@@ -67,13 +67,12 @@ def _run(given: dict[str, Any]) -> int:
     if inputs is None:
         from ir_scatter.inputs.model import draw_feeds
 
-        drawn = draw_feeds(program, given["seed"] or 0, dict(given["input_shape"]))
-        for node in drawn.repeated:
-            say(f"{node}: several updates of one element, the last one stays")
-        feeds = drawn.feeds
+        feeds = draw_feeds(program, given["seed"] or 0, dict(given["input_shape"])).feeds
     else:
         feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
-    found = program.run(feeds)
+    found, repeated = program.run_noting(feeds)
+    for node in repeated:
+        say(f"{node}: several updates of one element, the last one stays")
     if output is None:
         report("outputs", given["format"], found)
         return exits.OK

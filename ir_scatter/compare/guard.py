@@ -20,7 +20,16 @@ import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure
-from ir_scatter.compare.measure import RANDOM, Excuse, Measure, Tolerance, Verdict, measure
+from ir_scatter.compare.measure import (
+    RANDOM,
+    REFERENCE,
+    SUBJECT,
+    Excuse,
+    Measure,
+    Tolerance,
+    Verdict,
+    measure,
+)
 from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
@@ -48,6 +57,7 @@ from ir_scatter.evaluate.model import (
     scatter_node_of,
 )
 from ir_scatter.evaluate.operator import Case
+from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
@@ -189,6 +199,34 @@ def excused(
     if rest.verdict is Verdict.MISMATCH:
         return replace(rest, excuse=excuse)
     return replace(found, verdict=Verdict.CONTESTED, contested=rest.contested, excuse=excuse)
+
+
+def open_once(
+    found: Measure, got: Array, expected: Array, of_subject: Open | None, of_reference: Open | None
+) -> Measure | None:
+    """Return a mismatch of two models where one of them leaves an element open, and the other one does not.
+
+    The second model may compute what the first one leaves open, if that is a value which it allows. None if
+    there is no such mismatch, or nothing can be said of single elements.
+    """
+    sides = [one for one in (of_subject, of_reference) if one is not None]
+    if found.verdict is not Verdict.MISMATCH or found.remark or not sides:
+        return None
+    if any(one.origins is None or one.excuse.is_random for one in sides):
+        return None
+    nowhere, tolerance = np.zeros(got.shape, np.bool_), found.tolerance
+    of_got = nowhere if of_subject is None else of_subject.where(tolerance, got)
+    of_expected = nowhere if of_reference is None else of_reference.where(tolerance, expected)
+    narrowed = nowhere if of_reference is None else of_reference.where(tolerance, expected, got)
+    where = (of_got & of_expected) | (~of_got & narrowed)
+    rest = measure(got, expected, tolerance, contested=where)
+    if rest.verdict is not Verdict.MISMATCH:
+        return None
+    if measure(got, expected, tolerance, contested=of_got | of_expected).verdict is Verdict.MISMATCH:
+        return None  # they differ elsewhere, too
+    rest_of_got = measure(got, expected, tolerance, contested=where | of_expected)
+    side = SUBJECT if rest_of_got.verdict is Verdict.MISMATCH else REFERENCE
+    return replace(rest, open_once=side)
 
 
 # How nodes hand it on.
@@ -336,6 +374,8 @@ class Sight:
     """What is to be said of some of them, once of each."""
     open: Mapping[str, Open] | None = None
     """The outputs of the model of which something is open; None if that is not known."""
+    entered: set[str] = field(default_factory=set)
+    """The scopes of the bodies that ran."""
 
     def add(self, one: Guarded) -> None:
         """Enter what is to be said of a node; the first illegal computation is the one that counts."""
@@ -373,6 +413,15 @@ class Watcher(Forward[Marked]):
         self.register = Register()
         self._sight = sight
         self._undecided: dict[Step, str] = {}
+        self._scopes = {plan: flow.graph.scope for flow, plan in plans.items() if plan.is_body}
+
+    def graph(self, plan: Plan, cells: Sequence[Marked | None]) -> list[Marked | None]:
+        if plan.is_body:
+            self.note_body(self._scopes[plan])
+        return super().graph(plan, cells)
+
+    def note_body(self, scope: str) -> None:
+        self._sight.entered.add(scope)
 
     def lift(self, array: Array) -> Marked:
         return Marked(array)
@@ -482,6 +531,9 @@ class _Foresight(Watcher):
             return super().fetch(plan, values, key)
         except Error:
             return Marked(None)
+
+    def note_body(self, scope: str) -> None:
+        """Note nothing: bodies are looked at whether they run or not."""
 
     def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
         if isinstance(step.work, Call | Choice | Repeat):
@@ -619,6 +671,12 @@ class Reference:
             return outcome, Sight() if outcome is self._timed_out else sight
 
         return finish
+
+    def optional_bodies(self, *, has_scatter: bool) -> list[OptionalBody]:
+        """Return the bodies that may not run; none of a model of which nothing is known."""
+        program = self.__dict__.get("_program")  # not made anew only for that
+        model = program if isinstance(program, Sketch) else self._sketch
+        return [] if model is None else optional_bodies(model, has_scatter=has_scatter)
 
     def foresee(self, feeds: Mapping[str, Array], seeds: Seeds, timeout: float) -> Mapping[str, Open]:
         """Return the outputs of which something is open, as far as that can be told of a model that fails.

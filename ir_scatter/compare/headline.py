@@ -8,6 +8,7 @@ from operator import attrgetter
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import (
+    NEVER,
     NUMPY,
     SAVED,
     Compared,
@@ -346,6 +347,15 @@ def _failures(failed: Sequence[Outcome]) -> list[str]:
     return [_do(names, *_FAILURES[status]) for status, names in groups.items()]
 
 
+def _untried(found: Compared) -> list[str]:
+    """Word which bodies ran in no case, and what else may hide a difference."""
+    names = found.not_run
+    if not names:
+        return [*found.not_tried]
+    shown = counted(len(names), "body", "bodies") if len(names) > _FEW else listed(names)
+    return [f"{shown} {'was' if len(names) == 1 else 'were'} not run", *found.not_tried]
+
+
 def _agreement(found: Compared) -> str:
     """Word who agrees on what, and on how many cases that rests."""
     levels = {
@@ -368,8 +378,11 @@ def _agreement(found: Compared) -> str:
     parts += _of_random(found)
     for runner in found.suspects if not outputs else ():
         parts += ["no output was compared", *_of_suspects(runner, found)]
-    if hidden := {one.node for one in found.not_tapped} - {one.node for one in nodes}:
+    scopes = tuple(f"{name.partition(' ')[2]}/" for name in found.not_run)
+    missing = {one.node for one in found.not_tapped if one.reason != NEVER or not one.node.startswith(scopes)}
+    if hidden := missing - {one.node for one in nodes}:
         parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
+    parts += _untried(found)
     between = [one for one in outputs if one.relation is Relation.MODELS]
     if between:
         runners = _subjects(between)

@@ -208,8 +208,11 @@ class Measure:
     remark: str = ""
     """Why tensors could not be compared element by element."""
     excuse: Excuse | None = None
+    open_once: str = ""
+    """Which of two models does not specify what differs, where the other one does: `SUBJECT`, `REFERENCE`."""
 
 
+SUBJECT, REFERENCE = "subject", "reference"
 _ULP_LIMIT = 2**63 - 1
 _WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})
 

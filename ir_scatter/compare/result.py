@@ -288,6 +288,10 @@ class Compared:
     """What is missing because somebody did not want to wait; "" if nothing is."""
     machine: str = ""
     """Of a fleet the one that compared it."""
+    not_run: tuple[str, ...] = ()
+    """The scopes of bodies that ran in no case: those with a scatter node, of two models all."""
+    not_tried: tuple[str, ...] = ()
+    """What no case tries, and may hide a difference."""
     apart: str = ""
     """What differs between two machines that gave different results on the same device; "" if none did."""
 

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.guard import Open, Reference, Sight, excused
+from ir_scatter.compare.guard import Open, Reference, Sight, excused, open_once
 from ir_scatter.compare.measure import (
     EXACT,
     PRECISION_BITS,
+    SUBJECT,
     Measure,
     Tolerance,
     Tolerances,
@@ -58,7 +60,8 @@ from ir_scatter.core.shapes import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of
-from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.inputs.coverage import Coverage, draw_further
+from ir_scatter.inputs.model import Drawn, draw_feeds
 from ir_scatter.ops.general import find as find_general
 from ir_scatter.ops.general import random_types
 from ir_scatter.ops.lookup import find, scatter_types
@@ -89,6 +92,9 @@ OpenOutputs = Callable[[], Mapping[str, Open]]
 
 _HOPELESS = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Whoever ends like this is not asked again."""
+
+_FEW = 3
+"""So many nodes are named in a remark, of more their number is."""
 
 _CAMPS = 3
 """From so many runners on one can be the outlier."""
@@ -182,11 +188,13 @@ def compare_outputs(
     *open: OpenOutputs,
     pairing: Pairing | None = None,
     model: str = "",
+    is_settled: bool = False,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
     What is open is requested of the subject's model, and of that of the reference, if it is another one. The
     pairing says of two models how their outputs belong together; the subject's have the other names already.
+    If it `is_settled` that nothing else is open in either, what one of them leaves open alone counts.
     """
     precision, models = coarser(subject.precision, reference.precision), (model, model)
     others: dict[str, str] = {}
@@ -200,7 +208,7 @@ def compare_outputs(
         if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
             got, expected, narrow = in_one_type(got, expected, precision)
             allowed = allowed or narrow
-        found = _measured(name, got, expected, allowed, precision, *open)
+        found = _measured(name, got, expected, allowed, precision, *open, is_settled=is_settled)
         yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
 
 
@@ -233,6 +241,7 @@ def _measured(
     requested: Tolerance | None,
     precision: str,
     *open: OpenOutputs,
+    is_settled: bool = False,
 ) -> Measure:
     """Return how an output differs from another, where it is not left open in the models of both."""
     if got is None or expected is None:
@@ -243,6 +252,8 @@ def _measured(
     if found.verdict is not Verdict.MISMATCH or not open:
         return found
     sides = [known().get(name) for known in open]
+    if is_settled and (apart := open_once(found, got, expected, sides[0], sides[-1])):
+        return apart
     return excused(found, got, expected, sides[0], sides[-1])
 
 
@@ -374,6 +385,10 @@ class _Side:
         """Of one of two models, what is told of each runner."""
         self.hopeless: dict[str, Outcome] = {}
         """Of runners that are not asked again, how they ended."""
+        self.entered: set[str] = set()
+        """The scopes of bodies that ran in some case."""
+        self.uncertain: set[str] = set()
+        """Those of bodies of which that is not known for some case; "" stands for all."""
 
 
 @dataclass(eq=False)
@@ -724,6 +739,9 @@ class _Session:
         self.devices: dict[str, Availability] = {}
         self.about: dict[str, tuple[str, ...]] = {}
         self.runs: dict[int, tuple[Runs, ...]] = {}
+        self.drawn: Sequence[Drawn] = ()
+        """The cases that were drawn, the first of which is that of number `first_drawn`."""
+        self.first_drawn, self.coverage = 0, Coverage()
         self.finished = 0
         """Cases that all runners have run."""
         self.unfinished: list[str] = []
@@ -755,19 +773,39 @@ class _Session:
         numbers = range(len(found), settings.cases)
         twin = None if pairing is None or not numbers else pairing.twin()
         program = make_sketch(model) if numbers else model
+        drawn = list[Drawn]()
+
+        def draw(seed: int, **more: Any) -> Drawn:
+            return draw_feeds(program, seed, shapes, settings.values, twin=twin, **more)
+
         for number in numbers:
             begin(f"drawing inputs{_of(number, settings.cases)}")
-            wanted = program, settings.seed + number, shapes, settings.values
             try:
-                drawn = draw_feeds(*wanted, twin=twin).feeds
+                case = draw(settings.seed + number)
             except NoInputs as error:
                 if twin is None:
                     raise
                 twin, what = None, "inputs that are legal for both models were found"
                 self.notes.append(f"no {what}, these are for the first: {error}")
-                drawn = draw_feeds(*wanted).feeds
-            found.append(drawn if pairing is None else pairing.feeds(drawn)[0])
-        return found
+                case = draw(settings.seed + number)
+            drawn.append(case)
+        if drawn:
+            self.first_drawn = len(found)
+            drawn += self._further(draw, drawn, numbers.stop)
+        self.drawn = drawn
+        return [*found, *(case.feeds if pairing is None else pairing.feeds(case.feeds)[0] for case in drawn)]
+
+    def _further(self, draw: Callable[..., Drawn], drawn: Sequence[Drawn], number: int) -> Sequence[Drawn]:
+        """Return cases in which further bodies run, and one with indices that one of two models forbids."""
+        is_single = self.pairing is None
+        begin("drawing inputs for all bodies")
+        bodies = [
+            (place, body.scope)
+            for place, side in enumerate(self.sides)
+            for body in side.reference.optional_bodies(has_scatter=is_single)
+        ]
+        self.coverage = draw_further(draw, drawn, bodies, self.settings.seed + number)
+        return self.coverage.cases
 
     def run(self, cases: Sequence[Feeds]) -> Compared:
         """Run all cases; an interrupt becomes one that holds what was finished, if that is anything."""
@@ -820,6 +858,8 @@ class _Session:
             self._finish(cases[0])
         else:
             self._judge_both(cases, self.pairing)
+        for place, case in enumerate(cases):
+            self._note_bodies(case, place)
         self.finished += 1
         if self.saved is not None:
             self._judge_saved(self.saved.runs[number], cases[0])
@@ -827,6 +867,48 @@ class _Session:
         if is_illegal or any(case.has_blamed_taps for case in cases):
             for runner in self.runners:  # some plugins write outside of their memory then
                 runner.close()
+
+    def _note_bodies(self, case: _Case, place: int) -> None:
+        """Note which bodies ran in a case: as NumPy computed it, or else as its inputs were drawn."""
+        side, number = case.side, case.number - self.first_drawn
+        run = self.drawn[number].run if 0 <= number < len(self.drawn) else None
+        numpy = next((one for one in case.outcomes if one.runner == NUMPY), None)
+        if case.sight is not None:
+            side.entered |= case.sight.entered
+        if numpy is not None and numpy.status is Status.OK:
+            return
+        if run is None or place >= len(run.uses_of_models):
+            side.uncertain.add("")
+            return
+        side.entered |= {scope for model, scope in run.entered if model == place}
+        side.uncertain |= {scope for model, scope in run.unsure if model == place}
+
+    def _not_run(self) -> tuple[list[str], list[str]]:
+        """Return the bodies that ran in no case, and those of which that is not known; as in a sentence."""
+        judged = {one.node for one in comparisons_in(self.findings) if one.node is not None}
+        judged |= {one.node for one in of_kind(Guarded, self.findings)}
+        passed_by = {one.node for one in of_kind(NotTapped, self.findings) if one.reason == NEVER}
+        absent, unclear = dict[str, None](), dict[str, None]()
+        for place, side in enumerate(self.sides):
+            bodies = side.reference.optional_bodies(has_scatter=self.pairing is None)
+            bodies = [
+                body
+                for body in bodies
+                if body.scope not in side.entered
+                and (place, body.scope) not in self.coverage.never
+                and not (self.pairing is None and any(node.startswith(body.scope) for node in judged))
+            ]
+            reachability = reachability_of(Facts(model=side.model)) if bodies else None
+            for body in bodies:
+                node = body.plan.steps[0].node if body.plan.steps else None
+                if node is not None and reachability is not None:
+                    barriers = reachability.reach(node).barriers
+                    if any(barrier.kind.is_certain for barrier in barriers):
+                        continue
+                is_unclear = any(body.scope.startswith(scope) for scope in side.uncertain)
+                is_unclear = is_unclear and not any(node.startswith(body.scope) for node in passed_by)
+                (unclear if is_unclear else absent)[body.name] = None
+        return list(absent), list(unclear)
 
     def ask(self, runner: Runner, cases: Sequence[_Case]) -> None:
         """Run one runner on each model, and if there is only one with taps as well."""
@@ -899,7 +981,9 @@ class _Session:
                     outcome = replace(outcome, message=f"{path}: {outcome.message}".removesuffix(": "))
                 _enter(self.outcomes, outcome)
         known = {(one.tensor, one.runners, one.model) for one in of_kind(Outlier, self.findings)}
-        for one in self._departures(cases[0].number, pairing, cross, of_sides):
+        seen = [one.kind for case in cases if case.sight is not None for one in case.sight.seen.values()]
+        where = "where NaN meets numbers" if {*seen} == {"nan"} else "where an index is repeated"
+        for one in self._departures(cases[0].number, pairing, cross, of_sides, where):
             if (one.tensor, one.runners, one.model) not in known:  # of all cases the first
                 self.findings.append(one)
 
@@ -909,10 +993,12 @@ class _Session:
         pairing: Pairing,
         cross: Sequence[Comparison],
         of_sides: Sequence[Sequence[Comparison]],
+        where_open: str,
     ) -> Iterator[Outlier]:
         """Say of each output whether the models differ by the document, and which runners depart from it.
 
-        Where NumPy computes one of the models only, a runner that is right there speaks for the other.
+        Models may differ only where one of them leaves the result open, which `where_open` says. Where NumPy
+        computes one of the models only, a runner that is right there speaks for the other.
         """
         names = {match.first.name: match.second.name for match in pairing.outputs}
         short = short_names(*self.paths)
@@ -937,7 +1023,11 @@ class _Session:
             if NUMPY in apart:
                 agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
                 by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
-                message = f"{by}{short[1]} computes something else than {short[0]}{_elements(apart[NUMPY])}"
+                what = f"{short[1]} computes something else than {short[0]}"
+                if side := apart[NUMPY].measure.open_once:
+                    what = f"{short[1]} and {short[0]} differ only {where_open}, which "
+                    what += f"{short[side == SUBJECT]} does not specify"
+                message = f"{by}{what}{_elements(apart[NUMPY])}"
                 yield make((), message, model=self.paths[1])
             groups: dict[tuple[int, ...], list[str]] = {}
             for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
@@ -966,6 +1056,13 @@ class _Session:
                     why = "which NumPy does not compute: --pairwise compares it with others there"
                     yield f"{outcome.runner} ran {name} only, {why}"
 
+    def _unspecified(self) -> Iterator[str]:
+        """Say of which nodes no indices repeat."""
+        if names := self.coverage.unspecified:
+            more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+            verb = "has" if len(names) == 1 else "have"
+            yield f"repeated indices were not tried: {listed(names[:_FEW])}{more} {verb} no reduction"
+
     def result(self, cases: Sequence[Feeds]) -> Compared:
         """Return what was found, and say so if nothing was compared, and why."""
         comparisons, outcomes = comparisons_in(self.findings), tuple(self.outcomes.values())
@@ -974,10 +1071,13 @@ class _Session:
         for one in of_kind(NotTapped, self.findings):
             missing.setdefault((one.runner, one.node), one)
         remarks = [*self.notes, *([] if self.pairing is None else self._idle())]
+        remarks += self._unspecified() if comparisons else []
         remarks = list(dict.fromkeys([*remarks, *of_kind(str, self.findings)]))
         if not comparisons:
             remarks.append(f"nothing was compared: {_why_nothing(outcomes)}")
         models = [side.model for side in self.sides]
+        not_run, unclear = self._not_run() if outcomes else ([], [])
+        not_tried = [f"whether {name} runs is not known" for name in unclear] + self.coverage.not_tried
         found = Compared(
             self.paths[0],
             self.settings,
@@ -993,6 +1093,8 @@ class _Session:
             devices=self.devices,
             about=self.about,
             model_facts=tuple(map(facts_about_model, models)) if self.settings.describes else (),
+            not_run=tuple(not_run),
+            not_tried=tuple(not_tried),
         )
         if self.pairing is not None:
             each = [side.outcomes for side in self.sides if side.outcomes]
@@ -1040,6 +1142,7 @@ def _compare_models(
             lambda: pairing.by_first(known[1]()),
             known[0],
             pairing=None if keeps_types else pairing,
+            is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
         )
     for case, outcome, open in zip(cases, (before, after), known, strict=True):
         if not case.side.has_states:
@@ -1057,6 +1160,7 @@ def _elements(one: Comparison) -> str:
 
 
 def _of(number: int, total: int) -> str:
+    total = max(total, number + 1)  # cases may be added to those that were asked for
     return f", case {number + 1} of {total}" if total > 1 else ""
 
 

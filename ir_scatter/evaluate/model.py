@@ -30,8 +30,9 @@ from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup, opset_number
-from ir_scatter.ops.spec import Role
+from ir_scatter.ops.spec import Layout, Reduction, Role
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
@@ -53,6 +54,27 @@ class ForwardArrays(Forward[Array]):
 
     def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
         return compute_node(step, cells)
+
+
+class _Noting(ForwardArrays):
+    """Notes the scatter nodes without a reduction of which several updates meet in an element."""
+
+    def __init__(self, plans: Plans) -> None:
+        super().__init__(plans)
+        self.repeated: dict[str, None] = {}
+
+    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+        outputs = compute_node(step, cells)
+        if isinstance(step.work, Lookup) and step.node.scope not in self.repeated:
+            case = case_of_node(scatter_node_of(step), cells)
+            is_sequence = case.task.layout is Layout.SEQUENCE
+            if case.task.reduction is Reduction.NONE and not is_sequence and _meets(case):
+                self.repeated[step.node.scope] = None
+        return outputs
+
+
+def _meets(case: Case) -> bool:
+    return bool((count_hits(case.task, case.data.shape, case.indices, case.updates.shape) > 1).any())
 
 
 def compute_node(step: Step, arrays: Sequence[Array | None], *, wraps: bool = False) -> Sequence[Array]:
@@ -177,8 +199,16 @@ class Program(Sketch):
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name; none shares memory with a feed. Raises what `evaluate_model` does."""
+        return self._run(feeds, ForwardArrays(self.plans))
+
+    def run_noting(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], tuple[str, ...]]:
+        """Compute the outputs, and say at which scatter nodes without a reduction several updates meet."""
+        noting = _Noting(self.plans)
+        return self._run(feeds, noting), tuple(noting.repeated)
+
+    def _run(self, feeds: Mapping[str, Any], forward: ForwardArrays) -> dict[str, Array]:
         arrays = check_feeds(self.inputs, feeds)
-        found = self.named(ForwardArrays(self.plans).run(self.plan, arrays))
+        found = self.named(forward.run(self.plan, arrays))
         for name, array in found.items():
             if any(np.may_share_memory(array, one) for one in arrays):
                 found[name] = array.copy()

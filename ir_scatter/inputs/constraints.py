@@ -13,7 +13,7 @@ from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
-from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, is_static
+from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, agree_dims, highest, is_static, lowest
 from ir_scatter.evaluate.model import by_role, scatter_node_of
 from ir_scatter.inputs.provenance import NO_TERM, Cell
 from ir_scatter.ops import index_values
@@ -82,6 +82,13 @@ class Use:
         return self.is_unique and self.lane_size > self.room
 
     @property
+    def has_repeats(self) -> bool:
+        """Whether two targets of a lane are the same in this run."""
+        sizes = np.maximum(self.highs - self.lows + 1, 1)
+        rows = np.column_stack([self.lanes, (self.values - self.lows) % sizes])
+        return len(np.unique(rows, axis=0)) < len(rows)
+
+    @property
     def has_terms(self) -> bool:
         """Whether some input has a part in it."""
         return bool((self.terms != NO_TERM).any())
@@ -113,7 +120,11 @@ class NodeInRun:
         cells: Sequence[Cell | None],
         symbols: Mapping[str, int],
         conditions: Conditions = frozenset(),
+        *,
+        may_repeat: bool = False,
     ) -> None:
+        """Take what reaches a node; with `may_repeat` its targets may repeat without a reduction, too."""
+        self.may_repeat = may_repeat
         self.step, self.cells, self.symbols, self.conditions = step, cells, symbols, conditions
         self.arrays: list[Array | None] = [None if cell is None else cell.array for cell in cells]
         is_general = not isinstance(step.work, Lookup)
@@ -248,17 +259,47 @@ def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, Use]]:
     shape, axis, cell = cells[Role.DATA].shape, _axis_of(scatter, operands), cells.get(Role.INDICES)
     if axis is not None and shape is not None:
         rank, of_axis, zero = len(shape), cells.get(Role.AXIS), np.zeros(1, np.int64)
-        is_legal = -rank <= axis < rank
-        if of_axis is not None and of_axis.terms is not None:
+        is_legal, first = -rank <= axis < rank, 0
+        if of_axis is not None and of_axis.terms is not None and rank:
             terms, port = of_axis.terms.reshape(1, 1), scatter.spec.port_index(Role.AXIS) or 0
             scope = node.step.node.scope
-            yield port, Use(scope, terms, zero[None] + axis, zero, zero + rank - 1, zero, (), is_legal)
-        axis = axis if is_legal else 0
+            first, last = _span_of_axes(_fitting_axes(node, scatter, lookup, rank), axis % rank)
+            is_legal = is_legal and first <= axis % rank <= last
+            yield port, Use(scope, terms, zero[None] + axis, zero + first, zero + last, zero, (), is_legal)
+        axis = axis if is_legal else first
     if cell is not None and cell.array is not None and _holds_numbers(cell.array):
         sizes = _indexed_sizes(scatter, shape, cell.array, operands.get(Role.UPDATES), axis)
         if sizes is not None:
-            use = _index_use(scatter, cell, axis, sizes, node.conditions)
+            use = _index_use(scatter, cell, axis, sizes, node.conditions, may_repeat=node.may_repeat)
             yield scatter.spec.port_index(Role.INDICES) or 0, use
+
+
+def _span_of_axes(axes: Sequence[int], axis: int) -> tuple[int, int]:
+    """Return a range of axes that may be drawn: all of them if there are none between, or else one."""
+    if axes[-1] - axes[0] + 1 == len(axes):
+        return axes[0], axes[-1]
+    chosen = axis if axis in axes else axes[0]
+    return chosen, chosen
+
+
+def _fitting_axes(node: NodeInRun, scatter: ScatterNode, lookup: Lookup, rank: int) -> list[int]:
+    """Return the axes along which shapes fit: of this run, else those that the model declares; else all."""
+    of_run = {role: cell.shape for role, cell in by_role(lookup, node.cells).items()}
+    ports = by_role(lookup, node.step.node.inputs)
+    declared = {role: port.value.shape for role, port in ports.items() if port.value is not None}
+    for shapes in (of_run, declared):
+        data, indices, updates = (shapes.get(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES))
+        if data is None or indices is None or updates is None or len(data) != rank:
+            continue
+        axes = []
+        for axis in range(rank):
+            equal, most = ties(scatter.spec, data, indices, updates, axis, 0)
+            is_fitting = all(agree_dims(one, other) for one, other in equal)
+            if is_fitting and all(lowest(less) <= (highest(more) or lowest(less)) for less, more in most):
+                axes.append(axis)
+        if axes:
+            return axes
+    return list(range(rank))
 
 
 def _are_equal(conditions: Conditions) -> bool:
@@ -299,8 +340,9 @@ def _indexed_sizes(
 
 
 def _index_use(
-    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], conditions: Conditions
-) -> Use:
+    scatter: ScatterNode, cell: Cell, axis: int | None, sizes: list[int], conditions: Conditions,
+    *, may_repeat: bool,
+) -> Use:  # fmt: skip
     layout, depth, indices = scatter.spec.layout, len(sizes), cell.array
     assert indices is not None
     values, terms = columns(indices, depth), columns(cell.all_terms, depth)
@@ -311,7 +353,7 @@ def _index_use(
     in_range = _is_within(values, -most - 1 if wraps else 0, most)
     is_left_alone = (terms == NO_TERM) & (cell.is_opaque or not cell.origins)
     is_unique = scatter.reduction is Reduction.NONE or Condition.UNIQUE in conditions
-    is_unique = is_unique and layout is not Layout.SEQUENCE
+    is_unique = is_unique and layout is not Layout.SEQUENCE and not may_repeat
     lanes = index_values.lanes(layout, axis, indices) if depth else np.zeros(0, np.int64)
     are_equal, is_unkept = _are_equal(conditions) and layout is Layout.ELEMENTS, False
     if is_unique and bool(in_range.all()) and not cell.is_unclear:
@@ -463,6 +505,9 @@ def _ranges(need: Constraint, node: NodeInRun, cell: Cell) -> Pairs | None:
             return [(0, prod(sizes) - 1)]
         case Meaning.BELOW:
             return [(0, min(node.numbers(of) or [1]) - 1)]
+        case Meaning.DIMENSION if count == 1 and shape:
+            axes, drawn = _fitting_dimensions(need, node, len(sizes)), int(array.reshape(-1)[0])
+            return [_span_of_axes(axes, drawn % len(sizes))] if axes else _dimensions(need, node, count)
         case Meaning.DIMENSION | Meaning.NEW_DIMENSION | Meaning.REDUCED:
             return _dimensions(need, node, count)
         case Meaning.ONES:
@@ -529,6 +574,33 @@ def _old_and_new(
         return [(None, None)] * count
     places = [place % len(shape) for place in [*found, *[0] * count][:count]]
     return [(node.size(need.of, place), node.output_size(place)) for place in places]
+
+
+def _fitting_dimensions(need: Constraint, node: NodeInRun, rank: int) -> list[int]:
+    """Return the axes for which outputs fit the declared shapes, and constant positions are in range."""
+    port, axes = need.port, list[int]()
+    kept, array = node.arrays[port], node.arrays[port]
+    assert array is not None
+    others = [other for other in node.needs if other.meaning is Meaning.POSITION and other.axis.port == port]
+    try:
+        for axis in range(rank + need.high):
+            node.arrays[port] = np.full(array.shape, axis, array.dtype)
+            try:
+                shapes = output_shapes(node.step.node.domain, node.step.node.type, node.shape_case)
+            except ShapesDiffer:
+                continue
+            fits = all(map(agree, shapes or (), node.declared))
+            reached = [
+                pair
+                for other in others
+                if (cell := node.cell(other.port)) is not None and not (cell.origins or cell.is_opaque)
+                for pair in _reached(node.arrays[other.port], node.size(other.of, axis))
+            ]
+            if fits and all(least <= size for size, least in reached):
+                axes.append(axis)
+    finally:
+        node.arrays[port] = kept
+    return axes
 
 
 def _dimensions(need: Constraint, node: NodeInRun, count: int) -> Pairs | None:

@@ -5,8 +5,9 @@ are followed; what nodes ask of positions becomes ranges of input elements, whic
 is legal. In the end indices of scatter nodes try what their operators allow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -32,6 +33,9 @@ VALUES = (PLAIN, EDGE)
 _FEW = 8
 """Up to so many whole numbers may be a shape."""
 
+_REPEATING = 0
+"""The number of a draw that tries repeated indices."""
+
 _RANKS = (2, 1, 3, 4, 0)
 """Ranks that are tried where none is known."""
 
@@ -42,6 +46,10 @@ class Drawn:
 
     feeds: dict[str, Array]
     repeated: tuple[str, ...] = ()
+    run: Run | None = None
+    """What was seen of the model, and of its twin, on these inputs."""
+    plain: tuple[str, ...] = ()
+    """Inputs that data or updates are computed from, without edge values though these were wanted."""
 
 
 def make_feeds(
@@ -88,23 +96,34 @@ def draw_feeds(
     values: str = PLAIN,
     constraints: Mapping[str, Conditions] | None = None,
     twin: Twin | None = None,
+    *,
+    fixed: Mapping[int, Array] | None = None,
+    may_repeat: bool = False,
 ) -> Drawn:
     """Draw legal inputs, and say where targets repeat; see `make_feeds`.
 
     The constraints are what indices must be beyond what their operators demand, by scatter node; nodes for
     which no such inputs are found are told with those whose targets repeat. Inputs that are to be legal for
-    two models are of the types that the twin says.
+    two models are of the types that the twin says. Some inputs are `fixed`, by their numbers. With
+    `may_repeat` targets may repeat without a reduction, and do so where that can be drawn.
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
     program = model if isinstance(model, Sketch) else make_sketch(model)
     inputs = inputs_of(program)
     shapes = _partial_shapes(inputs, input_shapes or {})
+    for place, array in (fixed or {}).items():
+        shapes[place] = array.shape
+    number = _REPEATING if may_repeat else seed
     with collector_paused():
-        search, run = _first_legal(program, inputs, shapes, seed, constraints or {}, twin)
+        search, run = _first_legal(
+            program, inputs, shapes, seed, twin,
+            partial(Search, constraints=constraints or {}, number=number, fixed=fixed, may_repeat=may_repeat),
+        )  # fmt: skip
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
-    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)))
+    plain = tuple(inputs[number].names[0] for number in search.plain)
+    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)), run, plain)
 
 
 def _partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[Shape]:
@@ -128,8 +147,8 @@ def _first_legal(
     inputs: Sequence[GraphInput],
     shapes: Sequence[Shape],
     seed: int,
-    constraints: Mapping[str, Conditions],
     twin: Twin | None,
+    make: Callable[..., Search],
 ) -> tuple[Search, Run]:
     """Return the first inputs that every node takes, or else the best; ranks may be tried."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
@@ -139,9 +158,8 @@ def _first_legal(
     if avoided and twin is not None:
         avoided |= _sizes_in(twin.model.plan)
     for tried in _with_ranks(model.plan, inputs, shapes):
-        search = Search(
-            model, Sizes(tried, avoided), np.random.default_rng(seed), constraints, seed, None, twin
-        )
+        random = np.random.default_rng(seed)
+        search = make(model, Sizes(tried, avoided), random, twin=twin)
         try:
             run = search.run()
         except NoInputs as error:

@@ -107,6 +107,11 @@ def edge_values(element_type: ElementType) -> Array:
         return floats.astype(wanted) if wanted == np.float64 else floats.astype(np.float32).astype(wanted)
 
 
+def has_edges(element_type: ElementType) -> bool:
+    """Tell whether a type has numbers at its edges that `with_edges` draws."""
+    return len(edge_values(element_type)) > 0
+
+
 def with_edges(random: np.random.Generator, element_type: ElementType, array: Array) -> Array:
     """Return an array of which half the elements are at the edges of its type, if that has any."""
     edges = edge_values(element_type)

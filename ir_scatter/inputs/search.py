@@ -10,21 +10,21 @@ from enum import Enum, auto
 from functools import reduce
 from math import prod
 from operator import or_
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ir_scatter.analysis.interpreter import Forward, Plan, Step, load
 from ir_scatter.core.arrays import Array, kind, native
-from ir_scatter.core.dataflow import BodyInput, Choice, GraphInput, Key, Repeat
+from ir_scatter.core.dataflow import BodyInput, Choice, Dataflow, GraphInput, Key, Repeat
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
 from ir_scatter.inputs.constraints import Conditions, NodeInRun, Pairs, Use, by_lane, uses_of
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, random_array, with_edges
-from ir_scatter.inputs.provenance import Cell, Terms, combine, direct_of, known, origins_of, unknown
+from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, has_edges, random_array, with_edges
+from ir_scatter.inputs.provenance import NO_TERM, Cell, Terms, combine, direct_of, known, origins_of, unknown
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
@@ -74,6 +74,10 @@ _STARTS = (
     ((0, LARGEST), (0, 0), (0, 0)),
 )
 """Ranges to begin with: of ordinary numbers, of numbers that indices are made of, of trip counts."""
+
+
+Body: TypeAlias = tuple[int, str]
+"""A graph inside a node: the number of its model, 0 or 1, and its scope."""
 
 
 def inputs_of(model: Sketch) -> list[GraphInput]:
@@ -146,14 +150,18 @@ class Search:
         number: int,
         fixed: Mapping[int, Array] | None = None,
         twin: Twin | None = None,
+        *,
+        may_repeat: bool = False,
     ) -> None:
         """Take a model, inputs that are as they are, and another model that must take the same.
 
-        Three draws whose numbers follow each other try everything that indices may be.
+        Three draws whose numbers follow each other try everything that indices may be. With `may_repeat`
+        targets may repeat where there is no reduction, too.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
+        self.may_repeat = may_repeat
         self.is_sketch = not isinstance(model, Program)
         numbers = {input.key: number for number, input in enumerate(self.inputs)}
         takes = [numbers.get(input.key) for input in model.inputs]
@@ -172,6 +180,8 @@ class Search:
         self.runs = self.computed = self._mends = 0
         self.choosing = self._recounts = 0
         self._masks: dict[int, Array] = {}
+        self.plain: list[int] = []
+        """Inputs that data or updates are computed from, and that have no numbers at the edges."""
 
     @property
     def traced(self) -> list[int]:
@@ -330,10 +340,14 @@ class Search:
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
         for number in range(len(arrays)):
-            if eligible >> number & 1:
-                tried = list(arrays)
-                tried[number] = with_edges(random, self.types[number], arrays[number])
-                arrays = tried if Run(self, tried).is_as_good_as(run) else arrays
+            if not (self.written | eligible) >> number & 1 or not has_edges(self.types[number]):
+                continue
+            tried = list(arrays)
+            tried[number] = with_edges(random, self.types[number], arrays[number])
+            if eligible >> number & 1 and Run(self, tried).is_as_good_as(run):
+                arrays = tried
+            else:
+                self.plain.append(number)
         return arrays
 
 
@@ -402,6 +416,17 @@ class Run(Forward[Cell]):
         self.thresholds = dict[int, None]()
         self.stuck: list[tuple[NodeInRun | None, Exception]] = []
         self.is_blind, self.computed, self._depth = False, 0, 0
+        self.entered, self.unsure, self.controls = set[Body](), set[Body](), dict[Body, int]()
+        """Bodies that ran, those of which that is not known, and the inputs that decide whether each runs."""
+        self.uses_of_models: list[list[Use]] = []
+        self._bodies: dict[Dataflow, Body] = {
+            flow: (number, flow.graph.scope)
+            for number, twin in enumerate(search.twins)
+            for flow, plan in twin.model.plans.items()
+            if plan.is_body
+        }
+        self._by_plan = {self.plans[flow]: body for flow, body in self._bodies.items()}
+        self._around = self._guesses = 0
         self._symbols = search.sizes.symbols()
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
@@ -411,7 +436,9 @@ class Run(Forward[Cell]):
             terms = first + 1 + np.arange(arrays[number].size).reshape(arrays[number].shape)
             drawn[number] = replace(drawn[number], terms=terms)
         for twin in search.twins:
+            before = len(self.uses)
             self.run(twin.model.plan, [*twin.cells(drawn)])
+            self.uses_of_models.append(self.uses[before:])
         self._constants.clear()
         search.runs, search.computed = search.runs + 1, search.computed + self.computed
         self.illegal = [use for use in self.uses if not use.is_legal]
@@ -458,7 +485,8 @@ class Run(Forward[Cell]):
         ends = [clip_to_type(search.types[one], -_FARTHEST, _FARTHEST) for one in self._traced]
         limits = np.repeat(np.array(ends, np.int64).reshape(-1, 2), np.diff(self._starts), axis=0)
         solver = Solver(search.random, self._terms, self.uses, limits, wraps=wraps)
-        for use in sorted(wanted, key=lambda use: not use.is_unique):
+        scatters_first = search.may_repeat  # what else reads the indices would settle them
+        for use in sorted(wanted, key=lambda use: (not use.is_unique, scatters_first and not use.is_scatter)):
             solver.draw(use, None if wraps else search.number)
         arrays = list(self.arrays)
         for place, one in enumerate(self._traced):
@@ -512,8 +540,9 @@ class Run(Forward[Cell]):
         """Return the outputs of a node without bodies; of one whose outputs nobody needs, none."""
         self.computed += 1
         node = NodeInRun(
-            step, cells, self._symbols, self.search.constraints.get(step.node.scope, frozenset())
-        )
+            step, cells, self._symbols, self.search.constraints.get(step.node.scope, frozenset()),
+            may_repeat=self.search.may_repeat,
+        )  # fmt: skip
         ports = ports_of_positions(step)
         asked = [cell for port, cell in enumerate(cells) if port in ports]
         if isinstance(step.work, Lookup):
@@ -631,7 +660,38 @@ class Run(Forward[Cell]):
         pairs = list(zip(node.arrays, terms, strict=True))
         return [combine(self._terms, work.arithmetic, pairs, outputs[0]), *[None] * (len(outputs) - 1)]
 
+    def inputs_of(self, use: Use) -> set[int]:
+        """Return the numbers of the inputs of which the elements of a use are made."""
+        elements, _, _ = self._terms.look_up(use.terms[use.terms != NO_TERM])
+        places = np.searchsorted(self._starts, elements[elements >= 0], "right") - 1
+        return {self._traced[place] for place in set(places.tolist())}
+
+    def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
+        body = self._by_plan.get(plan)
+        if body is not None:
+            (self.unsure if self._guesses else self.entered).add(body)
+        return super().graph(plan, cells)
+
     def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
+        """Compute a node, and note of its bodies which inputs decide whether they run."""
+        work, before = step.work, self._around
+        if isinstance(work, Choice):
+            self._around |= origins_of([cells[work.condition]])
+            flows = [call.body for call in work.branches.values()]
+        elif isinstance(work, Repeat):
+            self._around |= origins_of([cells[n] for n in (work.trips, work.condition) if n is not None])
+            flows = [work.body]
+        else:
+            return self._step(step, cells)
+        for flow in flows:
+            body = self._bodies[flow]
+            self.controls[body] = self.controls.get(body, 0) | self._around
+        try:
+            return self._step(step, cells)
+        finally:
+            self._around = before
+
+    def _step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Compute a node; where a condition or a trip count is not known what follows from none."""
         work = step.work
         if isinstance(work, Repeat):
@@ -640,7 +700,11 @@ class Run(Forward[Cell]):
         try:
             if isinstance(work, Choice) and condition is not None and condition.is_unclear:
                 self.search.decisive |= condition.origins
-                found = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
+                self._guesses += 1
+                try:
+                    found = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
+                finally:
+                    self._guesses -= 1
                 return [_merged(cells) for cells in zip(*found, strict=True)]
             return super().step(step, cells)
         except EvaluationFailed as error:
@@ -673,7 +737,11 @@ class Run(Forward[Cell]):
             self._body_input(step, input, declared, None if input.outer is None else cells[input.outer])
             for input, declared in zip(work.inputs, plan.inputs, strict=True)
         ]
-        outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
+        self._guesses += 1
+        try:
+            outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
+        finally:
+            self._guesses -= 1
         whole = self._of_shapes(NodeInRun(step, cells, self._symbols))
         return [  # what the body carries may be another value after more iterations
             _merged([outputs[output.inner]]) if output.slice is None else cell

@@ -67,6 +67,8 @@ def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
             for one in found.outliers
         ],
         not_tapped=[fields_of(one, "runner node reason") for one in found.not_tapped],
+        not_run=[name.partition(" ")[2] for name in found.not_run],
+        not_tried=found.not_tried,
         facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
         skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],
         matching=found.pairing and _matching(found.pairing),
@@ -135,6 +137,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         document["wrong_runs"] = {"wrong": one.wrong_runs[0], "of": one.wrong_runs[1]}
     if one.subject_model:
         document |= fields_of(one, "subject_model reference_model")
+    if found.open_once:
+        document["unspecified_in"] = getattr(one, f"{found.open_once}_model")
     return document
 
 

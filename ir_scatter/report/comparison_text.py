@@ -179,7 +179,9 @@ def _how(one: Comparison, is_told: bool) -> str:
         parts.append("changes when nodes are tapped" if one.tapped else "changes from run to run")
     elif found.mismatched:
         parts.append(f"{found.mismatched} of {counted(found.elements, 'element')} differ")
-    if found.excuse is not None:
+    if found.open_once:
+        parts.append(f"{PurePath(getattr(one, f'{found.open_once}_model')).name} does not specify them")
+    elif found.excuse is not None:
         parts.append(excuse_text(found.excuse))
     elif found.contested:
         parts.append(f"{counted(found.contested, 'element')} with a value that the document allows")

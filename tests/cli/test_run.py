@@ -107,6 +107,25 @@ def test_repeated_targets_are_remarked(cli: Cli, elsewhere: Path) -> None:
     assert result.err == "ir-scatter: out: several updates of one element, the last one stays\n"
 
 
+@pytest.mark.parametrize(("indices", "is_repeated"), [([3, 1], False), ([3, 3], True), ([3, -4], True)])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_repeated_targets_of_given_inputs_are_remarked(
+    indices: list[int], is_repeated: bool, reduction: str, cli: Cli, elsewhere: Path
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    m (float[7] data, int64[2, 1] at, float[2] new) => (float[7] out) {
+      out = ScatterND <reduction = "%s"> (data, at, new)
+    }"""
+    path = save(text % reduction, elsewhere / "m.onnx")
+    feeds = {"data": np.zeros(7, np.float32), "new": np.ones(2, np.float32)}
+    np.savez(
+        elsewhere / "feeds.npz", at=np.array(indices).reshape(2, 1), data=feeds["data"], new=feeds["new"]
+    )
+    result = cli("run", path, "--inputs", elsewhere / "feeds.npz")
+    remark = "ir-scatter: out: several updates of one element, the last one stays\n"
+    assert (result.code, result.err) == (0, remark if is_repeated and reduction == "none" else "")
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
