@@ -397,7 +397,7 @@ def fill(draws: Draws, form: Form, sizes: Sizes) -> Case:
     blank = None if of_indices is None else np.zeros(of_indices, dtype(form.index_type))
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
-        form.reduction, None, form.constants, form.shapes, form.axis_shape, form.iterations, form.within,
+        form.reduction, None, form.constants, form.shapes, form.axis_shape, form.iterations, within=form.within,
         decisions=tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
