@@ -81,6 +81,7 @@ def case_of(probe: Probe) -> Case:
         probe.shapes,
         axis_shape=probe.axis_shape,
         iterations=probe.iterations,
+        in_function=probe.in_function,
     )
 
 

@@ -102,6 +102,7 @@ class Probe:
         times: how often it is run in a row, where the result changes from run to run.
         threads: that compute; 0 leaves that to the runtime.
         iterations: of a loop around it that gives each the same, in an IR; 0 for no loop.
+        in_function: whether it is in a function that the model calls, in ONNX.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Probe:
     times: int = 1
     threads: int = 0
     iterations: int = 0
+    in_function: bool = False
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:

@@ -107,6 +107,7 @@ class OneNode:
     The inputs stand in the order of the document, None for one that was left out; the element type and
     the shape are those of the output. The prefix is that of the names of the node and its output. In an IR it
     may stand in the body of a loop with some iterations, all of which are given the same; 0 for no loop.
+    In ONNX it may be in a function of the model that is called once.
     """
 
     type: str
@@ -118,6 +119,7 @@ class OneNode:
     shape: Shape
     prefix: str = ""
     iterations: int = 0
+    in_function: bool = False
 
 
 class NewNodes(NamedTuple):

@@ -178,6 +178,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, iterations, within: see `Form`.
+        in_function: whether the node is in a function of an ONNX model, see `OneNode`.
         twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
         decisions: what it follows from.
     """
@@ -197,6 +198,7 @@ class Case:
     axis_shape: _Shape = ()
     iterations: int = 0
     within: Limits = Limits()
+    in_function: bool = False
     twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
 
@@ -282,7 +284,15 @@ class Case:
             attributes[spec.axis.attribute] = self.axis
         shape = declared(self.data.shape, self.shapes)
         row = spec.key.type, spec.opsets[0]
-        return OneNode(*row, attributes, inputs, self.element_type, shape, iterations=self.iterations)
+        return OneNode(
+            *row,
+            attributes,
+            inputs,
+            self.element_type,
+            shape,
+            iterations=self.iterations,
+            in_function=self.in_function,
+        )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
         """Return what a model of the node asks for."""

@@ -73,6 +73,7 @@ def _probes(defect: Defect) -> Iterator[str]:
             told.append("axis fed")
         told += [f"{one.threads} thread"] if one.threads else []
         told += [f"in a loop of {one.iterations}"] if one.iterations else []
+        told += ["in a function"] if one.in_function else []
         written = ", ".join(told)
         near = " (right)" if one in defect.near else ""
         axis = "" if one.axis is None else str(one.axis)
