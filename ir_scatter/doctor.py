@@ -83,6 +83,7 @@ def case_of(probe: Probe) -> Case:
         iterations=probe.iterations,
         before=probe.before,
         keeps_state=probe.keeps_state,
+        in_function=probe.in_function,
     )
 
 

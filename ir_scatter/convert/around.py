@@ -1,6 +1,6 @@
 """Forms of a node that no known defect of some devices meets."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from ir_scatter.analysis.scatter_node import ScatterNode
@@ -11,12 +11,15 @@ from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import listed
 from ir_scatter.defects import all_defects, by_code
+from ir_scatter.defects.general_operators import missing_kernels
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.portability import Portability, and_others, diagnose
 from ir_scatter.reading import read
 from ir_scatter.rewrites import leads_to
+from ir_scatter.rewrites.base import Rewrite
+from ir_scatter.rewrites.forms import forms_of
 from ir_scatter.rewrites.guard import Guard, counts_from_end
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
@@ -48,15 +51,26 @@ def around(
     own, reasons = scatters[0].spec, list[str]()
     found: list[tuple[int, OpSpec, Rewritten]] = []
     in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
-    for row in () if any(by_code()[code].stays for code in in_the_way) else rows:
+    is_kept = any(by_code()[code].stays for code in in_the_way)
+    for form, row in () if is_kept else _attempts(own, rows):
+        if form is not None and found:
+            break  # the node as it is, or a plain route, avoids them all
         if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):
             continue
-        made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1)
+        made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1, form=form)
         row = row or own
         if not isinstance(made, Rewritten):
             if len(rows) == 1 or (isinstance(made, Refusal) and made.code in _OF_INDICES):
                 return row, made
             reasons += [] if made is None else [made.message]
+            continue
+        missing = [
+            f"{target} has no kernel for {name}"
+            for target in portability.targets
+            for name in missing_kernels(made.fragment, target.runner)
+        ]
+        if missing:
+            reasons += missing
             continue
         news = rewriter.news(made)
         met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
@@ -73,6 +87,12 @@ def around(
     message = f"every form that is known meets {listed([*in_the_way])} on a device of --for"
     row = (rows[0] if len(rows) == 1 else None) or own
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
+
+
+def _attempts(own: OpSpec, rows: Sequence[OpSpec | None]) -> Iterator[tuple[Rewrite | None, OpSpec | None]]:
+    """Yield what to try: each row as it is, and then each row from each form of the node's own row."""
+    for form in (None, *forms_of(own.key)):
+        yield from ((form, row) for row in rows)
 
 
 def at_no_cost(

@@ -100,12 +100,14 @@ class Rewriter:
         guard: Guard | None = None,
         *,
         is_anew: bool = False,
+        form: Rewrite | None = None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node into what is wanted in an opset; None if it is what it should be.
 
         There is a scatter for each signature of the function that the node is in. What they do not share is
         taken as unknown. Its indices are guarded before, if that is wanted; without a target that is all.
-        It may be wanted anew, in the form that rewrites give it, though it is what it should be.
+        It may be wanted anew, in the form that rewrites give it, though it is what it should be; or get
+        another form of its own row first.
         """
         self._judged.clear()
         self._numbers_of.clear()
@@ -116,7 +118,8 @@ class Rewriter:
         if group is not None:
             faults = scatter.index_array if scatter.has_faults(group.limits) else None
             numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-            known = self._known[group, target and target.key, opset, numbers, guard, is_anew]
+            wanted = target and target.key, guard, is_anew, form and form.name
+            known = self._known[group, wanted, opset, numbers]
         proof: Proof | None = None
         if known and None not in known:
             first = self.scatter(as_fragment(scatter).nodes[0])
@@ -125,7 +128,7 @@ class Rewriter:
         if proof in known:
             outcome = known[proof]
         else:
-            outcome = self._closely(scatters, target, opset, guard, is_anew)
+            outcome = self._closely(scatters, target, opset, guard, is_anew, form)
             proof = self._judged.get(Condition.EQUAL)
             if not self._numbers_of and (proof is None or len(way) == 1):
                 known[proof] = outcome
@@ -138,6 +141,7 @@ class Rewriter:
         opset: int | None,
         guard: Guard | None,
         is_anew: bool,
+        form: Rewrite | None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
         found: list[Diagnostic] = []
@@ -168,6 +172,8 @@ class Rewriter:
             return Refusal(Reason.NO_ROUTE, f"no rewrite leads from {scatter.spec.key} to {target.key}")
         if way and not is_anew and way[0].is_done(self._view(scatter), way[0].target):
             way = ()
+        if form is not None:
+            way = (form, *(way or ()))
         if guard is not None:
             way = (rewrite_of(guard, scatter.spec.key), *(way or ()))
             found = [one for one in found if one.code not in mended]

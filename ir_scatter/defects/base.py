@@ -105,6 +105,7 @@ class Probe:
         before: the types of general operators between the input and data, in an IR; see `OneNode`.
         keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; `times` are
             inferences then, without a reset between them.
+        in_function: whether it is in a function that the model calls, in ONNX.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Probe:
     iterations: int = 0
     before: tuple[str, ...] = ()
     keeps_state: bool = False
+    in_function: bool = False
 
 
 def rank_of(shape: Shape, rank: int, what: str) -> Known:

@@ -110,6 +110,7 @@ class OneNode:
     General operators of the types `before` stand between the first input and the node, and change neither
     shape nor elements. With `keeps_state` the first input is the initial value of a state, which the node
     reads, and which is written as it was read.
+    In ONNX it may be in a function of the model that is called once.
     """
 
     type: str
@@ -123,6 +124,7 @@ class OneNode:
     iterations: int = 0
     before: tuple[str, ...] = ()
     keeps_state: bool = False
+    in_function: bool = False
 
 
 class NewNodes(NamedTuple):

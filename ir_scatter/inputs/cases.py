@@ -178,7 +178,7 @@ class Case:
         reduction: how updates meet old values.
         broken: the rule that it breaks on purpose; None if it is legal.
         constants, shapes, axis_shape, iterations, within: see `Form`.
-        before, keeps_state: see `OneNode`.
+        before, keeps_state, in_function: see `OneNode`.
         twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
         decisions: what it follows from.
     """
@@ -199,6 +199,7 @@ class Case:
     iterations: int = 0
     before: tuple[str, ...] = ()
     keeps_state: bool = False
+    in_function: bool = False
     within: Limits = Limits()
     twin: str = ""
     decisions: tuple[int, ...] = field(default=(), repr=False)
@@ -294,6 +295,7 @@ class Case:
             iterations=self.iterations,
             before=self.before,
             keeps_state=self.keeps_state,
+            in_function=self.in_function,
         )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:

@@ -9,8 +9,8 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import ONNX, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree_dims, static
-from ir_scatter.ops.spec import IndexRange, OpSpec, Reduction, Role
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree_dims, element_count, static
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, LAST, Builder
 from ir_scatter.rewrites.refusals import Refusal
 
@@ -77,6 +77,14 @@ class View:
     def reduction(self) -> Reduction:
         assert self.scatter.reduction is not None
         return self.scatter.reduction
+
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether updates are known to have no elements, so that the output is data."""
+        updates, indices = map(self.scatter.operand, (Role.UPDATES, Role.INDICES))
+        are_tuples = self.scatter.spec.layout is Layout.TUPLES  # one without coordinates names all of data
+        operands = [updates] if are_tuples else [updates, indices]
+        return any(one is not None and element_count(one.value.shape) == 0 for one in operands)
 
     @property
     def keeps_initial(self) -> bool:
@@ -211,6 +219,8 @@ class View:
             tuples = build.select(self.axis_mask(build), rows, grid, "coordinates")
             return tuples, build.reshape(self.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
         rank = len(shape)
+        if element_count(shape) == 0:
+            return build.empty_tuples(indices, shape, rank), self.updates
         dims = build.shape_of(self.indices, "indices_shape")
         column_shape = build.concat([dims, build.constant([1], "one_column")], 0, "column_shape", (rank + 1,))
         columns = []

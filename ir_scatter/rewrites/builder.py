@@ -18,12 +18,13 @@ import numpy as np
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, free_name
 from ir_scatter.core.model import ONNX, OPENVINO, Node, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, static
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count, static
 from ir_scatter.ops.general import named
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.scatter_node import ScatterNode
     from ir_scatter.core.arrays import Array
 
 I64 = ELEMENT_TYPES["i64"]
@@ -126,6 +127,23 @@ class Builder:
         own = node.opset if node.opset is not None else ""
         return self._add(node.type, own, values, node.attributes, output.element_type, output.shape, label)
 
+    def rebuilt(self, scatter: "ScatterNode", operands: Mapping[Role, Value], reduction: Reduction) -> Value:
+        """Make a scatter node like another one, with other operands and another reduction.
+
+        The output has the type of data.
+        """
+        node, spec = scatter.node, scatter.spec
+        values = [operands.get(spec.ports[at].role, port.value) for at, port in enumerate(node.inputs)]
+        attributes, row = dict(node.attributes), spec.attribute("reduction")
+        if row is not None and reduction is not scatter.reduction:
+            word = next(word for word, meaning in spec.reductions.items() if meaning is reduction)
+            attributes[row.name] = word
+            if reduction is Reduction.NONE and "use_init_val" in attributes:
+                attributes["use_init_val"] = "true"
+        data = operands.get(Role.DATA) or scatter.data.value  # type: ignore[union-attr]
+        own = node.opset if node.opset is not None else ""
+        return self._add(node.type, own, values, attributes, data.element_type, data.shape, "scatter")
+
     def shape_of(self, value: Value, label: str) -> Value:
         """Return the shape of a value as whole numbers."""
         known = static(value.shape)
@@ -177,6 +195,28 @@ class Builder:
             # OpenVINO, which computes what it can when it loads a model, divides by the number of elements.
             return self.constant(np.empty(whole), label, value.element_type)
         return self.make("Broadcast", [value, target], found, label)
+
+    def repeated_indices(self, column: Value, updates: Value, label: str, shape: Shape = None) -> Value:
+        """Repeat indices to the shape of updates.
+
+        Of updates without elements the updates themselves serve, as there is no number in them: runtimes do
+        not agree on Expand to a dimension of 0, and OpenVINO on constants without elements.
+        """
+        if element_count(updates.shape) == 0:
+            return self.convert(updates, I64, label)
+        return self.broadcast(column, self.shape_of(updates, "updates_shape"), label, shape)
+
+    def empty_tuples(self, value: Value, shape: tuple[Dim, ...], depth: int) -> Value:
+        """Return tuples of coordinates for no element at all, made of a value of this shape.
+
+        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar, and
+        drops an empty constant from a Concat, so that the shape is that of the other inputs.
+        """
+        numbers, whole = self.convert(value, I64, "indices_i64"), static(shape)
+        if whole is not None:
+            return self.reshape(numbers, [*whole, depth], "coordinates")
+        column = self.unsqueeze(numbers, [len(shape)], "indices_unsqueezed")
+        return self.concat([column] * depth, len(shape), "coordinates", (*shape, depth))
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
         return values[0] if len(values) == 1 else self.make("Concat", values, shape, label, axis=axis)

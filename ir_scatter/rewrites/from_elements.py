@@ -137,6 +137,10 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     return joined(view, build, old, view.updates)
 
 
+def joined_updates(view: View, build: Builder) -> Value | Refusal:
+    return _joined(view, build, are_slices=False)
+
+
 def _places(view: View, build: Builder) -> Value:
     """Return indices as elements can be taken with them."""
     if not view.counts_from_end(build):

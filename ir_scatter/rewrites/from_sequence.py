@@ -33,7 +33,7 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
         numbers = build.binary("Add", starts, numbers, "positions")
     if view.scatter.attribute("mode") == "circular":
         numbers = build.binary("FloorMod", numbers, view.size_on_axis(build), "positions_wrapped")
-    indices = build.broadcast(numbers, dims, "indices", view.updates.shape)
+    indices = build.repeated_indices(numbers, view.updates, "indices", view.updates.shape)
     return build.scatter(target, view.data, indices, view.updates, axis=view.given_axis)
 
 

@@ -13,7 +13,7 @@ the result is transposed back.
 """
 
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count, static
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.rewrites.base import View, between
@@ -48,9 +48,12 @@ def _flat_updates(view: View, build: Builder) -> Value:
         return build.unsqueeze(updates, [axis], "updates_unsqueezed")
     length = build.count_of(_flat_indices(view, build), "count")
     dims = build.shape_of(view.data, "data_shape")
-    target = build.select(view.axis_mask(build), length, dims, "updates_flat_shape")
     count = element_count(shape)
     known = _shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
+    whole = static(known)
+    if whole is not None:
+        return build.reshape(updates, whole, "updates_flat", known)
+    target = build.select(view.axis_mask(build), length, dims, "updates_flat_shape")
     return build.reshape(updates, target, "updates_flat", known)
 
 
@@ -68,13 +71,16 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
         dims = [-1 if number == axis else 1 for number in range(len(shape))]
         column = build.reshape(indices, dims, "indices_column")
     known = _shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
-    indices = build.broadcast(column, build.shape_of(updates, "updates_shape"), "indices_repeated", known)
+    indices = build.repeated_indices(column, updates, "indices_repeated", known)
     return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
 
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     axis, shape, index_shape = view.scatter.axis, view.data.shape, view.indices.shape
     data, indices, updates = view.data, view.indices, view.updates
+    if view.writes_nothing and shape and updates.shape:  # whose coordinates may be any numbers
+        tuples = build.empty_tuples(updates, updates.shape, len(shape))
+        return build.scatter(target, data, tuples, updates)
     is_on_first = axis == 0 or (axis is None and view.scatter.written_axis == 0)
     if is_on_first and index_shape is not None:
         return _scattered(build, target, data, indices, updates)

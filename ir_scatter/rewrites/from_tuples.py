@@ -56,7 +56,7 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction, indices = view.updates, view.reduction, view.indices
     if not has(target, reduction):
-        found = _joined(view, build)
+        found = joined_updates(view, build)
         if isinstance(found, Refusal):
             return found
         updates, reduction = found, Reduction.NONE
@@ -75,7 +75,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
         column = parts.indices if parts.column is None else parts.column
         known = 1 if parts.column is None else 2
         column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
-        return build.broadcast(column, dims, "indices_repeated", shape)
+        return build.repeated_indices(column, parts.updates, "indices_repeated", shape)
     places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
     column = build.along(build.is_first(places), parts.indices, "indices_column")
     return build.broadcast(column, dims, "indices_repeated")
@@ -118,7 +118,7 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
     """Write updates of the parts, joined with the old values where a row lacks the reduction."""
     if has(target, view.reduction):
         return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
-    updates = _joined(view, build)
+    updates = joined_updates(view, build)
     if isinstance(updates, Refusal):
         return updates
     if parts.updates is not view.updates:
@@ -127,7 +127,7 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
     return build.scatter(target, parts.data, indices, updates)
 
 
-def _joined(view: View, build: Builder) -> Value | Refusal:
+def joined_updates(view: View, build: Builder) -> Value | Refusal:
     """Return updates joined with the old values in their places, where no two tuples are equal."""
     indices, shape = view.indices, view.updates.shape
     if view.depth == 0:  # they name all of data

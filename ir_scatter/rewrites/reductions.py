@@ -175,6 +175,8 @@ def cleared(
     and updates.
     """
     data, tuples, updates = operands
+    if view.writes_nothing:
+        return data
     once = _each_once(view, build)
     if once is None:
         dims, shape = build.shape_of(updates, "updates_shape"), updates.shape

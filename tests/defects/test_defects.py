@@ -31,7 +31,9 @@ def node_of(one: Probe, folder: Path) -> ScatterNode:
     model = read(folder / f"model{next(iter(files))}")
     broken = {found.rule for found in validate(model) if found.severity is Severity.ERROR}
     assert broken <= {one.breaks}, broken
-    return next(iter(scatter_nodes(model.graph, Facts(model=model))))
+    graphs = [model.graph, *(graph for function in model.functions for graph in function.instances)]
+    facts = Facts(model=model)
+    return next(scatter for graph in graphs for scatter in scatter_nodes(graph, facts))
 
 
 def test_codes_and_names_are_unique() -> None:

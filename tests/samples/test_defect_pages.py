@@ -75,6 +75,7 @@ def _probes(defect: Defect) -> Iterator[str]:
         told += [f"in a loop of {one.iterations}"] if one.iterations else []
         told += [f"behind {' and '.join(one.before)}"] if one.before else []
         told += [f"data is a state, {counted(one.times, 'inference')}"] if one.keeps_state else []
+        told += ["in a function"] if one.in_function else []
         written = ", ".join(told)
         near = " (right)" if one in defect.near else ""
         axis = "" if one.axis is None else str(one.axis)

@@ -13,6 +13,7 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
+    OperatorSetIdProto,
     TensorProto,
     ValueInfoProto,
     helper,
@@ -490,6 +491,12 @@ def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
 IR_VERSION = 10
 """One that every runtime of the last years reads; older ones read the version of the opset's time."""
 
+_FIRST_WITH_FUNCTIONS = 8
+"""The first IR version of models with functions."""
+
+_LOCAL = "local"
+"""The domain of functions."""
+
 
 def write_nodes(nodes: Sequence[OneNode]) -> bytes:
     """Return an ONNX model with nodes of one opset that know nothing of each other.
@@ -498,6 +505,7 @@ def write_nodes(nodes: Sequence[OneNode]) -> bytes:
         TypeError: an array or an attribute is of a type that ONNX has not.
     """
     inputs, constants, written, outputs = [], list[TensorProto](), [], []
+    opset, functions = helper.make_opsetid("", int(nodes[0].opset)), list[FunctionProto]()
     for node in nodes:
         for one in {one.name: one for one in node.inputs if one is not None}.values():
             if one.is_constant:
@@ -508,13 +516,30 @@ def write_nodes(nodes: Sequence[OneNode]) -> bytes:
         names, prefix = ["" if one is None else one.name for one in node.inputs], node.prefix
         written.append(helper.make_node(node.type, names, [f"{prefix}output"], name=f"{prefix}node"))
         written[-1].attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
+        if node.in_function:
+            functions.append(_function_of(written[-1], f"{prefix}function", opset))
+            written[-1] = _call_of(functions[-1], f"{prefix}node")
         outputs.append(_declared(f"{prefix}output", node.element_type, node.shape))
     name = "one_node" if len(nodes) == 1 else "nodes"
     graph = helper.make_graph(written, name, inputs, outputs, constants)
-    opset = helper.make_opsetid("", int(nodes[0].opset))
     version = min(IR_VERSION, helper.find_min_ir_version_for([opset]))
-    model = helper.make_model(graph, ir_version=version, producer_name="ir-scatter", opset_imports=[opset])
+    opsets = [opset, *([helper.make_opsetid(_LOCAL, 1)] if functions else [])]
+    if functions:
+        version = max(version, _FIRST_WITH_FUNCTIONS)
+    model = helper.make_model(
+        graph, ir_version=version, producer_name="ir-scatter", opset_imports=opsets, functions=functions
+    )
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _function_of(node: NodeProto, name: str, opset: OperatorSetIdProto) -> FunctionProto:
+    """Return a function of one node, whose inputs and output are those of the node."""
+    names = [name for name in dict.fromkeys(node.input) if name]
+    return helper.make_function(_LOCAL, name, names, node.output, [node], [opset])
+
+
+def _call_of(function: FunctionProto, name: str) -> NodeProto:
+    return helper.make_node(function.name, function.input, function.output, name=name, domain=function.domain)
 
 
 def _declared(name: str, type: ElementType, shape: Shape) -> ValueInfoProto:

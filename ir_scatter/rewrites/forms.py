@@ -1,0 +1,116 @@
+"""Other forms of one node, for devices that refuse it as it is: in a wider type, or reduced before.
+
+    cast to i32:  Convert(Scatter(Convert(data, i32), indices, Convert(updates, i32)), u8)
+    reduced:      Scatter(data, indices, old values + updates), where no two updates have one target
+
+They are no routes by themselves: `convert --for` tries them where no other form avoids all known defects.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+
+from ir_scatter.analysis.conditions import Condition
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
+from ir_scatter.core.model import OpKey, Value
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
+from ir_scatter.rewrites import from_elements, from_tuples
+from ir_scatter.rewrites.base import Rewrite, View
+from ir_scatter.rewrites.builder import Builder
+from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
+
+_I32 = ELEMENT_TYPES["i32"]
+_WIDER = {"boolean": ("i32",), "unsigned": ("i32",), "signed": ("i32",), "float": ("f32",)}
+"""The types to cast to, by the kind of element type: every value has its own in the wider type."""
+
+_EXACT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
+"""Reductions that give one of the old values or updates, which the narrow type holds."""
+
+_OF_BOOLEANS = {
+    Reduction.SUM: Reduction.MAX,
+    Reduction.MAX: Reduction.MAX,
+    Reduction.PROD: Reduction.MIN,
+    Reduction.MIN: Reduction.MIN,
+    Reduction.NONE: Reduction.NONE,
+}
+"""What stands for a reduction of booleans in numbers 0 and 1: OR is the greatest, AND the least."""
+
+_ROUNDED = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
+"""Reductions of floating-point numbers that are rounded once instead of after each step."""
+
+
+@cache
+def forms_of(key: OpKey) -> tuple[Rewrite, ...]:
+    """Return the forms of a row: rewrites of it into itself."""
+    spec = SPECS[key]
+    return (*_casts(spec), *([] if spec.layout not in _JOINED else [_joined(spec)]))
+
+
+def _casts(spec: OpSpec) -> Iterator[Rewrite]:
+    port = spec.port(Role.DATA)
+    for name in dict.fromkeys(name for names in _WIDER.values() for name in names):
+        if port is not None and name in port.element_types:
+            yield _cast(spec, ELEMENT_TYPES[name])
+    yield Rewrite("indices-cast", spec, spec, _with_i32_indices, carries=None)
+
+
+def _cast(spec: OpSpec, wide: ElementType) -> Rewrite:
+    def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
+        type = view.data.element_type
+        if type is None:
+            return TYPE_UNKNOWN
+        reduction = _reduction_in(view, type, wide)
+        if reduction is None:
+            message = f"reduction {view.reduction} of {type.name} is another one in {wide.name}"
+            return Refusal(Reason.NO_SUCH_REDUCTION, message)
+        data = build.convert(view.data, wide, f"data_{wide.name}")
+        updates = build.convert(view.updates, wide, f"updates_{wide.name}")
+        wider = build.rebuilt(view.scatter, {Role.DATA: data, Role.UPDATES: updates}, reduction)
+        return build.convert(wider, type, f"updated_{type.name}")
+
+    return Rewrite(f"cast-to-{wide.name}", spec, spec, build, carries=None)
+
+
+def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction | None:
+    """Return the reduction in a wider type that gives the same values; None if there is none."""
+    if wide.name not in _WIDER.get(type.kind, ()) or type.bits >= wide.bits:
+        return None
+    if type.kind == "boolean":
+        reduction = _OF_BOOLEANS.get(view.reduction)
+    elif view.reduction in _EXACT or (type.kind == "float" and view.reduction in _ROUNDED):
+        reduction = view.reduction
+    else:
+        return None  # whole numbers that leave the narrow type wrap around there
+    has_word = reduction is Reduction.NONE or reduction in view.scatter.spec.reductions.values()
+    return reduction if has_word else None
+
+
+def _with_i32_indices(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
+    operand = view.scatter.operand(Role.INDICES)
+    type = None if operand is None else operand.value.element_type
+    if operand is None or type is None:
+        return TYPE_UNKNOWN
+    if type.bits >= _I32.bits:
+        return Refusal(Reason.NO_FORM, f"indices are {type.name}, expected a type of fewer than 32 bits")
+    indices = build.convert(operand.value, _I32, "indices_i32")
+    return build.rebuilt(view.scatter, {Role.INDICES: indices}, view.reduction)
+
+
+def _joined(spec: OpSpec) -> Rewrite:
+    def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
+        if view.reduction is Reduction.NONE:
+            return Refusal(Reason.NO_FORM, "there is no reduction to compute before")
+        updates = _JOINED[spec.layout](view, build)
+        if isinstance(updates, Refusal):
+            return updates
+        return build.rebuilt(view.scatter, {Role.UPDATES: updates}, Reduction.NONE)
+
+    return Rewrite("reduced-before", spec, spec, build, carries=None, requires=_unique)
+
+
+def _unique(_view: View, _target: OpSpec) -> tuple[Condition, ...]:
+    return (Condition.UNIQUE,)
+
+
+_JOINED = {Layout.ELEMENTS: from_elements.joined_updates, Layout.TUPLES: from_tuples.joined_updates}
+"""Updates joined with the old values in their places, by layout."""

@@ -1,0 +1,147 @@
+"""Forms that `convert --for` finds where no operator avoids a defect, and forms of nodes that write nothing."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+from ir_scatter import convert, evaluate_model, runners
+from ir_scatter.runners.base import Runner, Status
+from tests.rewrites.ir_models import given, held, one_scatter
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Runner]:
+    pytest.importorskip("openvino")
+    runner = runners.find("CPU")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def ort() -> Iterator[Runner]:
+    pytest.importorskip("onnxruntime")
+    runner = runners.find("onnxruntime")
+    yield runner
+    runner.close()
+
+
+def written(folder: Path, type: str, operator: str, **attributes: str) -> Path:
+    """Write an ONNX node of data [4, 3] whose indices are given when it runs."""
+    words = "".join(f', {name} = "{word}"' for name, word in attributes.items())
+    indices, shape = ("int64[2, 3]", "2, 3") if operator == "ScatterElements" else ("int64[2, 1]", "2, 3")
+    kind = "axis = 0" if operator == "ScatterElements" else ""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 18]> '
+        f"main ({type}[4, 3] data, {indices} indices, {type}[{shape}] updates) => ({type}[4, 3] out) "
+        f"{{ out = {operator} <{(kind + words).removeprefix(', ')}> (data, indices, updates) }}"
+    )
+    path = folder / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def assert_runs_like_numpy(runner: Runner, before: Path, after: Path, feeds: Arrays) -> None:
+    outcome = runner.run(after, feeds, timeout=60)
+    assert outcome.status is Status.OK, outcome.message
+    (found,), (expected,) = outcome.outputs.values(), evaluate_model(before, feeds).values()
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=2e-3)
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("assume", [[], ["unique-indices"]])
+@pytest.mark.parametrize("word", ["add", "mul"])
+def test_onnxruntime_adds_and_multiplies_halves_in_f32(
+    operator: str, assume: list[str], word: str, tmp_path: Path, ort: Runner
+) -> None:
+    path = written(tmp_path, "float16", operator, reduction=word)
+    conversion = convert(path, targets=["onnxruntime"], assume=assume)
+    assert not conversion.refused
+    conversion.write(after := tmp_path / "after.onnx")
+    data, updates = np.arange(12).reshape(4, 3) / 8, np.arange(6).reshape(2, 3) / 4
+    rows = [[3, 1, 0], [0, 2, 1]] if operator == "ScatterElements" else [[3], [0]]
+    feeds = {
+        "data": data.astype(np.float16), "indices": np.array(rows), "updates": updates.astype(np.float16),
+    }  # fmt: skip
+    assert_runs_like_numpy(ort, path, after, feeds)
+
+
+@pytest.mark.onnxruntime
+@pytest.mark.parametrize("word", ["none", "max", "min"])
+def test_booleans_are_scattered_in_i32_where_the_gpu_plugin_has_no_kernel(
+    word: str, tmp_path: Path, ort: Runner
+) -> None:
+    path = written(tmp_path, "bool", "ScatterElements", reduction=word)
+    conversion = convert(path, targets=["GPU@2026.4.1", "onnxruntime"])
+    assert not conversion.refused
+    (converted,) = conversion.converted
+    assert converted.rewrites == ("cast-to-i32",)
+    assert converted.is_safe
+    conversion.write(after := tmp_path / "after.onnx")
+    data, updates = np.arange(12).reshape(4, 3) % 2 == 0, np.arange(6).reshape(2, 3) % 3 == 0
+    feeds = {"data": data, "indices": np.array([[3, 1, 0], [0, 2, 1]]), "updates": updates}
+    assert_runs_like_numpy(ort, path, after, feeds)
+
+
+def test_a_sum_of_bytes_is_not_cast_as_it_wraps_around(tmp_path: Path) -> None:
+    path = written(tmp_path, "uint8", "ScatterElements", reduction="add")
+    conversion = convert(path, targets=["GPU@2026.4.1"])
+    assert [one.code for one in conversion.refused] == ["CVT113"]
+
+
+@pytest.mark.parametrize(("type", "is_possible"), [("uint8", False), ("int32", True)])
+def test_a_form_with_an_operator_that_has_no_kernel_is_not_taken(
+    type: str, is_possible: bool, tmp_path: Path
+) -> None:
+    """OpenVINO's GPU plugin has no reduction of tuples (DEV305), and no GatherND of u8 to do it before."""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 18]> '
+        f"main ({type}[4, 3] data, int64[2, 2] indices, {type}[2] updates) => ({type}[4, 3] out) "
+        '{ out = ScatterND <reduction = "add"> (data, indices, updates) }'
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    conversion = convert(path, targets=["GPU@2026.4.1"], assume=["unique-indices"])
+    types = {
+        new.inputs[0].element_type.name
+        for patch in conversion.patches
+        for new in patch.fragment.news
+        if new.type == "GatherND" and new.inputs[0] is not None and new.inputs[0].element_type is not None
+    }
+    assert "u8" not in types
+    assert not conversion.refused or not is_possible
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("data", "indices", "updates"), [("?,3", "?,3", "0,3"), ("5,3", "2,?", "2,0"), ("?,?", "0,3", "0,3")]
+)
+@pytest.mark.parametrize("words", [{}, {"reduction": "max"}, {"reduction": "max", "use_init_val": "false"}])
+def test_nothing_is_written_beside_dimensions_that_are_not_known(
+    data: str, indices: str, updates: str, words: dict[str, str], tmp_path: Path, cpu: Runner
+) -> None:
+    """OpenVINO drops a constant without elements from a Concat, so that coordinates got another shape."""
+
+    def dims(text: str) -> list[Any]:
+        return [-1 if dim == "?" else int(dim) for dim in text.split(",")]
+
+    sources = given("data", "f32", dims(data)), given("indices", "i64", dims(indices))
+    node = (*sources, given("updates", "f32", dims(updates)), held(0, name="axis"))
+    before = Path(one_scatter(tmp_path, "ScatterElementsUpdate", "opset12", *node, words))
+    conversion = convert(before, "ScatterNDUpdate-15")
+    assert not conversion.refused
+    conversion.write(after := tmp_path / "after.xml")
+    shape = [5 if dim == -1 else dim for dim in dims(updates)]
+    feeds: Arrays = {
+        "data": np.ones((5, 3), np.float32), "indices": np.zeros(shape, np.int64),
+        "updates": np.zeros(shape, np.float32),
+    }  # fmt: skip
+    assert_runs_like_numpy(cpu, before, after, feeds)
