@@ -9,7 +9,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.fragment import Fragment, NewNode
 from ir_scatter.core.model import ONNX, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree_dims, static
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree_dims, element_count, static
 from ir_scatter.ops.spec import IndexRange, OpSpec, Reduction, Role
 from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, LAST, Builder
 from ir_scatter.rewrites.refusals import Refusal
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
 """What a rewrite may read whose new form serves other nodes as well."""
+
+_LARGEST_RANK = 4
+"""Of a tensor that every device handles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +196,10 @@ class View:
     def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
         """Return a tuple of coordinates for each update, and updates in the shape that fits.
 
-        Where the rank and the axis are known, tuples have the dimensions of indices before their own;
-        otherwise they are one list, and updates are flattened. `indices` are those of the node, or what
-        stands for them.
+        Where the rank and the axis are known, and the rank is at most 3, tuples have the dimensions of
+        indices before their own; otherwise they are one list, and updates are flattened: of tensors with
+        more dimensions than 4 devices have fewer kernels, and wrong ones. `indices` are those of the node,
+        or what stands for them.
         """
         indices = build.convert(indices, I64, "indices_i64")
         axis, shape, data = self.scatter.axis, self.indices.shape, self.data.shape
@@ -226,7 +230,13 @@ class View:
             others = [number for number in range(rank + 1) if number != place]
             column = build.unsqueeze(numbers, others, f"column_{place}")
             columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
-        return build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
+        tuples, updates = build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
+        if rank < _LARGEST_RANK:
+            return tuples, updates
+        count = element_count(shape)
+        size = UNKNOWN_DIM if count is None else count
+        tuples = build.reshape(tuples, [-1, rank], "coordinates_list", (size, rank))
+        return tuples, build.reshape(updates, [-1], "updates_flat", (size,))
 
 
 Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]

@@ -180,3 +180,51 @@ def test_a_table_of_tuples_of_unknown_length(
     shapes: tuple[str, str, str], when: str | None, tmp_path: Path
 ) -> None:
     assert met_by("DEV313", shapes, tmp_path) == when
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "updates", "constants", "is_wrong"),
+    [
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "", True),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "indices", False),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "data", True),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "data updates", False),
+        ((2, 2, 2, 2, 2), (2, 1, 4), (2, 1, 2), "data", False),
+        ((2, 2, 2, 2, 2), (2, 1, 4), (2, 1, 2), "updates", True),
+        ((2, 2, 2, 2, 2), (2, 5), (2,), "", False),
+        ((2, 2, 2, 2, 2), (2, 1, 1), (2, 1, 2, 2, 2, 2), "", False),
+        ((2, 2, 2, 2, 2), (1, 1, 2, 2, 5), (1, 1, 2, 2), "", True),
+        ((2, 2, 2, 2, 2), (1, 3, 2, 1, 3), (1, 3, 2, 1, 2, 2), "", False),
+        ((2, 2, 2, 2, 2, 2), (2, 1), (2, 2, 2, 2, 2, 2), "", False),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "", True),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "indices", True),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "updates", False),
+        ((3, 1, 3), (1, 1, 3, 1), (1, 1, 3, 1, 3), "", False),
+        ((3, 3), (1, 2, 1, 1), (1, 2, 1, 3), "", False),
+        ((3,), (1, 3, 1, 1, 1), (1, 3, 1, 1), "", True),
+        ((3, 3), (0, 1, 1, 2, 2), (0, 1, 1, 2), "", False),
+    ],
+)  # fmt: skip
+def test_tuples_of_mixed_ranks(
+    data: tuple[int, ...],
+    indices: tuple[int, ...],
+    updates: tuple[int, ...],
+    constants: str,
+    is_wrong: bool,
+    tmp_path: Path,
+) -> None:
+    """Measured: an input that is constant is stored as it is, and does not count."""
+    roles = frozenset(Role(word) for word in constants.split())
+    for shapes in ("static", "dynamic"):
+        probe = Probe("p", TUPLES, data, indices, updates, constants=roles, shapes=shapes)
+        assert met("DEV314", probe, tmp_path) == ("" if is_wrong and shapes == "static" else None)
+
+
+def test_indices_of_more_dimensions_whose_ranks_do_not_mix(tmp_path: Path) -> None:
+    probe = Probe("p", TUPLES, (3,), (1, 3, 1, 1, 1), (1, 3, 1, 1), constants=INDICES)
+    assert met("DEV314", probe, tmp_path) == "coordinates are read out of bounds"
+
+
+def test_one_coordinate_into_data_of_more_dimensions(tmp_path: Path) -> None:
+    probe = Probe("p", TUPLES, (2, 1, 2, 1, 2), [1], (1, 2, 1, 2))
+    assert met("DEV310", probe, tmp_path) is None
