@@ -14,6 +14,7 @@ from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Sympto
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
+from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -38,6 +39,9 @@ _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 _LARGEST_RANK = 6
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
+_KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators that give every element of their inputs again."""
+_MOST_PARTS = 1000
 _BEFORE_FILLED = 2
 """A tensor that gets more dimensions gets them after its first two."""
 
@@ -234,7 +238,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     negative = [size for size, (low, _) in index_bounds(scatter) if low < 0]
     found = Known(bool(negative) if array is None else bool((array < 0).any()))
     if array is None and negative:
-        found = Known(None, "an index is negative")
+        found = Known(_has_negative_part(scatter) or None, "an index is negative")
     elsewhere = Known(None, "a size of data is not the number of its dimensions")
     if shape is not None:
         added = max(len(shape), _LEAST_RANK)
@@ -245,6 +249,29 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     return meeting and meeting._replace(
         probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open", "eight"]))
     )
+
+
+def _has_negative_part(scatter: ScatterNode) -> bool:
+    """Tell whether a part of indices that only a run tells is constant and holds a negative number."""
+    indices = scatter.indices
+    is_signed = (
+        indices is not None and indices.element_type is not None and indices.element_type.kind == "signed"
+    )
+    pending = [indices.value] if indices is not None and is_signed else []
+    for _ in range(_MOST_PARTS):
+        if not pending:
+            break
+        value = pending.pop()
+        array, node = scatter.facts.whole_numbers(value), value.producer
+        if array is not None:
+            if (array < 0).any():
+                return True
+            continue
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is not None and op is not None and (op.copies or op.type in _KEEPS_ELEMENTS):
+            moved = op.moved_inputs(len(node.inputs))
+            pending += [one for one in (node.inputs[number].value for number in moved) if one is not None]
+    return False
 
 
 @Defect(
@@ -269,15 +296,15 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
 
-    Of tuples it copies data first, slices of constant data are folded, and where an input of the model has an
-    open shape data is copied as well. Tuples made of empty indices are no way around, as Unsqueeze of nothing
-    is refused: "Output shape is not provided".
+    Of tuples it copies data first, slices of constant data are folded, and where a shape of the node is open
+    data is copied as well; whether another input of the model is open does not matter. Tuples made of empty
+    indices are no way around, as Unsqueeze of nothing is refused: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
         return None
     if element_count(scatter.indices_shape) != 0:
         return None
-    return meets("indices are empty", [has_elements(scatter), _all_is_static(scatter)], Role.INDICES)
+    return meets("indices are empty", [has_elements(scatter), _is_static_node(scatter)], Role.INDICES)
 
 
 @Defect(
@@ -394,11 +421,17 @@ def _all_is_static(scatter: ScatterNode) -> Known:
     A shape that could not be inferred is unknown, not open.
     """
     model, when = scatter.facts.model, "no shape of the model is open"
-    is_closed = None if model is None else _is_static_model(model)
-    if is_closed is not False:
-        opened = [scatter.facts.is_open(one.value) for one in scatter.operands()]
-        is_closed = False if True in opened else None if None in opened else is_closed
-    return Known(is_closed, when)
+    is_static_model = None if model is None else _is_static_model(model)
+    if is_static_model is False:
+        return Known(False)
+    is_static_node = _is_static_node(scatter).truth
+    return Known(is_static_model if is_static_node else is_static_node, when)
+
+
+def _is_static_node(scatter: ScatterNode) -> Known:
+    """Return whether the shapes of all inputs are static; None where one could not be inferred."""
+    opened = [scatter.facts.is_open(one.value) for one in scatter.operands()]
+    return Known(False if True in opened else None if None in opened else True, "its shapes are static")
 
 
 @lru_cache(1)

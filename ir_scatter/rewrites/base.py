@@ -233,10 +233,10 @@ class View:
         tuples, updates = build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
         if rank < _LARGEST_RANK:
             return tuples, updates
-        count = element_count(shape)
-        size = UNKNOWN_DIM if count is None else count
-        tuples = build.reshape(tuples, [-1, rank], "coordinates_list", (size, rank))
-        return tuples, build.reshape(updates, [-1], "updates_flat", (size,))
+        elements = element_count(shape)
+        length = UNKNOWN_DIM if elements is None else elements
+        tuples = build.reshape(tuples, [-1, rank], "coordinates_list", (length, rank))
+        return tuples, build.reshape(updates, [-1], "updates_flat", (length,))
 
 
 Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]
