@@ -95,6 +95,18 @@ class Facts:
         known = None if self._propagation is None else self._propagation.known(value)
         return known is not None and (known.vague or known.shape is None)
 
+    def is_open(self, value: Value) -> bool | None:
+        """Tell whether a shape depends on the run: False if it is known, None if it could not be inferred.
+
+        What a file stores as unknown may follow from constants all the same, or be beyond the shape rules.
+        """
+        if is_static(self.shape(value)):
+            return False
+        facts = self.propagating()
+        if not facts.propagates or is_static(facts.shape(value)):
+            return False if facts.propagates else None
+        return None if facts.is_vague(value) else True
+
     @property
     def propagates(self) -> bool:
         """Whether more than what the file stores for a value decides about it."""

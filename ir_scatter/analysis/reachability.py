@@ -408,14 +408,23 @@ class Reachability:
             return _at_most_maybe(weakest)
         op = find(node.domain, node.type)
         if op is not None and op.reads_shapes_only:
-            is_known = all(is_static(self._facts.shape(source)) for source in _inputs(node))
-            return Folding.YES if is_known else Folding.MAYBE
+            found = map(self._fold_of_shape, _inputs(node))
+            return min(found, key=_STRENGTH.index, default=Folding.YES)
         if find_scatter(node.domain, node.type, node.opset) is not None:
             return weakest
         is_folded = None if op is None else op.is_folded
         if is_folded is False:
             return Folding.NO
         return weakest if is_folded else _at_most_maybe(weakest)
+
+    def _fold_of_shape(self, value: Value) -> Folding:
+        """Return whether the shape of a value is folded; of one that is open in part, parts may be."""
+        is_open = self._facts.is_open(value)
+        if is_open is False:
+            return Folding.YES
+        shape = self._facts.propagating().shape(value)
+        has_sizes = shape is None or any(isinstance(dim, int) for dim in shape)
+        return Folding.NO if is_open and not has_sizes else Folding.MAYBE
 
 
 @lru_cache(1)

@@ -1,17 +1,20 @@
 """What OpenVINO's GPU plugin refuses or gets wrong; seen on its stand-in, which is the plugin's own code."""
 
+from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import element_count, is_static, lowest
+from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
+from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -29,9 +32,18 @@ _AXIS, _DATA, _INDICES, _UPDATES = (
     frozenset({role}) for role in (Role.AXIS, Role.DATA, Role.INDICES, Role.UPDATES)
 )
 _BOTH = _AXIS | _INDICES
+_OF_FIVE = [[[[[0, 0, 1, 0, 1], [1, 0, 0, 1, 0]], [[1, 1, 0, 0, 0], [0, 1, 1, 1, 1]]]]]
+"""Indices of shape [1, 1, 2, 2, 5]."""
+_OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
+"""Indices of shape [1, 2, 4]."""
 _LARGEST_RANK = 6
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
+_KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators that give every element of their inputs again."""
+_MOST_PARTS = 1000
+_BEFORE_FILLED = 2
+"""A tensor that gets more dimensions gets them after its first two."""
 
 
 @Defect(
@@ -226,7 +238,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     negative = [size for size, (low, _) in index_bounds(scatter) if low < 0]
     found = Known(bool(negative) if array is None else bool((array < 0).any()))
     if array is None and negative:
-        found = Known(None, "an index is negative")
+        found = Known(_has_negative_part(scatter) or None, "an index is negative")
     elsewhere = Known(None, "a size of data is not the number of its dimensions")
     if shape is not None:
         added = max(len(shape), _LEAST_RANK)
@@ -237,6 +249,29 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     return meeting and meeting._replace(
         probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open", "eight"]))
     )
+
+
+def _has_negative_part(scatter: ScatterNode) -> bool:
+    """Tell whether a part of indices that only a run tells is constant and holds a negative number."""
+    indices = scatter.indices
+    is_signed = (
+        indices is not None and indices.element_type is not None and indices.element_type.kind == "signed"
+    )
+    pending = [indices.value] if indices is not None and is_signed else []
+    for _ in range(_MOST_PARTS):
+        if not pending:
+            break
+        value = pending.pop()
+        array, node = scatter.facts.whole_numbers(value), value.producer
+        if array is not None:
+            if (array < 0).any():
+                return True
+            continue
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is not None and op is not None and (op.copies or op.type in _KEEPS_ELEMENTS):
+            moved = op.moved_inputs(len(node.inputs))
+            pending += [one for one in (node.inputs[number].value for number in moved) if one is not None]
+    return False
 
 
 @Defect(
@@ -261,15 +296,15 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
 
-    Of tuples it copies data first, slices of constant data are folded, and where an input of the model has an
-    open shape data is copied as well. Tuples made of empty indices are no way around, as Unsqueeze of nothing
-    is refused: "Output shape is not provided".
+    Of tuples it copies data first, slices of constant data are folded, and where a shape of the node is open
+    data is copied as well; whether another input of the model is open does not matter. Tuples made of empty
+    indices are no way around, as Unsqueeze of nothing is refused: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
         return None
     if element_count(scatter.indices_shape) != 0:
         return None
-    return meets("indices are empty", [has_elements(scatter), _all_is_static(scatter)], Role.INDICES)
+    return meets("indices are empty", [has_elements(scatter), _is_static_node(scatter)], Role.INDICES)
 
 
 @Defect(
@@ -381,11 +416,22 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
 
 
 def _all_is_static(scatter: ScatterNode) -> Known:
-    """Return whether no shape is open: one that is has the whole model compiled in another way."""
-    if not all(is_static(one.shape) for one in scatter.operands()):
+    """Return whether no shape is open: one that is has the whole model compiled in another way.
+
+    A shape that could not be inferred is unknown, not open.
+    """
+    model, when = scatter.facts.model, "no shape of the model is open"
+    is_static_model = None if model is None else _is_static_model(model)
+    if is_static_model is False:
         return Known(False)
-    model = scatter.facts.model
-    return Known(None if model is None else _is_static_model(model), "no shape of the model is open")
+    is_static_node = _is_static_node(scatter).truth
+    return Known(is_static_model if is_static_node else is_static_node, when)
+
+
+def _is_static_node(scatter: ScatterNode) -> Known:
+    """Return whether the shapes of all inputs are static; None where one could not be inferred."""
+    opened = [scatter.facts.is_open(one.value) for one in scatter.operands()]
+    return Known(False if True in opened else None if None in opened else True, "its shapes are static")
 
 
 @lru_cache(1)
@@ -412,16 +458,20 @@ def _is_static_model(model: Model) -> bool | None:
         Probe("two", "ScatterNDUpdate-3", (2, 3), [1, 2], (), None),
         Probe("list", "ScatterNDUpdate-3", (4,), [[2]], (1,), None),
         Probe("first", "ScatterNDUpdate-3", (4,), [0], (), None),
+        Probe("five", "ScatterNDUpdate-3", (2, 1, 2, 1, 2), [1], (1, 2, 1, 2), None),
+        Probe("six", "ScatterNDUpdate-15", (2, 2, 2, 1, 2, 2), [1], (2, 2, 1, 2, 2), None),
     ),
     avoid="give indices a second dimension of 1",
 )
 def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin writes elsewhere where indices are one tuple of one coordinate, of shape [1].
 
-    Where an input of the model has an open shape it does not.
+    Where an input of the model has an open shape, or data more than four dimensions, it does not.
     """
     shape, array = scatter.data_shape, scatter.index_array
     if scatter.spec.layout is not Layout.TUPLES or scatter.indices_shape != (1,) or not shape:
+        return None
+    if len(shape) > _LEAST_RANK:
         return None
     is_laid_alike = len(shape) == 2 and _is_constant_row(scatter, Role.UPDATES)
     if element_count(shape) == 1 or is_laid_alike:
@@ -551,3 +601,123 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         has_elements(scatter),
     ]
     return meets("the number of coordinates is open", conditions, Role.INDICES)
+
+
+@Defect(
+    "DEV314",
+    "mixed-ranks-of-tuples",
+    _GPU,
+    Symptom.WRONG_VALUE,
+    strikes=Stage.RUN,
+    probes=(
+        Probe("indices", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), [[[1, 1]], [[0, 1]]], (2, 1, 2, 2, 2)),
+        Probe("indices-of-six", "ScatterNDUpdate-15", (1, 2, 2, 2, 2, 2), [[[0, 1, 0, 1]]], (1, 1, 2, 2)),
+        Probe("more-of-indices", "ScatterNDUpdate-3", (3,), [[[[[2]]], [[[1]]]]], (1, 2, 1, 1)),
+        Probe("elements", "ScatterNDUpdate-15", (1, 2, 1, 2), [[[[[0, 1, 0, 1]]]]], (1, 1, 1, 1), None, "i8"),
+        Probe("updates", "ScatterNDUpdate-3", (3, 3, 3), [[[[0], [2], [1]]]], (1, 1, 3, 3, 3)),
+        Probe("fewer-of-updates", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), _OF_FIVE, (1, 1, 2, 2)),
+    ),
+    near=(
+        Probe("list", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), [[0, 1, 0, 1, 1], [1, 0, 0, 0, 1]], (2,)),
+        Probe("column", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), [[[1]], [[0]]], (2, 1, 2, 2, 2, 2)),
+        Probe(
+            "alike",
+            "ScatterNDUpdate-15",
+            (2, 2, 2, 2, 2),
+            [[[[[0, 1, 0, 1]], [[1, 0, 0, 1]]]]],
+            (1, 1, 2, 1, 2),
+        ),
+        Probe("updates-in-order", "ScatterNDUpdate-3", (3, 3, 3), [[[[2]], [[0]]]], (1, 2, 1, 3, 3)),
+        Probe("updates-of-one", "ScatterNDUpdate-3", (3, 1, 3), [[[[0], [2], [1]]]], (1, 1, 3, 1, 3)),
+        Probe("constant", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), _OF_FOUR, (1, 2, 2), constants=_INDICES),
+        Probe(
+            "one-fed", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), _OF_FOUR, (1, 2, 2), constants=_DATA | _UPDATES
+        ),
+        Probe(
+            "open",
+            "ScatterNDUpdate-3",
+            (2, 2, 2, 2, 2),
+            [[[[1, 1]], [[0, 1]]]],
+            (1, 2, 1, 2, 2, 2),
+            shapes="dynamic",
+        ),
+    ),
+    avoid="give indices two dimensions, and updates one in place of theirs",
+)
+def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
+    """OpenVINO's GPU plugin misreads tuples whose inputs are stored with different numbers of dimensions.
+
+    Inside the plugin a tensor has 4, 5 or 6 dimensions. Where the inputs that are not constant differ in
+    that, indices and updates are stored like data: those of fewer dimensions get 1s after their first two,
+    those of more have some after the first two joined. The kernel counts the dimensions as they were. So
+    indices of fewer dimensions are misread unless all after the first two are 1, and updates unless the
+    dimensions that they have in common with indices keep their strides. Indices of more dimensions than data
+    are read out of bounds: some results are right by accident. It tells right and wrong apart for all of
+    1,000 drawn nodes with static shapes, of any element type, but for those accidents. Where a shape of the
+    model is open the plugin keeps all dimensions, and the result is right.
+    """
+    operands = [scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)]
+    if scatter.spec.layout is not Layout.TUPLES or None in operands:
+        return None
+    data, indices, updates = shapes = [one.shape for one in operands if one is not None]
+    if 0 in map(element_count, shapes) or indices == ():
+        return None
+    fed = [one for one in operands if one is not None and not scatter.is_constant(one.value)]
+    is_static_model = _all_is_static(scatter)
+    if data is None or indices is None or updates is None:
+        unknown = Known(None if len(fed) > 1 else False, "ranks above 4 differ")
+        return meets("the ranks of tuples are unknown", [unknown, is_static_model], Role.INDICES)
+    rank, found = _stored_rank(data), list[tuple[Role, Known]]()
+    is_mixed = len({_stored_rank(one.shape) for one in fed}) > 1
+    for one in fed if is_mixed else ():
+        if one.port.role is Role.INDICES:
+            moved = _are_coordinates_moved(indices, rank)
+            found.append((Role.INDICES, Known(moved, "a dimension of indices after the second is not 1")))
+        elif one.port.role is Role.UPDATES:
+            moved = _are_updates_moved(updates, len(indices) - 1, rank)
+            found.append((Role.UPDATES, Known(moved, "updates have dimensions of other sizes than 1")))
+    if not is_mixed and _stored_rank(indices) > rank:
+        found.append((Role.INDICES, Known(None, "coordinates are read out of bounds")))
+    reason = f"data has {len(data)} dimensions, indices {len(indices)} and updates {len(updates)}"
+    meetings = [meets(reason, [moved, is_static_model], role) for role, moved in found]
+    return min(filter(None, meetings), key=lambda meeting: bool(meeting.when), default=None)
+
+
+def _stored_rank(shape: Shape) -> int:
+    return max(len(shape or ()), _LEAST_RANK)
+
+
+def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
+    """Tell whether coordinates lie elsewhere once indices are stored with the rank of data."""
+    own = _stored_rank(tuple(indices))
+    if own >= rank:
+        return own > rank
+    sizes = [static((dim,)) for dim in indices[_BEFORE_FILLED:]]
+    if any(size is not None and size != (1,) for size in sizes):
+        return True
+    return None if None in sizes else False
+
+
+def _are_updates_moved(updates: Sequence[Dim], count: int, rank: int) -> bool | None:
+    """Tell whether the first `count` dimensions of updates lie elsewhere if stored with the rank of data."""
+    own = _stored_rank(tuple(updates))
+    if own == rank or count <= _BEFORE_FILLED:
+        return False
+    sizes = static(tuple(updates))
+    if sizes is None:
+        return None
+    dims = [*sizes, *[1] * (own - len(sizes))]
+    if own < rank:
+        moved = [*dims[:_BEFORE_FILLED], *[1] * (rank - own), *dims[_BEFORE_FILLED:]]
+    else:
+        end = own - rank + _BEFORE_FILLED + 1
+        moved = [*dims[:_BEFORE_FILLED], prod(dims[_BEFORE_FILLED:end]), *dims[end:]]
+    strides, new = _strides(dims), _strides(moved)
+    is_lost = count >= rank and prod(dims[count:]) > 1
+    return is_lost or any(
+        dims[place] > 1 and (place >= rank or strides[place] != new[place]) for place in range(count)
+    )
+
+
+def _strides(dims: Sequence[int]) -> list[int]:
+    return [prod(dims[place + 1 :]) for place in range(len(dims))]

@@ -1,17 +1,24 @@
 """What OpenVINO's ONNX frontend does not read, whatever the device."""
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.core.model import ONNX
-from ir_scatter.core.shapes import is_static
+from ir_scatter.core.model import ONNX, Value
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.spec import Layout, Role
 
 _INDICES = frozenset({Role.INDICES})
 _EVERY = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 _ALL = len(_EVERY)
-_READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.PRODUCERS, Fact.SHAPES})
+_OF_RANKS = frozenset({"Squeeze", "Unsqueeze"})
+_VIEWS = _OF_RANKS | {"Concat", "Reshape", "Slice", "Transpose"}
+"""Operators that are refused, or have another rank, where their first input is read without dimensions."""
+_LONGEST_CHAIN = 1000
+"""How many operators after a constant are followed back; exporters put a few there."""
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
 
 
@@ -69,18 +76,24 @@ def strings_refused(scatter: ScatterNode) -> Meeting | None:
     near=(Probe("full", "ScatterElements-18", (2, 3), (1, 3), (1, 3), 0, constants=_INDICES),),
     avoid="make what is empty with ConstantOfShape, or leave the node out",
     stays=True,
-    reads=_READS,
 )
 def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's ONNX frontend reads an initializer without elements as one without dimensions.
+    """OpenVINO's ONNX frontend reads a constant without elements as one without dimensions.
 
-    An initializer of shape [0, 3] has rank 0 then, and the node is refused: "Indices rank and data rank are
-    required to be equal. Got: 0".
+    An initializer or a Constant node of shape [0, 3] has rank 0 then, and so has what comes of it through
+    Identity, Cast, Abs and the like. The node is refused: "Indices rank and data rank are required to be
+    equal. Got: 0". A Reshape, Transpose, Slice or Concat in between is refused itself.
     """
-    found = _empty_initializers(scatter)
-    if not found or (len(found) == _ALL and scatter.spec.layout is Layout.ELEMENTS):
+    found = _empty_constants(scatter)
+    if not found or _are_all_scalars(scatter, found):
         return None
-    return meets(f"{found[0].port.name} is an initializer without elements", [True], found[0].port.role)
+    ((operand, constant), *_) = found.items()
+    what = (
+        "an initializer"
+        if operand.value.producer is None and operand.value is constant.value
+        else "a constant"
+    )
+    return meets(f"{operand.port.name} is {what} without elements", [True], operand.port.role)
 
 
 @Defect(
@@ -96,24 +109,57 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     near=(Probe("fed", "ScatterElements-18", (2, 0), (1, 0), (1, 0), 0),),
     avoid="make what is empty with ConstantOfShape, or leave the node out",
     stays=True,
-    reads=_READS,
 )
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
-    """If data, indices and updates are initializers without elements, the process ends (SIGSEGV).
+    """If data, indices and updates are constants without elements, the process ends (SIGSEGV).
 
     All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded.
     """
-    is_all = len(_empty_initializers(scatter)) == _ALL and scatter.spec.layout is Layout.ELEMENTS
-    return meets("all inputs are initializers without elements", [is_all])
+    is_all = _are_all_scalars(scatter, _empty_constants(scatter))
+    return meets("all inputs are constants without elements", [is_all])
 
 
-def _empty_initializers(scatter: ScatterNode) -> list[Operand]:
-    return [
-        one
-        for one in scatter.operands()
-        if scatter.node.domain == ONNX
-        and one.value.constant is not None
-        and one.value.producer is None
-        and is_static(one.shape)
-        and 0 in one.shape
-    ]
+class _EmptyConstant(NamedTuple):
+    """A constant without elements that an input comes from.
+
+    Attributes:
+        value: the initializer, or the output of the Constant node.
+        is_scalar: whether the input is read without dimensions; otherwise an operator between is refused.
+    """
+
+    value: Value
+    is_scalar: bool
+
+
+def _are_all_scalars(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
+    is_elements = scatter.spec.layout is Layout.ELEMENTS
+    return is_elements and len(found) == _ALL and all(one.is_scalar for one in found.values())
+
+
+def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
+    """Return the inputs that come from constants without elements."""
+    if scatter.node.domain != ONNX:
+        return {}
+    pairs = [(one, _empty_constant(one)) for one in scatter.operands()]
+    return {operand: constant for operand, constant in pairs if constant is not None}
+
+
+def _empty_constant(operand: Operand) -> _EmptyConstant | None:
+    """Follow an input back, through operators that move elements or compute each of one, to a constant."""
+    value, is_pointwise = operand.value, True
+    for _ in range(_LONGEST_CHAIN):
+        if value.constant is not None:
+            if 0 not in value.constant.shape:
+                return None
+            is_same_rank = operand.shape is not None and len(operand.shape) == len(value.constant.shape)
+            return _EmptyConstant(value, is_pointwise and is_same_rank)
+        node = value.producer
+        op = None if node is None else find_computed(node.domain, node.type)
+        if node is None or op is None or not node.inputs or node.inputs[0].value is None:
+            return None
+        if not op.keeps_shape:
+            if op.type not in _VIEWS:
+                return None
+            is_pointwise = is_pointwise and op.type in _OF_RANKS
+        value = node.inputs[0].value
+    return None

@@ -341,7 +341,7 @@ def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
     elif spec.layout is Layout.TUPLES:
         least = 0 if limits.is_wild else 1
         depth = least + draws.below(rank + 1 - least)
-        index_rank = 1 + max(draws.below(3), is_large)
+        index_rank = 1 + max(draws.below(limits.ranks if is_deep else 3), is_large)
         if spec.scalar_updates and index_rank == 1 and depth == rank and draws.chance(_ONE_ELEMENT):
             scalar_rank = 1 + draws.below(2)
     elif spec.layout is Layout.SEQUENCE:
@@ -399,8 +399,8 @@ def fill(draws: Draws, form: Form, sizes: Sizes) -> Case:
     blank = None if of_indices is None else np.zeros(of_indices, dtype(form.index_type))
     case = Case(
         spec, data, blank, updates, written, dict(form.attributes), type, form.index_type,
-        form.reduction, None, form.constants, form.shapes, form.axis_shape, form.iterations, within=form.within,
-        decisions=tuple(draws.made),
+        form.reduction, None, form.constants, form.shapes, form.axis_shape, form.iterations,
+        within=form.within, decisions=tuple(draws.made),
     )  # fmt: skip
     if blank is None or not blank.size or not case.limits:
         return case
@@ -473,7 +473,8 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
     fronts = max((form.index_rank or 1) - (spec.layout is Layout.TUPLES), 1)
     each = prod(data[form.depth :] if spec.layout is Layout.TUPLES else (*before, *behind)) or 1
     many = max(min(_MANY_INDICES, _MANY_UPDATES // each), 1)
-    largest = int(many ** (1 / fronts)) if form.within.elements else LARGEST_DIM
+    usual = LARGEST_DIM if fronts < LARGEST_RANK else 2
+    largest = int(many ** (1 / fronts)) if form.within.elements else usual
     if spec.layout is Layout.SLICES:
         front = _fewer(_dims(draws, form.index_rank or 0, largest), size, is_unique=is_unique)
         return front, (*before, *front, *behind)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BY_SIGNATURE = SIGNATURE | REMEMBERED
 """What a rewrite may read whose new form serves other nodes as well."""
 
+_LARGEST_RANK = 4
+"""Of a tensor that every device handles."""
+
 
 @dataclass(frozen=True, slots=True)
 class Promises:
@@ -201,9 +204,10 @@ class View:
     def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
         """Return a tuple of coordinates for each update, and updates in the shape that fits.
 
-        Where the rank and the axis are known, tuples have the dimensions of indices before their own;
-        otherwise they are one list, and updates are flattened. `indices` are those of the node, or what
-        stands for them.
+        Where the rank and the axis are known, and the rank is at most 3, tuples have the dimensions of
+        indices before their own; otherwise they are one list, and updates are flattened: of tensors with
+        more dimensions than 4 devices have fewer kernels, and wrong ones. `indices` are those of the node,
+        or what stands for them.
         """
         indices = build.convert(indices, I64, "indices_i64")
         axis, shape, data = self.scatter.axis, self.indices.shape, self.data.shape
@@ -236,7 +240,13 @@ class View:
             others = [number for number in range(rank + 1) if number != place]
             column = build.unsqueeze(numbers, others, f"column_{place}")
             columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
-        return build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
+        tuples, updates = build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
+        if rank < _LARGEST_RANK:
+            return tuples, updates
+        elements = element_count(shape)
+        length = UNKNOWN_DIM if elements is None else elements
+        tuples = build.reshape(tuples, [-1, rank], "coordinates_list", (length, rank))
+        return tuples, build.reshape(updates, [-1], "updates_flat", (length,))
 
 
 Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]

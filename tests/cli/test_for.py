@@ -282,6 +282,28 @@ def test_a_constant_row_is_gone_around_or_refused(cli: Cli, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("probe", "code"),
+    [
+        # refused as elements; tuples of indices with five dimensions would be wrong
+        (Probe("p", "ScatterElementsUpdate-12", (1, 2, 1, 2), (1, 1, 1, 2), (1, 1, 1, 2), 3, "i8"), "DEV303"),
+        (Probe("p", "ScatterElementsUpdate-3", (2, 1, 2, 1, 2), (1, 1, 2, 1, 1), (1, 1, 2, 1, 1), 0, "u8"), "DEV303"),
+        (Probe("p", "ScatterNDUpdate-3", (2, 2, 2, 2, 2), [[[1, 1]], [[0, 1]]], (2, 1, 2, 2, 2)), "DEV314"),
+        (Probe("p", "ScatterNDUpdate-3", (1, 2, 1, 2), (1, 1, 1, 1, 4), (1, 1, 1, 1), None, "i8"), "DEV314"),
+    ],
+)  # fmt: skip
+def test_no_form_has_tuples_of_mixed_ranks(cli: Cli, tmp_path: Path, probe: Probe, code: str) -> None:
+    new, device = tmp_path / "new.xml", ("--for", "GPU@cpu@2026.4.1")
+    source = written(probe, tmp_path)
+    before = cli("validate", str(source), *device, "--format", "concise")
+    assert f"error {code} " in before.out
+    done = cli("convert", str(source), *device, "-o", str(new))
+    assert done.code == 0, done.out
+    after = cli("validate", str(new), *device, "--format", "concise")
+    assert after.code == 0, after.out
+    assert "DEV314" not in after.out
+
+
+@pytest.mark.parametrize(
     ("probe", "codes"),
     [
         # slices of packed elements are computed wrongly, too

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pytest
 
 from ir_scatter import read
@@ -12,6 +13,8 @@ from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Probe
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
+from tests.models.nested_ir import result
+from tests.rules.ir_text import IrText
 
 ELEMENTS: Final = "ScatterElementsUpdate-12"
 SLICES: Final = "ScatterUpdate-3"
@@ -180,3 +183,150 @@ def test_a_table_of_tuples_of_unknown_length(
     shapes: tuple[str, str, str], when: str | None, tmp_path: Path
 ) -> None:
     assert met_by("DEV313", shapes, tmp_path) == when
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "updates", "constants", "is_wrong"),
+    [
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "", True),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "indices", False),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "data", True),
+        ((2, 2, 2, 2, 2), (2, 1, 2), (2, 1, 2, 2, 2), "data updates", False),
+        ((2, 2, 2, 2, 2), (2, 1, 4), (2, 1, 2), "data", False),
+        ((2, 2, 2, 2, 2), (2, 1, 4), (2, 1, 2), "updates", True),
+        ((2, 2, 2, 2, 2), (2, 5), (2,), "", False),
+        ((2, 2, 2, 2, 2), (2, 1, 1), (2, 1, 2, 2, 2, 2), "", False),
+        ((2, 2, 2, 2, 2), (1, 1, 2, 2, 5), (1, 1, 2, 2), "", True),
+        ((2, 2, 2, 2, 2), (1, 3, 2, 1, 3), (1, 3, 2, 1, 2, 2), "", False),
+        ((2, 2, 2, 2, 2, 2), (2, 1), (2, 2, 2, 2, 2, 2), "", False),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "", True),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "indices", True),
+        ((3, 3, 3), (1, 1, 3, 1), (1, 1, 3, 3, 3), "updates", False),
+        ((3, 1, 3), (1, 1, 3, 1), (1, 1, 3, 1, 3), "", False),
+        ((3, 3), (1, 2, 1, 1), (1, 2, 1, 3), "", False),
+        ((3,), (1, 3, 1, 1, 1), (1, 3, 1, 1), "", True),
+        ((3, 3), (0, 1, 1, 2, 2), (0, 1, 1, 2), "", False),
+    ],
+)  # fmt: skip
+def test_tuples_of_mixed_ranks(
+    data: tuple[int, ...],
+    indices: tuple[int, ...],
+    updates: tuple[int, ...],
+    constants: str,
+    is_wrong: bool,
+    tmp_path: Path,
+) -> None:
+    """Measured: an input that is constant is stored as it is, and does not count."""
+    roles = frozenset(Role(word) for word in constants.split())
+    for shapes in ("static", "dynamic"):
+        probe = Probe("p", TUPLES, data, indices, updates, constants=roles, shapes=shapes)
+        assert met("DEV314", probe, tmp_path) == ("" if is_wrong and shapes == "static" else None)
+
+
+def test_indices_of_more_dimensions_whose_ranks_do_not_mix(tmp_path: Path) -> None:
+    probe = Probe("p", TUPLES, (3,), (1, 3, 1, 1, 1), (1, 3, 1, 1), constants=INDICES)
+    assert met("DEV314", probe, tmp_path) == "coordinates are read out of bounds"
+
+
+def test_one_coordinate_into_data_of_more_dimensions(tmp_path: Path) -> None:
+    probe = Probe("p", TUPLES, (2, 1, 2, 1, 2), [1], (1, 2, 1, 2))
+    assert met("DEV310", probe, tmp_path) is None
+
+
+def met_beside(code: str, operator: str, other: str, tmp_path: Path) -> str | None:
+    """Return when a node meets a defect whose updates come from an operator without stored shapes.
+
+    The model has another input of some shape, which nothing of the node depends on.
+    """
+    content = [0] if code == "DEV307" else [1, 0]
+    count = 0 if code == "DEV307" else len(content)
+    numbers = np.array(content, np.int64).tobytes()
+    (tmp_path / "m.bin").write_bytes(numbers + np.array([0], np.int64).tobytes())
+    size = count * 8 or 1
+    place = len(numbers)
+
+    def port(number: int, shape: str | None, type: str = "FP32") -> str:
+        dims = "".join(f"<dim>{-1 if one == '?' else one}</dim>" for one in (shape or "").split(",") if one)
+        return f'<port id="{number}" precision="{type}">{dims}</port>'
+
+    def parameter(number: int, name: str, shape: str) -> str:
+        return (
+            f'<layer id="{number}" name="{name}" type="Parameter" version="opset1">'
+            f'<data shape="{shape}" element_type="f32"/><output>{port(0, shape)}</output></layer>'
+        )
+
+    def constant(number: int, shape: str, offset: int, size: int) -> str:
+        return (
+            f'<layer id="{number}" name="c{number}" type="Const" version="opset1"><data element_type="i64" '
+            f'shape="{shape}" offset="{offset}" size="{size}"/><output>{port(0, shape, "I64")}</output></layer>'
+        )
+
+    made = (
+        f'<layer id="4" name="made" type="{operator}" version="opset15"><input><port id="0"/><port id="1"/>'
+        f"</input><output>{port(2, None)}</output></layer>"
+    )
+    node = (
+        '<layer id="5" name="node" type="ScatterElementsUpdate" version="opset12"><input>'
+        f"{''.join(port(number, None) for number in range(4))}</input>"
+        f"<output>{port(4, None)}</output></layer>"
+    )
+    layers = [
+        parameter(0, "data", "4"), parameter(1, "long", f"1,{count}"), constant(2, str(count), 0, size),
+        constant(3, "", place, 8), made, node, parameter(6, "other", other),
+        '<layer id="7" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer>',
+        '<layer id="8" name="q" type="Result" version="opset1"><input><port id="0"/></input></layer>',
+    ]  # fmt: skip
+    pairs = [(1, 0, 4, 0), (3, 0, 4, 1), (0, 0, 5, 0), (2, 0, 5, 1), (4, 2, 5, 2), (3, 0, 5, 3), (5, 4, 7, 0),
+             (6, 0, 8, 0)]  # fmt: skip
+    edges = "".join(
+        f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in pairs
+    )
+    (tmp_path / "m.xml").write_text(
+        f'<net name="m" version="11"><layers>{"".join(layers)}</layers><edges>{edges}</edges></net>'
+    )
+    affects = by_code()[code].affects
+    assert affects is not None
+    model = read(tmp_path / "m.xml")
+    (found,) = scatter_nodes(model.graph, Facts(model=model))
+    meeting = affects(found)
+    return None if meeting is None else meeting.when
+
+
+@pytest.mark.parametrize(
+    ("code", "operator", "other", "when"),
+    [
+        ("DEV309", "Squeeze", "2,3", ""),
+        ("DEV309", "NoSuchOperator", "2,3", "no shape of the model is open"),
+        ("DEV309", "Squeeze", "?,3", None),
+        ("DEV309", "NoSuchOperator", "?,3", None),
+        ("DEV307", "Squeeze", "2,3", ""),
+        ("DEV307", "Squeeze", "?,3", ""),
+        ("DEV307", "NoSuchOperator", "?,3", "its shapes are static"),
+    ],
+)
+def test_a_shape_that_is_unknown_is_not_taken_for_an_open_one(
+    code: str, operator: str, other: str, when: str | None, tmp_path: Path
+) -> None:
+    """Measured: an open input of the model keeps rows in shape, but no output where nothing is written."""
+    assert met_beside(code, operator, other, tmp_path) == when
+
+
+@pytest.mark.parametrize(("number", "when"), [(-1, ""), (1, None)])
+def test_a_known_negative_index_beside_others_of_an_open_count(
+    number: int, when: str | None, tmp_path: Path
+) -> None:
+    ir = IrText()
+    known, least, most = ir.const("known", "i64", [[number]]), 0, 4
+    others = ir.parameter("others", "i64", ("?", 1))
+    clamped = ir.add(
+        "clamp", "Clamp", "opset1", [others], [("i64", (-1, 1))], {"min": str(least), "max": str(most)}
+    )
+    indices = ir.add("all", "Concat", "opset1", [known, clamped], [("i64", (-1, 1))], {"axis": "0"})
+    data, updates = ir.parameter("data", "f32", (5, 3)), ir.parameter("updates", "f32", ("?", 3))
+    result(ir, ir.add("node", "ScatterNDUpdate", "opset15", [data, indices, updates], [("f32", (5, 3))]))
+    affects = by_code()["DEV306"].affects
+    assert affects is not None
+    model = read(ir.write(tmp_path))
+    (node,) = scatter_nodes(model.graph, Facts(model=model))
+    meeting = affects(node)
+    assert (None if meeting is None else meeting.when) == when

@@ -181,3 +181,24 @@ def test_each_defect_says_when_it_strikes() -> None:
     for defect in all_defects():
         of_numbers = defect.symptom in {Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC}
         assert not of_numbers or defect.strikes is Stage.RUN, defect.code
+
+
+@pytest.mark.parametrize(
+    ("shape", "severities"),
+    [
+        (("?", "?"), {"DEV101": Severity.ERROR, "DEV202": None}),
+        (("?", 3), {"DEV101": Severity.WARNING, "DEV202": Severity.WARNING}),
+        ((2, 3), {"DEV202": Severity.ERROR}),
+    ],
+)
+def test_the_shape_of_an_open_input_is_not_folded(
+    shape: tuple[int | str, ...], severities: dict[str, Severity | None], tmp_path: Path
+) -> None:
+    """Measured: the CPU plugin refuses the 0-D index of the first, and folds the last."""
+    ir = IrText()
+    dims = ir.add("dims", "ShapeOf", "opset3", [ir.parameter("x", shape=shape)], [("i64", (2,))])
+    index, new, axis = ir.const("at", "i64", 0), ir.const("new", "i64", 7), ir.const("axis", "i64", 0)
+    result(ir, ir.add("s", "ScatterUpdate", "opset3", [dims, index, new, axis], [("i64", (2,))]))
+    path = ir.write(tmp_path)
+    for code, severity in severities.items():
+        assert [one.severity for one in told(path, CPU, code)] == ([severity] if severity else [])

@@ -199,3 +199,11 @@ def test_twins_of_one_wrong_shape_are_wrong_and_no_mistake_of_ours(drawer: Drawe
         judged = judge(case, Streamed(Status.OK, [got]))
         assert contradicted(case, judged, got) == judged
         assert judged.message.startswith("the output ")
+
+
+def test_tuples_of_static_shapes_have_indices_of_many_ranks() -> None:
+    """Plugins hold tensors of 4, 5 and 6 dimensions apart."""
+    limits = Limits(ranks=8, shapes=("static",))
+    forms = [draw_form(Draws(seed), ROWS["ScatterNDUpdate-15"], limits) for seed in range(600)]
+    assert {form.index_rank for form in forms} == {*range(1, 9)}
+    assert {form.rank for form in forms} == {*range(1, 9)}
