@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import has_too_many_indices, index_count, position_count
+from ir_scatter.analysis.conditions import crowding, index_count, position_count
+from ir_scatter.analysis.origins import is_all_zeros, is_fed
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
+from ir_scatter.core.element_types import NUMERIC
 from ir_scatter.core.shapes import counted, element_count
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
@@ -140,22 +142,30 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     yield Finding(message, role=Role.INDICES, related=related, label="a target twice", help=help)
 
 
-@Rule("SCT306", "more-indices-than-positions", Severity.NOTE, reads=_OF_FAULTS | {Fact.CONSTANCY})
+@Rule("SCT306", "more-indices-than-positions", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def more_indices_than_positions(scatter: ScatterNode) -> Findings:
     """There are more indices than positions they could name, and there is no reduction.
 
-    Why: some target must be named more than once, and then the order of writing is undefined.
+    Why: some target must be named more than once: all of its updates but one are lost, and the order of
+    writing, which decides which one stays, is undefined. A sum or a mean may have been meant.
     Applies to: every operator with reduction none whose indices are not constant, unless all updates are
     certainly the same number.
-    Runtimes: see SCT304.
+    Runtimes: see SCT304. torch's exporter (2.14) writes `scatter_reduce` with `reduce="mean"` without a
+    reduction.
     Example: 7 indices of ScatterUpdate on a dimension of size 5.
     Fix: name the reduction that was meant, or give fewer indices.
     """
-    if not has_too_many_indices(scatter) or scatter.has_equal_updates:
+    numbers = crowding(scatter)
+    if numbers is None or scatter.has_equal_updates:
         return
-    count, positions = index_count(scatter), position_count(scatter)
-    assert positions is not None
-    message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
+    count, positions = numbers
+    lost = count - positions
+    indices = f"{count} indices" if index_count(scatter) == count else f"{count} indices or more"
+    most = "" if position_count(scatter) == positions else "at most "
+    message = (
+        f"{indices} for {most}{counted(positions, 'position')}: without a reduction at least "
+        f"{counted(lost, 'update')} {'is' if lost == 1 else 'are'} lost"
+    )
     yield Finding(message, role=Role.INDICES)
 
 
@@ -181,3 +191,47 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
         )
         help = f"look at them with --max-index-elements {element_count(constant.shape)}"
         yield Finding(message, role=Role.INDICES, help=help)
+
+
+@Rule(
+    "SCT308",
+    "sum-looks-lost",
+    Severity.NOTE,
+    reads={
+        Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.CONSTANCY,
+        Fact.INDEX_FAULTS, Fact.VALUES, Fact.PRODUCERS,
+    },
+    is_legality=False,
+)  # fmt: skip
+def sum_looks_lost(scatter: ScatterNode) -> Findings:
+    """Data is all zeros, indices are an input that may repeat a target, and there is no reduction.
+
+    Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
+    the updates of a target overwrite each other.
+    Applies to: every operator with reduction none that writes into zeros, where indices are an input of the
+    model, moved or shifted at most, unless all updates are the same number, or there is one index only.
+    Indices that are computed, as those of TopK and NonZero are, count as different.
+    Runtimes: OpenVINO's TensorFlow frontend reads ScatterNd, which adds, as ScatterNDUpdate without a
+    reduction.
+    Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
+    Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
+    """
+    data, indices = scatter.data, scatter.indices
+    if data is None or indices is None or scatter.reduction is not Reduction.NONE:
+        return
+    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+        return
+    if index_count(scatter) in {0, 1} or data.element_type is None or data.element_type.name not in NUMERIC:
+        return
+    if not is_fed(scatter.facts, indices.value) or not is_all_zeros(scatter.facts, data.value):
+        return
+    if crowding(scatter) is not None or scatter.has_equal_updates:
+        return
+    message = (
+        "data is all zeros, and indices are an input that may repeat a target: without a reduction updates "
+        "overwrite each other, where a sum may be meant"
+    )
+    help = ""
+    if Reduction.SUM not in scatter.spec.reductions.values():
+        help = f"use {scatter.lookup.family[-1].key} with the reduction sum if targets may repeat"
+    yield Finding(message, role=Role.INDICES, help=help)
