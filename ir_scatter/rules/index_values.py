@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+from ir_scatter.analysis.certain_numbers import Outside
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
 from ir_scatter.analysis.origins import is_all_zeros, is_fed
+from ir_scatter.analysis.reachability import Extent
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
-from ir_scatter.core.shapes import counted, element_count
+from ir_scatter.core.shapes import counted, element_count, listed
+from ir_scatter.ops.general_bounds import show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
@@ -47,14 +50,58 @@ def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str, help: str
     return Finding(message, role=Role.INDICES, related=related, label=expected, help=help)
 
 
+def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
+    """Yield that computed indices are certainly out of range, or negative where that is forbidden.
+
+    It is an error where the node is certainly computed, and indices are not empty; otherwise a warning.
+    """
+    outside, indices = scatter.computed_outside, scatter.indices
+    if outside is None or indices is None or outside.is_negative is not is_negative:
+        return
+    if scatter.reach.extent is Extent.NEVER:
+        return
+    size, name = outside.size, indices.port.name
+    if outside.column is not None:
+        name = f"{name}[..., {outside.column}]"
+    subject = name if outside.occurrence.is_all else f"an element of {name}"
+    low = 0 if is_negative or not scatter.wraps else -(size or 0)
+    expected = "expected 0 at least" if size is None else f"expected {low} to {size - 1}"
+    expected += f" in {scatter.spec.key}" if is_negative else ""
+    whens = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
+    when = listed([text for text in whens if text])
+    message = f"{subject} is {show_bounds(*outside.bounds)}, {expected}{when and f', if {when}'}"
+    related = _source_note(scatter, outside)
+    yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(when))
+
+
+def _source_note(scatter: ScatterNode, outside: Outside) -> tuple[Related, ...]:
+    """Name the value that an index is followed from, if that is another one than the indices."""
+    source, remark = outside.occurrence.source, outside.occurrence.remark
+    if scatter.indices is None or (source is scatter.indices.value and not remark):
+        return ()
+    of = f"is {remark} and " if remark else ""
+    if source.constant is not None:
+        constant = source.constant
+        kind = "Const" if scatter.spec.drops_attributes else "constant"
+        message = f'it {of}comes from {kind} "{constant.name}"'
+        return (Related(message, constant.location, constant.span),)
+    node = source.producer
+    if node is None or source.is_input:
+        return (
+            Related(f'it {of}comes from input "{source.name}"', source.location or scatter.node.location),
+        )
+    return (Related(f'it {of}comes from {node.type} "{node.name}"', node.location),)
+
+
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
 def index_out_of_range(scatter: ScatterNode) -> Findings:
-    """A constant index names a position that data does not have.
+    """An index names a position that data does not have.
 
     Why: runtimes refuse it at best; some write outside of their memory.
-    Applies to: every operator, wherever indices are constant or constant in effect. On a dimension of
-    size s an index outside of [-s, s-1] is illegal in every version. For TensorScatter in linear mode
-    the whole run of updates must fit.
+    Applies to: every operator, wherever indices are constant or constant in effect, or are computed such
+    that one is out of range whatever the inputs are. On a dimension of size s an index outside of
+    [-s, s-1] is illegal in every version. For TensorScatter in linear mode the whole run of updates must
+    fit. A warning where it depends on the inputs whether the node is computed, or indices are empty.
     Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
     small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
     Example: index 7 on a dimension of size 5.
@@ -66,6 +113,7 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
         low = -size if scatter.wraps else 0
         expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
         yield _bad_indices(scatter, bad, f"expected {expected}", _in_range(scatter, bad, low))
+    yield from _computed(scatter, is_negative=False)
 
 
 def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
@@ -83,7 +131,7 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)
 def negative_index(scatter: ScatterNode) -> Findings:
-    """A constant index is negative where the version forbids it.
+    """An index is negative where the version forbids it.
 
     Why: counting from the end came with later versions; here the text says error.
     Applies to: ScatterUpdate-3, ScatterNDUpdate-3, and TensorScatter in linear mode. A warning for
@@ -97,6 +145,7 @@ def negative_index(scatter: ScatterNode) -> Findings:
     """
     if scatter.spec.index_range is not IndexRange.NON_NEGATIVE:
         return
+    yield from _computed(scatter, is_negative=True)
     if scatter.index_array is None or scatter.limits is None:
         return
     bad = negative(scatter.index_array, scatter.limits)
