@@ -9,6 +9,7 @@ from ir_scatter.analysis import certain_numbers, equal_elements
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.reachability import Reach, reachability_of
+from ir_scatter.core.diagnostics import Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Dim, Shape, at_most, lowest, static
@@ -238,6 +239,25 @@ class ScatterNode:
             forbids_negative=self.spec.index_range is IndexRange.NON_NEGATIVE,
             is_in_body=bool(self.node.graph.scope),
         )
+
+    @cached_property
+    def outside_source(self) -> Related | None:
+        """The value that an index of `computed_outside` is followed from, if it is not the indices."""
+        outside, indices = self.computed_outside, self.indices
+        if outside is None or indices is None:
+            return None
+        source, remark = outside.occurrence.source, outside.occurrence.remark
+        if source is indices.value and not remark:
+            return None
+        of = f"is {remark} and " if remark else ""
+        if source.constant is not None:
+            constant, kind = source.constant, "Const" if self.spec.drops_attributes else "constant"
+            message = f'it {of}comes from {kind} "{constant.name}"'
+            return Related(message, constant.location, constant.span)
+        node = source.producer
+        if node is None or source.is_input:
+            return Related(f'it {of}comes from input "{source.name}"', source.location or self.node.location)
+        return Related(f'it {of}comes from {node.type} "{node.name}"', node.location)
 
     @cached_property
     def computed_axis(self) -> Bounds | None:

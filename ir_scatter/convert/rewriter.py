@@ -118,7 +118,7 @@ class Rewriter:
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
         known: _Known = {}
-        if group is not None:
+        if group is not None and scatter.computed_outside is None:
             faults = scatter.index_array if scatter.has_faults(group.limits) else None
             numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
             known = self._known[group, target and target.key, opset, numbers, guard, is_anew]

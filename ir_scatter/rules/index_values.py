@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.certain_numbers import Outside
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
 from ir_scatter.analysis.origins import is_all_zeros, is_fed
 from ir_scatter.analysis.reachability import Extent
@@ -70,27 +69,8 @@ def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     whens = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
     when = listed([text for text in whens if text])
     message = f"{subject} is {show_bounds(*outside.bounds)}, {expected}{when and f', if {when}'}"
-    related = _source_note(scatter, outside)
+    related = tuple(filter(None, [scatter.outside_source]))
     yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(when))
-
-
-def _source_note(scatter: ScatterNode, outside: Outside) -> tuple[Related, ...]:
-    """Name the value that an index is followed from, if that is another one than the indices."""
-    source, remark = outside.occurrence.source, outside.occurrence.remark
-    if scatter.indices is None or (source is scatter.indices.value and not remark):
-        return ()
-    of = f"is {remark} and " if remark else ""
-    if source.constant is not None:
-        constant = source.constant
-        kind = "Const" if scatter.spec.drops_attributes else "constant"
-        message = f'it {of}comes from {kind} "{constant.name}"'
-        return (Related(message, constant.location, constant.span),)
-    node = source.producer
-    if node is None or source.is_input:
-        return (
-            Related(f'it {of}comes from input "{source.name}"', source.location or scatter.node.location),
-        )
-    return (Related(f'it {of}comes from {node.type} "{node.name}"', node.location),)
 
 
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)

@@ -74,7 +74,14 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         **dict.fromkeys(("written_axis", "axis", "computed_axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
         **dict.fromkeys(
-            ("has_faults", "has_equal_updates", "out_of_range", "repeats", "computed_outside"),
+            (
+                "has_faults",
+                "has_equal_updates",
+                "out_of_range",
+                "repeats",
+                "computed_outside",
+                "outside_source",
+            ),
             (Fact.INDEX_FAULTS,),
         ),
         "reach": (Fact.INDEX_FAULTS, Fact.AXIS),
