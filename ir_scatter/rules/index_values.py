@@ -223,7 +223,7 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
 
 
 @Rule(
-    "SCT308",
+    "SCT309",
     "sum-looks-lost",
     Severity.NOTE,
     reads={
