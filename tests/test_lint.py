@@ -64,7 +64,7 @@ def test_one_file(model: str) -> None:
         ({"ignore": ("SCT",)}, []),
         ({"select": ("SCT",), "ignore": ("SCT30",)}, ["SCT203"]),
         ({"min_severity": Severity.ERROR}, ["SCT203"]),
-        ({"min_severity": Severity.WARNING}, ["SCT203"]),
+        ({"min_severity": Severity.WARNING}, ["SCT203", "SCT306"]),
         ({"min_severity": Severity.NOTE}, ["SCT203", "SCT306"]),
         ({"node_ignores": (NodeIgnore("*.xml", "bad", ("SCT2",)),)}, ["SCT306"]),
         ({"node_ignores": (NodeIgnore("*.xml", "m*", ("SCT2", "SCT3")),)}, ["SCT203"]),
@@ -178,8 +178,10 @@ def test_too_many_indices_are_a_note(tmp_path: Path) -> None:
 
 def test_an_error_may_only_become_a_warning(tmp_path: Path) -> None:
     """A note stays a note, whatever a row tolerates."""
-    many = write_ir(UPDATE, {"many": replace(MANY)}, tmp_path)
-    assert [found.severity for found in validate(read(many))] == ["note"]
+    case = legal(UPDATE)
+    empty = replace(case.indices, shape=(0,)), replace(case.updates, shape=(0, 3))
+    path = write_ir(UPDATE, {"empty": replace(case, indices=empty[0], updates=empty[1])}, tmp_path)
+    assert [(found.code, found.severity) for found in validate(read(path))] == [("SCT305", "note")]
 
 
 def finding(

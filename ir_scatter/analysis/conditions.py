@@ -2,10 +2,21 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 
 from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.shapes import LARGEST_DIM, Dim, agree_dims, counted, element_count, is_static, show_dim
+from ir_scatter.core.shapes import (
+    LARGEST_DIM,
+    Dim,
+    agree_dims,
+    counted,
+    element_count,
+    highest,
+    is_static,
+    lowest,
+    show_dim,
+)
 from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
@@ -89,12 +100,45 @@ def index_count(scatter: ScatterNode) -> int | None:
 
 def has_too_many_indices(scatter: ScatterNode) -> bool:
     """Tell whether indices that are not constant are more than the targets: some target is named again."""
+    return crowding(scatter) is not None
+
+
+def crowding(scatter: ScatterNode) -> tuple[int, int] | None:
+    """Return the least number of indices and the greatest number of positions, if they are fewer.
+
+    Both count on the axis where each index names one element. None where indices are constant, and their
+    numbers decide, or where there is a reduction.
+    """
     if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
-        return False
+        return None
     if scatter.spec.indices_limit is IndicesLimit.EVERYWHERE or not scatter.indices_shape:
-        return False
-    count, positions = index_count(scatter), position_count(scatter)
-    return count is not None and positions is not None and positions < count <= LARGEST_DIM
+        return None
+    count = _least_count(scatter)
+    positions = None if not count else _most_positions(scatter)
+    return (count, positions) if positions is not None and positions < count <= LARGEST_DIM else None
+
+
+def _least_count(scatter: ScatterNode) -> int:
+    """Return how many targets are named at least."""
+    shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
+    if not shape or layout is Layout.SEQUENCE or 0 in shape:
+        return 0
+    if layout is Layout.ELEMENTS and axis is not None:
+        return lowest(shape[axis]) if axis < len(shape) else 0
+    return prod(map(lowest, shape[:-1] if layout is Layout.TUPLES else shape))
+
+
+def _most_positions(scatter: ScatterNode) -> int | None:
+    """Return how many different targets there are at most."""
+    data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
+    if data is None:
+        return None
+    if scatter.spec.layout is not Layout.TUPLES:
+        return None if axis is None else highest(data[axis])
+    if depth is None or depth > len(data):
+        return None
+    sizes = [highest(dim) for dim in data[:depth]]
+    return 0 if 0 in sizes else None if None in sizes else prod(size for size in sizes if size is not None)
 
 
 def position_count(scatter: ScatterNode) -> int | None:

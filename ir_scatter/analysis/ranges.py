@@ -5,10 +5,10 @@ says. Bounds are those of all elements, or one pair for each position on the las
 count on different sizes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from sys import maxsize
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.model import OPENVINO, Node, Value, follow
@@ -18,32 +18,38 @@ from ir_scatter.ops.general import GeneralOp, find, named
 from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase, added, greatest, least
 from ir_scatter.ops.lookup import opset_number
 
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
+
 _MOST_COLUMNS = 16
 
-_Columns: TypeAlias = tuple[Bounds, ...]
+Columns: TypeAlias = tuple[Bounds, ...]
 """One for all elements, or one for each position on the last axis."""
 
 
-def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = False) -> _Columns:
+def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = False) -> Columns:
     """Return the bounds of a value: one for each of `count` coordinates of its tuples, or one for all.
+
+    With 0 there are as many as are known: one for each position on the last axis, or one for all elements.
 
     If indices `are_legal`, numbers below 0 that are counted from the end name positions, and what is made of
     positions fits its type.
     """
     known = facts.bounds[are_legal]
 
-    def made(value: Value) -> _Columns:
+    def made(value: Value) -> Columns:
         return _made(facts, value, known, are_legal)
 
     if value not in known:
         follow(value, known, partial(_sources, facts), made, maxsize)
     found = known[value] or _of_type(facts, value)
-    if len(found) == count:
+    if count in {0, len(found)}:
         return found
-    return (_joined(found),) * count
+    return (joined(found),) * count
 
 
-def _row(node: Node | None) -> GeneralOp | None:
+def row_of(node: Node | None) -> GeneralOp | None:
+    """Return the row of the operator of a node, if it says something of bounds."""
     op = None if node is None or node.bodies else find(node.domain, node.type)
     return op if op is not None and (op.bounds or op.moves != ()) else None
 
@@ -52,7 +58,7 @@ def _sources(facts: Facts, value: Value) -> list[Value]:
     """Return what bounds rest on; nothing in front of operators that say nothing of them."""
     has_bounds = value.constant is None and _of_type(facts, value) != (ANY,)
     node = value.producer if has_bounds else None
-    op = _row(node)
+    op = row_of(node)
     if node is None or op is None or op.reads_shapes_only:
         return []
     moved = range(len(node.inputs)) if op.bounds else op.moved_inputs(len(node.inputs))
@@ -60,7 +66,7 @@ def _sources(facts: Facts, value: Value) -> list[Value]:
     return [one for one in values if one is not None]
 
 
-def _made(facts: Facts, value: Value, known: dict[Value, _Columns | None], are_legal: bool) -> _Columns:
+def _made(facts: Facts, value: Value, known: Mapping[Value, Columns | None], are_legal: bool) -> Columns:
     """Return what is known of a value whose sources are known; within its type, or else that of its type."""
     own = _of_type(facts, value)
     if own == (ANY,):
@@ -72,12 +78,28 @@ def _made(facts: Facts, value: Value, known: dict[Value, _Columns | None], are_l
     )
 
 
+def bounds_within_type(
+    facts: Facts, value: Value, columns: Columns | None, known: Mapping[Value, Columns | None] | None = None
+) -> Columns:
+    """Return columns, or else what follows from those `known` of its inputs; within the type of a value.
+
+    What is not within its type may be any number of it.
+    """
+    if columns is None:
+        return _made(facts, value, known or {}, are_legal=False)
+    own = _of_type(facts, value)
+    if own == (ANY,):
+        return own
+    (limit,) = own
+    return tuple([bounds if bounds.is_within(*limit) else limit for bounds in columns])
+
+
 def _cut(bounds: Bounds, limit: Bounds) -> Bounds:
     """Return bounds without what is beyond a limit."""
     return Bounds(max(bounds.low, limit.low), min(bounds.high, limit.high))
 
 
-def _of_type(facts: Facts, value: Value) -> _Columns:
+def _of_type(facts: Facts, value: Value) -> Columns:
     """Return the bounds of a type of whole numbers; none of others, whose numbers may be none."""
     type = facts.element_type(value)
     if type is None or type.kind not in {"signed", "unsigned", "boolean"}:
@@ -87,18 +109,12 @@ def _of_type(facts: Facts, value: Value) -> _Columns:
     return (Bounds(0, (1 << type.bits) - 1 if type.kind == "unsigned" else 1),)
 
 
-def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -> _Columns:
+def _computed(facts: Facts, value: Value, known: Mapping[Value, Columns | None]) -> Columns:
     array = facts.whole_numbers(value)
     if array is not None:
-        columns = array.shape[-1] if array.ndim and 0 < array.shape[-1] <= _MOST_COLUMNS else 1
-        table = array.reshape(-1, columns)
-        return (
-            tuple(map(Bounds, table.min(0).tolist(), table.max(0).tolist()))
-            if table.size
-            else (Bounds(0, 0),)
-        )
+        return columns_of_array(array)
     node = value.producer
-    op = _row(node)
+    op = row_of(node)
     if node is None or op is None:
         return (ANY,)
     values = [port.value for port in node.inputs]
@@ -110,7 +126,7 @@ def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -
     columns = inputs[0] if inputs else (ANY,)
     aligns_last = op.copies or op.aligns_last(node.attributes)
     if not aligns_last and (op.bounds is not None or op.moves is not None):
-        inputs = [(_joined(one),) for one in inputs]
+        inputs = [(joined(one),) for one in inputs]
     try:
         if op.moves is None:
             return _side_by_side(node, inputs, shapes)
@@ -118,10 +134,18 @@ def _computed(facts: Facts, value: Value, known: dict[Value, _Columns | None]) -
             return (_total(columns, shapes[0]),)
         is_onnx, opset = node.domain != OPENVINO, opset_number(node)
         case = BoundsCase((), shapes, node.attributes, is_onnx, value.output, opset)
-        rule = op.bounds or (lambda case: _joined(case.inputs))
+        rule = op.bounds or (lambda case: joined(case.inputs))
         return tuple([rule(case._replace(inputs=column)) for column in zip(*_repeated(inputs), strict=True)])
     except (LookupError, TypeError, ValueError):
         return (ANY,)
+
+
+def columns_of_array(array: "Array") -> Columns:
+    columns = array.shape[-1] if array.ndim and 0 < array.shape[-1] <= _MOST_COLUMNS else 1
+    table = array.reshape(-1, columns)
+    if not table.size:
+        return (Bounds(0, 0),)
+    return tuple(map(Bounds, table.min(0).tolist(), table.max(0).tolist()))
 
 
 def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
@@ -132,7 +156,7 @@ def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
     return found == [-1] or (shape is not None and found == [len(shape) - 1])
 
 
-def _total(columns: _Columns, shape: Shape) -> Bounds:
+def _total(columns: Columns, shape: Shape) -> Bounds:
     """Return the bounds of the sum of all columns; of one that stands for all as many as a shape tells."""
     width = shape[-1] if shape else UNKNOWN_DIM
     if len(columns) == 1 and isinstance(width, int) and width <= _MOST_COLUMNS:
@@ -143,8 +167,8 @@ def _total(columns: _Columns, shape: Shape) -> Bounds:
 
 
 def _chosen(
-    facts: Facts, value: Value, known: dict[Value, _Columns | None], are_legal: bool
-) -> _Columns | None:
+    facts: Facts, value: Value, known: Mapping[Value, Columns | None], are_legal: bool
+) -> Columns | None:
     """Return the bounds of the lesser or greater of two values, and of numbers counted from the end.
 
     That is what a Select of Less makes; None of any other value.
@@ -218,25 +242,26 @@ def _case(*inputs: Bounds) -> BoundsCase:
     return BoundsCase(inputs, (), {}, False, 0)
 
 
-def _side_by_side(node: Node, inputs: Sequence[_Columns], shapes: Sequence[Shape]) -> _Columns:
+def _side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape]) -> Columns:
     """Return the columns of values that are joined along the last axis; those of all along another one."""
     axis = Attributes(node.attributes).integer("axis")
     is_last = axis == -1 or any(shape is not None and len(shape) == axis + 1 for shape in shapes)
     widths = static(tuple([shape[-1] if shape else UNKNOWN_DIM for shape in shapes]))
     if is_last and widths is not None and sum(widths) <= _MOST_COLUMNS:
         pairs = zip(inputs, widths, strict=True)
-        parts = [one if len(one) == width else (_joined(one),) * width for one, width in pairs]
+        parts = [one if len(one) == width else (joined(one),) * width for one, width in pairs]
         return tuple([column for part in parts for column in part])
-    return (_joined([column for one in inputs for column in one]),)
+    return (joined([column for one in inputs for column in one]),)
 
 
-def _repeated(inputs: Sequence[_Columns]) -> list[_Columns]:
+def _repeated(inputs: Sequence[Columns]) -> list[Columns]:
     """Return as many columns of each input; one may stand for all."""
     count = max(map(len, inputs))
     if any(len(one) not in {1, count} for one in inputs):
-        return [(_joined(one),) for one in inputs]
+        return [(joined(one),) for one in inputs]
     return [one if len(one) == count else one * count for one in inputs]
 
 
-def _joined(columns: Sequence[Bounds]) -> Bounds:
+def joined(columns: Sequence[Bounds]) -> Bounds:
+    """Return the bounds of elements of any column."""
     return reduce(Bounds.joined, columns)

@@ -148,6 +148,7 @@ class Reachability:
         self._conditions: dict[Node, list[Value]] = {}
         self._carried: dict[Node, list[Value | None]] = {}
         self._contexts: dict[Graph, _Context] = {}
+        self._counters: dict[Value, tuple[Value | None, Value | None, Value | None]] = {}
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._folding: dict[Value, Folding] = {}
         flows = self._bind(main)
@@ -191,6 +192,44 @@ class Reachability:
         """Return whether all inputs of a node follow from constants alone."""
         return self._weakest(_inputs(node))
 
+    def trips(self, value: Value) -> int | None:
+        """Return how many iterations a value counts for certain, from 0 on; None if that is not known.
+
+        A loop ends before the last one if its condition is not always true.
+        """
+        trips, begins, goes_on = self._counters.get(value, (None, None, None))
+        count = self._number(trips)
+        if count is None or not count.is_integer() or count < 1:
+            return None
+        stays = [condition for condition in (begins, goes_on) if condition is not None]
+        return int(count) if all(map(self._is_true, stays)) else None
+
+    def _is_true(self, value: Value | None) -> bool:
+        """Tell whether a condition is always true: a constant, or one that a loop passes on unchanged."""
+        seen = set[Value]()
+        while value is not None and value not in seen:
+            seen.add(value)
+            number = self._number(value)
+            if number is not None:
+                return bool(number)
+            binding, node = self._bindings.get(value), value.producer
+            if binding is not None:
+                if binding.source is Source.CONDITION:  # otherwise the body does not run
+                    return True
+                if (
+                    binding.source is not Source.CARRIED
+                    or binding.outer is None
+                    or not self._number(binding.outer)
+                ):
+                    return False
+                if binding.successor is None or binding.successor in seen:
+                    return True
+                value = binding.successor
+                continue
+            op = None if node is None or node.bodies else find(node.domain, node.type)
+            value = node.inputs[0].value if node is not None and op is not None and op.copies else None
+        return False
+
     def _weakest(self, values: Iterable[Value]) -> Folding:
         return min(map(self.folding, values), key=_STRENGTH.index, default=Folding.YES)
 
@@ -230,6 +269,11 @@ class Reachability:
                     is_counted = begins is not BarrierKind.TRIPS
                     binding = _Binding(given(inflow.outer), inflow.source, successor, is_counted)
                     self._bindings[value] = binding
+                    if inflow.source is Source.ITERATION:
+                        goes_on = None if nested.goes_on is None else results[nested.goes_on]
+                        is_open = nested.goes_on is not None and goes_on is None
+                        trips = None if is_open else given(nested.trips)
+                        self._counters[value] = trips, given(nested.condition), goes_on
             for place, outflow in enumerate(nested.outputs):
                 self._note_result(node, place, results[outflow.inner])
             controls = [given(nested.trips), given(nested.condition)]

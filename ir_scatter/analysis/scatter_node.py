@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.analysis import equal_elements
+from ir_scatter.analysis import certain_numbers, equal_elements
 from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.reachability import Reach, reachability_of
+from ir_scatter.core.diagnostics import Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
-from ir_scatter.core.shapes import Shape, at_most, is_static, lowest, static
+from ir_scatter.core.shapes import Dim, Shape, at_most, is_static, lowest, static
 from ir_scatter.ops import index_values
+from ir_scatter.ops.general_bounds import Bounds
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
@@ -196,10 +200,12 @@ class ScatterNode:
 
         None if indices are not constant, or if no target can be told because ranks do not fit.
         """
-        layout, data, shape = self.spec.layout, self.data_shape, static(self.indices_shape)
-        if not self.has_constant_indices or shape is None:
-            return None
-        run = 1
+        shape = static(self.indices_shape)
+        return None if not self.has_constant_indices or shape is None else self._sizes(shape)
+
+    def _sizes(self, shape: tuple[Dim, ...]) -> list[int | None] | None:
+        """Return the sizes that indices of a shape count on; None if no target can be told."""
+        layout, data, run = self.spec.layout, self.data_shape, 1
         if layout is Layout.SEQUENCE:
             updates = self.updates.shape if self.updates else None
             if self.attribute("mode") != "linear" or self.axis is None or data is None:
@@ -207,7 +213,8 @@ class ScatterNode:
             if updates is not None and len(updates) == len(data):
                 run = lowest(updates[self.axis])
         elif layout is Layout.TUPLES:
-            if not shape or (data is not None and shape[-1] > len(data)):
+            depth = shape[-1] if shape else None
+            if not isinstance(depth, int) or (data is not None and depth > len(data)):
                 return None
         elif layout is Layout.ELEMENTS and data is not None and len(shape) != len(data):
             return None
@@ -220,6 +227,59 @@ class ScatterNode:
         if data is None or (axis is None and self.spec.layout is not Layout.TUPLES):
             return True
         return not is_static(data[: self.depth] if axis is None else data[axis : axis + 1])
+
+    @cached_property
+    def computed_outside(self) -> certain_numbers.Outside | None:
+        """Indices that are computed, and certainly out of range or negative where that is forbidden."""
+        indices = self.indices
+        if indices is None or self.has_constant_indices:
+            return None
+        shape = indices.shape
+        if self.spec.layout is Layout.TUPLES and (shape is None or self.depth is None):
+            return None
+        sizes = self._sizes(() if shape is None else shape)
+        if not sizes:
+            return None
+        return certain_numbers.find_outside(
+            self.facts,
+            indices.value,
+            sizes,
+            forbids_negative=self.spec.index_range is IndexRange.NON_NEGATIVE,
+            is_in_body=bool(self.node.graph.scope),
+        )
+
+    @cached_property
+    def outside_source(self) -> Related | None:
+        """The value that an index of `computed_outside` is followed from, if it is not the indices."""
+        outside, indices = self.computed_outside, self.indices
+        if outside is None or indices is None:
+            return None
+        source, remark = outside.occurrence.source, outside.occurrence.remark
+        if source is indices.value and not remark:
+            return None
+        of = f"is {remark} and " if remark else ""
+        if source.constant is not None:
+            constant, kind = source.constant, "Const" if self.spec.drops_attributes else "constant"
+            message = f'it {of}comes from {kind} "{constant.name}"'
+            return Related(message, constant.location, constant.span)
+        node = source.producer
+        if node is None or source.is_input:
+            return Related(f'it {of}comes from input "{source.name}"', source.location or self.node.location)
+        return Related(f'it {of}comes from {node.type} "{node.name}"', node.location)
+
+    @cached_property
+    def computed_axis(self) -> Bounds | None:
+        """Between which numbers the axis lies where it is computed; None where it is constant."""
+        value = self._value(Role.AXIS)
+        if value is None or self.written_axis is not None:
+            return None
+        return bounds_of(self.facts, value)[0] if self.facts.array(value) is None else None
+
+    @cached_property
+    def reach(self) -> Reach:
+        """What decides whether the node is computed."""
+        reachability = reachability_of(self.facts)
+        return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:
@@ -259,7 +319,7 @@ class ScatterNode:
         )
 
     def has_faults(self, limits: list[int | None] | None, *, is_open: bool = False) -> bool:
-        """Tell whether constant indices are or may be out of range, negative or repeated, or were not read.
+        """Tell whether indices are or may be out of range, negative or repeated, or were not read.
 
         The limits are those of this node, or of another one of its group. Where a size that indices count on
         `is_open`, all but 0 may be out of range.
@@ -271,7 +331,7 @@ class ScatterNode:
             return False
         array = self.index_array
         if array is None:
-            return bool(self.facts.skipped)
+            return bool(self.facts.skipped) or self.computed_outside is not None
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
         if is_open and array.size and (int(array.max()) > 0 or int(array.min()) < 0):

@@ -28,7 +28,7 @@ class Fact(StrEnum):
     ATTRIBUTES = "attributes"
     """The attributes, written or by default, and so the reduction."""
     AXIS = "axis"
-    """The axis, if it is constant."""
+    """The axis if it is constant; of one that is computed between which numbers it lies."""
     INPUTS = "inputs"
     """How many inputs and outputs there are, which of them are left out, open or the same."""
     SHAPES = "shapes"
@@ -42,8 +42,9 @@ class Fact(StrEnum):
 
     INDEX_FAULTS = "index-faults"
     """Constant indices, and where they come from, if one of them is out of range, negative, or names a
-    target again, and whether updates of one target are equal then; of other indices only the latter, and
-    only if there are more of them than targets."""
+    target again, and whether updates of one target are equal then; computed indices that are certainly out
+    of range, and whether the node is computed; of other indices only whether updates are equal, and only if
+    there are more of them than targets."""
     UNREAD_INDICES = "unread-indices"
     """The constant that the indices come from, if it is too large to be read; nothing of others."""
 
@@ -88,7 +89,7 @@ def signature(scatter: ScatterNode) -> Hashable | None:
     """Return the values of the facts in `SIGNATURE`; None if the node is like no other."""
     node, facts = scatter.node, scatter.facts
     attributes = exactly(node.attributes)
-    if scatter.lookup.spec is None or attributes is None:
+    if scatter.lookup.spec is None or attributes is None or scatter.computed_axis is not None:
         return None
 
     def known(value: Value) -> Hashable:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
-from ir_scatter.analysis.conditions import Condition, Proof, Verdict
+from ir_scatter.analysis.conditions import Condition, Proof, Verdict, has_too_many_indices
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -21,7 +21,12 @@ from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.guard import Guard, illegal_for_sure, is_counted_after, is_needed, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
-from ir_scatter.rules.index_values import index_out_of_range, negative_index, repeated_targets
+from ir_scatter.rules.index_values import (
+    index_out_of_range,
+    more_indices_than_positions,
+    negative_index,
+    repeated_targets,
+)
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
@@ -115,7 +120,7 @@ class Rewriter:
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
         known: _Known = {}
-        if group is not None:
+        if group is not None and scatter.computed_outside is None:
             faults = scatter.index_array if scatter.has_faults(group.limits) else None
             numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
             wanted = target and target.key, guard, is_anew, form and form.name
@@ -271,6 +276,8 @@ class Rewriter:
         known = {diagnostic.code for diagnostic in found}
         if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
             known.add(repeated_targets.code)  # the updates may be equal, which not every form shows
+        if has_too_many_indices(scatter):
+            known.add(more_indices_than_positions.code)
         if self.promises.keeps_negative:
             known.add(negative_index.code)
             is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)

@@ -100,6 +100,7 @@ class GeneralOp(NamedTuple):
             the first input.
         aligns: whether axes of the output, counted from the end, are those of the first input, and
             elements that are equal along one stay so.
+        keeps_all: whether every element of each input that it moves is in its output, if that has any.
         fills: whether all elements of the output are one number, whatever its inputs are.
         draws: whether its outputs are random numbers, other ones in each run and on each runtime.
         draws_if: the input that must be true for that; None if nothing must.
@@ -126,6 +127,7 @@ class GeneralOp(NamedTuple):
     moves: tuple[int, ...] | None = ()
     is_pointwise: bool = False
     aligns: bool = False
+    keeps_all: bool = False
     fills: bool = False
     draws: bool = False
     draws_if: int | None = None
@@ -308,6 +310,7 @@ _both = partial(GeneralOp, shape=shapes.elementwise)
 _computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
 _comparing = partial(_both, makes="boolean")
 _moving = partial(GeneralOp, moves=_FIRST)
+_keeping = partial(GeneralOp, moves=_FIRST, keeps_all=True)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=shapes.reduction, constraints=_REDUCED)
 
 ROWS = (
@@ -323,39 +326,39 @@ ROWS = (
         "ConvertLike/CastLike", "arithmetic.convert_like", "/saturate round_mode",
         moves=_FIRST, makes="other", view=views.same_type,
     ),
-    _moving(
+    _keeping(
         "Reshape", "layout.reshape", "special_zero/allowzero shape", shape=shapes.reshaped,
         constraints=(Meaning.RESHAPED(1),),
         spelling=Each(
             Spelling("opset1", {"special_zero": "false"}), Spelling(attributes={"allowzero": 1}, since=14),
         ), view=views.always,
     ),
-    _moving("/Flatten", "layout.flatten", "axis", shape=shapes.flattened, view=views.always),
-    _moving(
+    _keeping("/Flatten", "layout.flatten", "axis", shape=shapes.flattened, view=views.always),
+    _keeping(
         "Squeeze", "layout.squeeze", "allow_axis_skip pytorch_dynamic_rank/axes", shape=shapes.squeezed,
         constraints=(Meaning.ONES(1),), view=views.always,
     ),
-    _moving(
+    _keeping(
         "Unsqueeze", "layout.unsqueeze", "/axes", shape=shapes.unsqueezed,
         constraints=(Meaning.NEW_DIMENSION(1),),
         spelling=Each(Spelling("opset1", inputs=("axes",)), Spelling(inputs=("axes",), since=13)),
         view=views.always,
     ),
-    _moving(
+    _keeping(
         "Transpose", "layout.transpose", "/perm", shape=shapes.transposed, constraints=Each(_DIMENSION, ()),
         spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})), view=views.same_order,
     ),
-    _moving(
+    _keeping(
         "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
         constraints=Each((Meaning.TARGET(1, axes=2), Meaning.ASCENDING(2)), (Meaning.TARGET(1),)),
         spelling=Each(Spelling("opset3", {"mode": "numpy"}), Spelling()), view=views.same_shape,
     ),
-    _moving(
+    _keeping(
         "Tile", "layout.tile", shape=shapes.tiled, aligns=True,
         constraints=(Meaning.REPEATS(1, low=1, high=2),), view=views.once,
     ),
     GeneralOp(
-        "Concat", "layout.concat", "axis", moves=None, shape=shapes.concatenated,
+        "Concat", "layout.concat", "axis", moves=None, keeps_all=True, shape=shapes.concatenated,
         spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
         view=views.only_input, joins=True,
     ),

@@ -30,6 +30,19 @@ class Bounds(NamedTuple):
 ANY = Bounds()
 
 
+_LARGE = 2**31 - 1
+"""Ends from here on are those of a type."""
+
+
+def show_bounds(low: float, high: float) -> str:
+    """Print bounds that are open on one side at most: "5", "5 to 9", "5 or more"."""
+    if low == high:
+        return str(int(low))
+    if high >= _LARGE:
+        return f"{int(low)} or more"
+    return f"{int(high)} or less" if low < -_LARGE else f"{int(low)} to {int(high)}"
+
+
 class BoundsCase(NamedTuple):
     """What is known of a node: bounds and shapes of its inputs, `ANY` and None for one that is left out."""
 

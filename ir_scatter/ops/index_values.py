@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from ir_scatter.core.shapes import Bounds, Shape, concatenate, highest
+from ir_scatter.core.shapes import Bounds, Dim, Shape, concatenate, highest, lowest
 from ir_scatter.ops.spec import Layout
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
 
 
 def sizes(
-    layout: Layout, data: Shape, axis: int | None, indices: tuple[int, ...], run: int = 1
+    layout: Layout, data: Shape, axis: int | None, indices: tuple[Dim, ...], run: int = 1
 ) -> list[int | None]:
     """Return the size that indices count on: one, or for tuples one for each coordinate.
 
@@ -91,7 +91,7 @@ def sizes(
     index is the start of a run that must fit, there are as many starts.
     """
     if layout is Layout.TUPLES:
-        depth = indices[-1]
+        depth = lowest(indices[-1])
         return [None] * depth if data is None else [highest(dim) for dim in data[:depth]]
     size = None if data is None or axis is None else highest(data[axis])
     return [None if size is None else size - run + 1]

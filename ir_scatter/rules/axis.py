@@ -1,8 +1,10 @@
 """The shape and the value of an axis."""
 
+from ir_scatter.analysis.reachability import Extent
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
+from ir_scatter.ops.general_bounds import show_bounds
 from ir_scatter.ops.spec import Role
 from ir_scatter.rules.base import Finding, Findings, Rule, attribute
 
@@ -36,6 +38,7 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
     Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
     """
     axis, data, source = scatter.written_axis, scatter.data_shape, scatter.spec.axis
+    yield from _computed_axis(scatter)
     if axis is None or data is None or source is None:
         return
     rank = len(data)
@@ -51,3 +54,16 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
         help = f"write axis {' or '.join(others)}" if others else ""
         message = f"axis is {axis}, the batch of data {show(data)}, expected another"
         yield Finding(message, role=role, part=part, help=help)
+
+
+def _computed_axis(scatter: ScatterNode) -> Findings:
+    """Yield that an axis which is computed is certainly no dimension of data."""
+    bounds, data = scatter.computed_axis, scatter.data_shape
+    if bounds is None or data is None or scatter.reach.extent is Extent.NEVER:
+        return
+    rank, when = len(data), scatter.reach.when
+    if bounds.high < -rank or bounds.low >= rank:
+        legal = f"{-rank} to {rank - 1}" if rank else "data of rank 1 at least"
+        condition = when and f", if {when}"
+        message = f"axis is {show_bounds(*bounds)}, expected {legal} for data {show(data)}{condition}"
+        yield Finding(message, role=Role.AXIS, is_tolerated=bool(when))

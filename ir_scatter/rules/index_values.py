@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import has_too_many_indices, index_count, position_count
+from ir_scatter.analysis.conditions import crowding, index_count, position_count
+from ir_scatter.analysis.origins import is_all_zeros, is_fed
+from ir_scatter.analysis.reachability import Extent
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
-from ir_scatter.core.shapes import counted, element_count
+from ir_scatter.core.element_types import NUMERIC
+from ir_scatter.core.shapes import counted, element_count, listed
+from ir_scatter.ops.general_bounds import show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
@@ -45,14 +49,39 @@ def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str, help: str
     return Finding(message, role=Role.INDICES, related=related, label=expected, help=help)
 
 
+def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
+    """Yield that computed indices are certainly out of range, or negative where that is forbidden.
+
+    It is an error where the node is certainly computed, and indices are not empty; otherwise a warning.
+    """
+    outside, indices = scatter.computed_outside, scatter.indices
+    if outside is None or indices is None or outside.is_negative is not is_negative:
+        return
+    if scatter.reach.extent is Extent.NEVER:
+        return
+    size, name = outside.size, indices.port.name
+    if outside.column is not None:
+        name = f"{name}[..., {outside.column}]"
+    subject = name if outside.occurrence.is_all else f"an element of {name}"
+    low = 0 if is_negative or not scatter.wraps else -(size or 0)
+    expected = "expected 0 at least" if size is None else f"expected {low} to {size - 1}"
+    expected += f" in {scatter.spec.key}" if is_negative else ""
+    whens = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
+    when = listed([text for text in whens if text])
+    message = f"{subject} is {show_bounds(*outside.bounds)}, {expected}{when and f', if {when}'}"
+    related = tuple(filter(None, [scatter.outside_source]))
+    yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(when))
+
+
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
 def index_out_of_range(scatter: ScatterNode) -> Findings:
-    """A constant index names a position that data does not have.
+    """An index names a position that data does not have.
 
     Why: runtimes refuse it at best; some write outside of their memory.
-    Applies to: every operator, wherever indices are constant or constant in effect. On a dimension of
-    size s an index outside of [-s, s-1] is illegal in every version. For TensorScatter in linear mode
-    the whole run of updates must fit.
+    Applies to: every operator, wherever indices are constant or constant in effect, or are computed such
+    that one is out of range whatever the inputs are. On a dimension of size s an index outside of
+    [-s, s-1] is illegal in every version. For TensorScatter in linear mode the whole run of updates must
+    fit. A warning where it depends on the inputs whether the node is computed, or indices are empty.
     Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
     small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
     Example: index 7 on a dimension of size 5.
@@ -64,6 +93,7 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
         low = -size if scatter.wraps else 0
         expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
         yield _bad_indices(scatter, bad, f"expected {expected}", _in_range(scatter, bad, low))
+    yield from _computed(scatter, is_negative=False)
 
 
 def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
@@ -83,7 +113,7 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)
 def negative_index(scatter: ScatterNode) -> Findings:
-    """A constant index is negative where the version forbids it.
+    """An index is negative where the version forbids it.
 
     Why: counting from the end came with later versions; here the text says error.
     Applies to: ScatterUpdate-3, ScatterNDUpdate-3, and TensorScatter in linear mode. A warning for
@@ -97,6 +127,7 @@ def negative_index(scatter: ScatterNode) -> Findings:
     """
     if scatter.spec.index_range is not IndexRange.NON_NEGATIVE:
         return
+    yield from _computed(scatter, is_negative=True)
     if scatter.index_array is None or scatter.limits is None:
         return
     bad = negative(scatter.index_array, scatter.limits)
@@ -142,22 +173,30 @@ def repeated_targets(scatter: ScatterNode) -> Findings:
     yield Finding(message, role=Role.INDICES, related=related, label="a target twice", help=help)
 
 
-@Rule("SCT306", "more-indices-than-positions", Severity.NOTE, reads=_OF_FAULTS | {Fact.CONSTANCY})
+@Rule("SCT306", "more-indices-than-positions", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def more_indices_than_positions(scatter: ScatterNode) -> Findings:
     """There are more indices than positions they could name, and there is no reduction.
 
-    Why: some target must be named more than once, and then the order of writing is undefined.
+    Why: some target must be named more than once: all of its updates but one are lost, and the order of
+    writing, which decides which one stays, is undefined. A sum or a mean may have been meant.
     Applies to: every operator with reduction none whose indices are not constant, unless all updates are
     certainly the same number.
-    Runtimes: see SCT304.
+    Runtimes: see SCT304. torch's exporter (2.14) writes `scatter_reduce` with `reduce="mean"` without a
+    reduction.
     Example: 7 indices of ScatterUpdate on a dimension of size 5.
     Fix: name the reduction that was meant, or give fewer indices.
     """
-    if not has_too_many_indices(scatter) or scatter.has_equal_updates:
+    numbers = crowding(scatter)
+    if numbers is None or scatter.has_equal_updates:
         return
-    count, positions = index_count(scatter), position_count(scatter)
-    assert positions is not None
-    message = f"{count} indices for {counted(positions, 'position')}: some are named more than once"
+    count, positions = numbers
+    lost = count - positions
+    indices = f"{count} indices" if index_count(scatter) == count else f"{count} indices or more"
+    most = "" if position_count(scatter) == positions else "at most "
+    message = (
+        f"{indices} for {most}{counted(positions, 'position')}: without a reduction at least "
+        f"{counted(lost, 'update')} {'is' if lost == 1 else 'are'} lost"
+    )
     yield Finding(message, role=Role.INDICES)
 
 
@@ -183,3 +222,47 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
         )
         help = f"look at them with --max-index-elements {element_count(constant.shape)}"
         yield Finding(message, role=Role.INDICES, help=help)
+
+
+@Rule(
+    "SCT309",
+    "sum-looks-lost",
+    Severity.NOTE,
+    reads={
+        Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.CONSTANCY,
+        Fact.INDEX_FAULTS, Fact.VALUES, Fact.PRODUCERS,
+    },
+    is_legality=False,
+)  # fmt: skip
+def sum_looks_lost(scatter: ScatterNode) -> Findings:
+    """Data is all zeros, indices are an input that may repeat a target, and there is no reduction.
+
+    Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
+    the updates of a target overwrite each other.
+    Applies to: every operator with reduction none that writes into zeros, where indices are an input of the
+    model, moved or shifted at most, unless all updates are the same number, or there is one index only.
+    Indices that are computed, as those of TopK and NonZero are, count as different.
+    Runtimes: OpenVINO's TensorFlow frontend reads ScatterNd, which adds, as ScatterNDUpdate without a
+    reduction.
+    Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
+    Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
+    """
+    data, indices = scatter.data, scatter.indices
+    if data is None or indices is None or scatter.reduction is not Reduction.NONE:
+        return
+    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+        return
+    if index_count(scatter) in {0, 1} or data.element_type is None or data.element_type.name not in NUMERIC:
+        return
+    if not is_fed(scatter.facts, indices.value) or not is_all_zeros(scatter.facts, data.value):
+        return
+    if crowding(scatter) is not None or scatter.has_equal_updates:
+        return
+    message = (
+        "data is all zeros, and indices are an input that may repeat a target: without a reduction updates "
+        "overwrite each other, where a sum may be meant"
+    )
+    help = ""
+    if Reduction.SUM not in scatter.spec.reductions.values():
+        help = f"use {scatter.lookup.family[-1].key} with the reduction sum if targets may repeat"
+    yield Finding(message, role=Role.INDICES, help=help)

@@ -31,7 +31,7 @@ def offered(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> list[str]:
 
 LINES = {
     "va": "validate",
-    "validate x.xml --select SCT30": "SCT301 SCT302 SCT303 SCT304 SCT305 SCT306 SCT307 SCT308",
+    "validate x.xml --select SCT30": "SCT301 SCT302 SCT303 SCT304 SCT305 SCT306 SCT307 SCT308 SCT309",
     "validate x.xml --select SCT2,neg": "SCT2,negative-index",
     "validate x.xml --ignore=sct90": " ".join(f"SCT90{last}" for last in range(1, 10)),
     "validate x.xml --format s": "sarif",

@@ -153,7 +153,7 @@ def _ranks(row: Row) -> Iterator[Expected]:
 
 def _shapes(row: Row) -> Iterator[Expected]:
     bad, unknown = "SCT203 error updates is", Tensor("i64", ())
-    many = ["SCT306 note 7 indices for 5 positions"]
+    many = ["SCT306 warning 7 indices for 5 positions"]
     if row.family == SLICES:
         yield "indices_2d", shaped(row, (11, 3), (2, 5), (2, 5, 3)), []
         yield "longer", shaped(row, (5, 3), (3,), (2, 3)), [f"{bad} [2, 3], expected [3, 3] = data[:axis]"]
