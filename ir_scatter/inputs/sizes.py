@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from itertools import count, cycle, zip_longest
 from math import gcd, prod
 
+from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import Bounds, Dim
 from ir_scatter.inputs.constraints import NodeInRun, Pairs, Use
+from ir_scatter.ops.attributes import Attributes, zero_copies
 from ir_scatter.ops.constraints import Meaning
 
 _SMALLEST = 2
@@ -161,6 +163,9 @@ class Sizes:
         if not target or node.arrays[0] is None:
             return False
         data = node.arrays[0].shape
+        is_onnx, attributes = node.step.node.domain != OPENVINO, Attributes(node.step.node.attributes)
+        if 0 in target and prod(data) and not zero_copies(attributes, is_onnx=is_onnx):
+            return any(self._change(size, 0) for size in data)  # without elements
         old = [size for place, size in enumerate(data) if place >= len(target) or target[place] != 0]
         wanted = prod(number for number in target if number > 0)
         for place, size in enumerate(old):

@@ -72,3 +72,8 @@ def _integer(value: Any, name: str) -> int:
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} is {number}, expected 64 bits")
     return number
+
+
+def zero_copies(attributes: Attributes, *, is_onnx: bool) -> bool:
+    """Whether 0 in the new shape of a Reshape copies a dimension; `allowzero` and `special_zero` decide."""
+    return not attributes.boolean("allowzero", False) if is_onnx else attributes.boolean("special_zero")

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, counted, show_numbers
-from ir_scatter.ops.attributes import Attributes
+from ir_scatter.ops.attributes import Attributes, zero_copies
 
 _Size: TypeAlias = tuple[int, ...]
 _Sizes: TypeAlias = list[_Size | None]
@@ -333,9 +333,7 @@ def one_hot(case: ShapeCase) -> _Sizes:
 def reshaped(case: ShapeCase) -> _Sizes:
     """Input 1 says the shape: 0 may copy a dimension, -1 takes what is left."""
     data, pattern = case.shape(0), case.integers(1, "shape")
-    copies = not case.written.boolean("allowzero", False)
-    if not case.is_onnx:
-        copies = case.written.boolean("special_zero")
+    copies = zero_copies(case.written, is_onnx=case.is_onnx)
     copied = {place for place, size in enumerate(pattern) if size == 0 and copies}
     if len(data) <= max(copied, default=-1):
         raise ShapesDiffer(reason=f"0 copies dimension {max(copied)} of {len(data)}")

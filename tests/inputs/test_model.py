@@ -203,3 +203,18 @@ def test_every_type_is_drawn(tmp_path: Path) -> None:
     found: dict[str, npt.NDArray[Any]] = model.run(make_feeds(model))
     assert [found[type].shape for type in types] == [(20,)] * len(types)
     assert all(len(set(found[type].tolist())) > 1 for type in types)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_new_shape_without_elements(seed: int, tmp_path: Path) -> None:
+    """Reshape to a constant [0, 3, 2], where 0 copies nothing, wants data without elements."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+        g (float[N, 3] data, int64[M, 3] at, float[0] updates) => (float[N, 3] y)
+        <int64[3] shape = {0, 3, 2}, int64[1] middle = {1}> {
+            pairs = Concat <axis = 1> (at, at)
+            wide = Reshape <allowzero = 1> (pairs, shape)
+            rows = ReduceMin <keepdims = 0> (wide, middle)
+            y = ScatterND (data, rows, updates)
+        }"""
+    feeds = make_feeds(save(text, tmp_path / "model.onnx"), seed)
+    assert feeds["at"].shape == (0, 3)

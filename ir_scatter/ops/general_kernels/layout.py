@@ -11,6 +11,7 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.shapes import counted, show, show_numbers
+from ir_scatter.ops.attributes import zero_copies
 from ir_scatter.ops.general_kernels.base import (
     Case,
     UnsupportedCase,
@@ -28,9 +29,7 @@ def identity(case: Case) -> Array:
 def reshape(case: Case) -> Array:
     """Reshape; 0 copies a dimension if `special_zero` of an IR says so, unless `allowzero` of ONNX is set."""
     data, pattern = case.array(0), case.integers(1, "shape")
-    copies_zero = not case.attributes.boolean("allowzero", False)
-    if not case.is_onnx:
-        copies_zero = case.attributes.boolean("special_zero")
+    copies_zero = zero_copies(case.attributes, is_onnx=case.is_onnx)
     if copies_zero and 0 in pattern[data.ndim :]:
         raise UnsupportedCase(
             f"shape is {show_numbers(pattern)}: 0 has no dimension of {show(data.shape)} to copy"
