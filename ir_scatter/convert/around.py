@@ -60,7 +60,8 @@ def around(
         made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1, form=form)
         row = row or own
         if not isinstance(made, Rewritten):
-            if len(rows) == 1 or (isinstance(made, Refusal) and made.code in _OF_INDICES):
+            is_only = len(rows) == 1 and form is None
+            if is_only or (isinstance(made, Refusal) and made.code in _OF_INDICES):
                 return row, made
             reasons += [] if made is None else [made.message]
             continue

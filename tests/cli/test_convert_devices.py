@@ -38,6 +38,9 @@ class _Pretended:
     def remedy(self) -> str:
         return ""
 
+    def remedy_of(self, problem: str) -> str:
+        return ""
+
     def close(self) -> None:
         self.is_closed = True
 

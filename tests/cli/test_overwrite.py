@@ -99,9 +99,9 @@ def test_a_page_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "folder/index.html exists, expected a folder without one or --overwrite" in fuzz(*more)
         assert page.read_text() == "<h1>mine</h1>"
         assert [one.name for one in page.parent.iterdir()] == ["index.html"]
-    assert fuzz("--overwrite") == ""
+    assert "index.html" not in fuzz("--overwrite")
     assert "ir-scatter fuzz" in page.read_text()
-    assert fuzz("--resume") == ""  # its own page is brought up to date
+    assert "index.html" not in fuzz("--resume")  # its own page is brought up to date
     page.unlink()
     page.symlink_to("/dev/zero")
     assert "folder/index.html exists" in fuzz("--resume")
