@@ -143,7 +143,7 @@ def _answers(workshop: Workshop, runner: Runner, case: Case, one: Probe) -> Iter
     """Yield what a runner answers, asked for many times one after the other as long as somebody reads on."""
     for begin in range(0, one.times, _IN_A_ROW):
         cases = [case] * min(one.times - begin, _IN_A_ROW)
-        yield from workshop.stream(runner, cases, threads=one.threads)
+        yield from workshop.stream(runner, cases, threads=one.threads, keeps_states=one.keeps_state)
 
 
 @dataclass(frozen=True, slots=True)

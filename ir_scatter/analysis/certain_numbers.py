@@ -220,7 +220,10 @@ def _passed_on(facts: Facts, step: _Step, value: Value, columns: Columns) -> Ite
     known = ChainMap(changed, facts.bounds[False])
     shape = facts.shape(value)
     if step.op is named("Concat"):
-        axis, rank = Attributes(step.node.attributes).integer("axis", -1), len(shape or ())
+        try:
+            axis, rank = Attributes(step.node.attributes).integer("axis", -1), len(shape or ())
+        except (ValueError, TypeError):  # nothing is joined along an axis that is no number
+            return
         if rank and axis not in {-1, rank - 1}:
             yield columns
             return

@@ -424,7 +424,7 @@ class _Case:
         if runner.name in self.side.hopeless:
             return self.side.hopeless[runner.name]
         try:
-            found = self._ask(runner, repeat=self.settings.repeat, profile=profile)
+            found = self._ask(runner, repeat=self.settings.repeat, keeps_states=True, profile=profile)
         except BadFeed as error:  # the feeds fit the model: this is between the runner and itself
             return Outcome(runner.name, Status.REFUSED, str(error))
         if found.status is Status.UNAVAILABLE:

@@ -191,11 +191,16 @@ class Weights:
         return memoryview(data) if len(data) == size else None
 
     def demand_unchanged(self) -> None:
-        """Raise UnreadableModel if the file has changed since it was found, whether it was opened or not."""
+        """Raise UnreadableModel if the file has changed since it was found, whether it was opened or not.
+
+        A file that is gone is not held against what needs none of its bytes: `view` raises if they are.
+        """
         if self.identity is None:
             return
         try:
             status = os.fstat(self._file) if "_file" in self.__dict__ else self.path.stat()
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise self._unreadable(error) from None
         self._demand_same(status)

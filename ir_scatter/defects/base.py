@@ -163,6 +163,7 @@ class Defect:
             instructions; records of other processors tell nothing then.
         stays: whether every node that reads the input meets it, so that no other form avoids it.
         taps_hide: whether a node that meets it is right when its data is an output of the model too.
+        inferences: how many it takes in a row, without a reset of states, until it shows.
         affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
         text: what goes wrong, why, since when; the docstring of what it decorates.
     """
@@ -178,6 +179,7 @@ class Defect:
     depends_on_instructions: bool = False
     stays: bool = False
     taps_hide: bool = False
+    inferences: int = 1
     strikes: Stage = Stage.RUN
     reads: frozenset[Fact] = EVERYTHING
     affects: Affects | None = None

@@ -42,6 +42,7 @@ _SUM = {"reduction": "sum"}
     avoid="assign to the state what the node makes, or compute a copy of the state for the node",
     stays=True,
     taps_hide=True,
+    inferences=2,
 )  # fmt: skip
 def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin writes updates into a state that is to stay as it is.

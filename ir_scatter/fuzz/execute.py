@@ -9,7 +9,7 @@ from itertools import chain, combinations_with_replacement, count
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import CannotWrite, Error
@@ -94,9 +94,18 @@ class Workshop:
         return found
 
     def stream(
-        self, runner: Runner, cases: Sequence[Case], threads: int = 0, refusals: "Refusals | None" = None
+        self,
+        runner: Runner,
+        cases: Sequence[Case],
+        threads: int = 0,
+        refusals: "Refusals | None" = None,
+        *,
+        keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Run cases of one form, whose model has dynamic dimensions, one after the other."""
+        """Run cases of one form, whose model has dynamic dimensions, one after the other.
+
+        States begin anew with each case, unless they are to be kept.
+        """
         refusals = self._refusals[runner.name] if refusals is None else refusals
         common = _traits(cases[0])
         if self._passes_over and refusals.is_certain(common):
@@ -104,7 +113,7 @@ class Workshop:
         model = self._write(cases[:1], [""])
         try:
             feeds = [case.feeds() for case in cases]
-            answers = self._streamed(runner, model, feeds, threads)
+            answers = self._streamed(runner, model, feeds, threads, keeps_states=keeps_states)
         finally:
             self._remove(model)
         refusals.note(common, is_refused=all(one.status is not Status.OK for one in answers))
@@ -182,7 +191,7 @@ class Workshop:
         return answer
 
     def _streamed(
-        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int = 0, **more: int
+        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int = 0, **more: Any
     ) -> list[Streamed]:
         """Run a model within the time that is left but for a moment; what that cuts off does not hang."""
         limit = min(self.timeout, max(self.deadline - monotonic(), _MOMENT))

@@ -21,19 +21,22 @@ from ir_scatter.rules import all_rules
 from ir_scatter.validate import Check
 
 
-def known_defects(case: Case, runner: str, release: str, symptom: Symptom) -> tuple[str, ...]:
+def known_defects(
+    case: Case, runner: str, release: str, symptom: Symptom, *, inferences: int = 1
+) -> tuple[str, ...]:
     """Return the codes of those defects that explain what a runner does with a case.
 
     What its release was measured to get right is none, or the latest release before it if nobody measured it.
     What is refused is explained by refusals only, and the rest by the rest, as who writes where he should
     not may give a wrong value, another one each time, or none. What may be met counts, unless the numbers of
-    the case exclude it.
+    the case exclude it. It ran so many inferences in a row without a reset of states.
     """
     target = Target(plain_name(runner.rpartition("/")[2]), release)
     is_refused = symptom is Symptom.REFUSED
     alike = [
         one for one in all_defects()
-        if target.concerns(one) and (one.symptom is Symptom.REFUSED) == is_refused and _is_legal(one, case)
+        if target.concerns(one) and (one.symptom is Symptom.REFUSED) == is_refused
+        and _is_legal(one, case) and one.inferences <= inferences
     ]  # fmt: skip
     static = replace(case, shapes="static")
     stored = replace(static, constants=frozenset(Role))

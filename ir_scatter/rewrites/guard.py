@@ -422,7 +422,10 @@ def _before_extended(scatter: ScatterNode) -> Value | None:
     if node is None or op is not named("Concat") or len(node.inputs) != 2:
         return None
     axis = 0 if scatter.spec.layout is Layout.TUPLES else scatter.written_axis
-    written = Attributes(node.attributes).integer("axis")
+    try:
+        written = Attributes(node.attributes).integer("axis")
+    except (ValueError, TypeError):  # no row is added along an axis that is no number
+        return None
     rank = None if scatter.data_shape is None else len(scatter.data_shape)
     if axis is None or (axis != written and (rank is None or axis % max(rank, 1) != written % max(rank, 1))):
         return None

@@ -99,6 +99,7 @@ class RunRequest(NamedTuple):
     repeat: int = 1
     tap_memory: int = TAP_MEMORY
     threads: int = 0
+    keeps_states: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,6 +296,7 @@ class Runner:
         profile: bool = False,
         tap_memory: int = TAP_MEMORY,
         timeout: float = TIME_LIMIT,
+        keeps_states: bool = False,
     ) -> Outcome:
         """Run a model, and again for taps that memory did not allow before.
 
@@ -307,6 +309,8 @@ class Runner:
             profile: say what the runtime made of the nodes, and how long each took.
             tap_memory: bytes of tapped tensors that may be held at once; more come in batches.
             timeout: in seconds, for each batch.
+            keeps_states: let each repeat go on with the states that the one before it left; else each
+                begins anew.
 
         Returns:
             How it ended. A feed that the runtime does not take is refused: whether feeds fit the model
@@ -335,7 +339,9 @@ class Runner:
         while len(tapped) < len(taps) or not ends:
             is_rest, rest = bool(ends), taps[len(tapped) :]
             times = 1 if is_rest else max(repeat, 1)
-            request = RunRequest(path, self.device, precision, profile, rest, times, tap_memory)
+            request = RunRequest(
+                path, self.device, precision, profile, rest, times, tap_memory, keeps_states=keeps_states
+            )
             try:
                 answer, died = self.ask("run", request, feeds, limit=timeout)
             except Failure as failure:
@@ -365,6 +371,7 @@ class Runner:
         timeout: float = TIME_LIMIT,
         most_deaths: int = 4,
         threads: int = 0,
+        keeps_states: bool = False,
     ) -> list[Streamed]:
         """Run a model that is loaded once for each of many feeds of the same names and types.
 
@@ -378,11 +385,15 @@ class Runner:
             most_deaths: after so many the feeds that are left are not run: "unavailable"; the one at work
                 at the last is said to have caused it.
             threads: that compute, where a runtime can be told; 0 leaves that to it.
+            keeps_states: let each feed go on with the states that the one before it left; else each
+                begins anew.
 
         Returns:
             One answer for each feed, in their order; computed in f32 where the runtime asks.
         """
-        request = RunRequest(os.path.abspath(model_path), self.device, threads=threads)
+        request = RunRequest(
+            os.path.abspath(model_path), self.device, threads=threads, keeps_states=keeps_states
+        )
         with explained_temporary():
             descriptor, progress = tempfile.mkstemp(dir=process_folder())
             os.close(descriptor)

@@ -242,7 +242,7 @@ def stream(
             try:
                 made.feed(one)
                 found.append(Streamed(Status.OK, made.infer(made.loaded, ())))
-                made.begins_anew = False
+                made.begins_anew = not request.keeps_states
             except Failure as failure:
                 found.append(Streamed(Status(failure.status), message=failure.message))
                 messages = {one.message for one in found}
@@ -256,7 +256,7 @@ def _run(engine: Engine, loaded: Loaded) -> Answer:
     started, count = perf_counter(), len(engine.names)
     engine.begins_anew = True
     found = engine.infer(loaded, keys)
-    engine.begins_anew = False
+    engine.begins_anew = not engine.request.keeps_states
     seconds = perf_counter() - started
     arrays = dict(zip(keys, found[count:], strict=True)) | loaded.constants
     runs = [found[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]

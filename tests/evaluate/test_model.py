@@ -223,15 +223,27 @@ def test_attributes_that_hold_tensors(onnx_file: Onnx) -> None:
     assert evaluate_model(path, {"shape": np.array([1, 2])})["y"].tolist() == [[7, 7]]
 
 
-def test_sparse_constants_are_refused(tmp_path: Path) -> None:
+def _with_sparse(folder: Path, place: int) -> Path:
+    """Write the sum of x and a sparse constant of two elements, one of which is stored."""
     sparse = helper.make_sparse_tensor(
-        onnx.numpy_helper.from_array(_floats(1)), onnx.numpy_helper.from_array(np.array([0])), [2]
+        onnx.numpy_helper.from_array(np.array([4], np.float32)),
+        onnx.numpy_helper.from_array(np.array([place])),
+        [2],
     )
     node = helper.make_node("Constant", [], ["c"], sparse_value=sparse)
     ends = [helper.make_tensor_value_info(name, 1, [2]) for name in "xy"]
     graph = helper.make_graph([node, helper.make_node("Add", ["x", "c"], ["y"])], "g", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    path = tmp_path / "sparse.onnx"
+    path = folder / "sparse.onnx"
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(UnreadableModel, match="holds no dense tensor"):
-        evaluate_model(path, {"x": _floats(1, 2)})
+    return path
+
+
+def test_sparse_constants_are_computed(tmp_path: Path) -> None:
+    feeds = {"x": np.array([1, 2], np.float32)}
+    assert evaluate_model(_with_sparse(tmp_path, 1), feeds)["y"].tolist() == [1, 6]
+
+
+def test_sparse_constants_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BrokenModel, match=r"has index \[2\] for value 0, expected one within \[2\]"):
+        evaluate_model(_with_sparse(tmp_path, 2), {"x": _floats(1, 2)})

@@ -163,7 +163,8 @@ def test_attributes_of_a_constant(attribute: str, at: str, tmp_path: Path) -> No
 def test_a_constant_of_a_shape(written: str, tmp_path: Path) -> None:
     attribute = f"<{written[2:]}>" if written else ""
     body = f"<int64[1] one = {{1}}> {{ c = ConstantOfShape {attribute} (one) at = Cast <to = 7> (c) "
-    found = validate(read(saved(tmp_path, parser.parse_model(_SCATTER.replace("{", body)))))
+    text = _SCATTER.replace("[N]", "[1]").replace("{", body)
+    found = validate(read(saved(tmp_path, parser.parse_model(text))))
     assert [one.code for one in found] == (["SCT302"] if written else [])
 
 
@@ -217,6 +218,5 @@ def test_a_location_of_external_data_that_names_a_folder(location: str, tmp_path
     tensor.external_data.add(key="location", value=location)
     model.graph.initializer.append(tensor)
     (tmp_path / "w.data").write_bytes(np.array([9]).tobytes())
-    (found,) = validate(read(saved(tmp_path, model)))
-    assert found.code == "SCT930"
+    (found,) = [one for one in validate(read(saved(tmp_path, model))) if one.code == "SCT930"]
     assert f"{location!r} cannot be read (not a directory)" in found.message

@@ -251,6 +251,16 @@ def test_weights_that_change_while_a_model_is_held(
     assert second == "UnreadableModel"
 
 
+def test_weights_that_are_removed_while_a_model_is_held(tmp_path: Path) -> None:
+    """What the file says of itself needs no bytes; what does need them does not count as legal."""
+    path, weights = held_ir(tmp_path)
+    model = read(path)
+    weights.unlink()
+    assert [one.message for one in model.defects] == []
+    with pytest.raises(UnreadableModel, match=r"m\w*\.bin cannot be read \(no such file or directory\)"):
+        validate(model)
+
+
 def test_external_data_that_is_short_before_the_first_look(tmp_path: Path) -> None:
     path, weights = held_onnx(tmp_path)
     model = read(path)

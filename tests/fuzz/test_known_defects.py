@@ -29,7 +29,7 @@ def test_a_probe_is_known(defect: Defect) -> None:
             if symptom is None or (symptom is Symptom.REFUSED) != (defect.symptom is Symptom.REFUSED):
                 continue
             looked += 1
-            found = known_defects(case_of(probe), row.runner, row.release, symptom)
+            found = known_defects(case_of(probe), row.runner, row.release, symptom, inferences=probe.times)
             assert defect.code in found, (row.runner, probe.name, found)
     seen = {result_of(defect, row) for row in latest(defect)}
     assert looked or seen <= {None, Result.RIGHT, Result.ABSENT}
@@ -48,7 +48,9 @@ def test_what_comes_near_is_not(defect: Defect) -> None:
     for row in latest(defect):
         for probe in defect.near:
             if probe.shapes == "static":  # else sizes that are open may be those that matter
-                found = known_defects(case_of(probe), row.runner, row.release, defect.symptom)
+                found = known_defects(
+                    case_of(probe), row.runner, row.release, defect.symptom, inferences=probe.times
+                )
                 assert defect.code not in found, (row.runner, probe.name, found)
 
 

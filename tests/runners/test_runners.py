@@ -332,8 +332,12 @@ def test_a_model_with_a_memory_begins_anew_each_time(cpu: Runner, tmp_path: Path
     ir.add("kept", "Assign", "opset6", [new], [("f32", (3,))], variable)
     ir.add("result", "Result", "opset1", [new], [])
     path = ir.write(tmp_path)
-    outcome = cpu.run(path, {"x": floats(3)}, repeat=3)
-    assert [run["new"].tolist() for run in outcome.runs] == [[1, 1.25, 1.5]] * 3
+    feeds, once, on = {"x": floats(3)}, [1, 1.25, 1.5], [[1, 1.25, 1.5], [1, 1.5, 2], [1, 1.75, 2.5]]
+    for keeps_states, expected in ((False, [once] * 3), (True, on), (True, on), (False, [once] * 3)):
+        outcome = cpu.run(path, feeds, repeat=3, keeps_states=keeps_states)
+        assert [run["new"].tolist() for run in outcome.runs] == expected
+        answers = cpu.stream(path, [feeds] * 3, keeps_states=keeps_states)
+        assert [answer.outputs[0].tolist() for answer in answers] == expected
 
 
 def test_the_precision_is_that_which_is_asked_for(cpu: Runner, tmp_path: Path) -> None:
