@@ -41,7 +41,7 @@ MENDED = frozenset({index_out_of_range.code, negative_index.code})
 UNCHANGED = frozenset({more_indices_than_positions.code})
 """The rules that no form of a node keeps, if it breaks them: how many updates are lost is the same in all.
 
-Where another fault hides the axis, the node as it is may not show it.
+Of the node as it is another rule may tell it: a version that forbids more indices breaks SCT211.
 """
 
 _ONE_SIZE = 3
