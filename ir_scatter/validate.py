@@ -188,8 +188,9 @@ class Check:
         """Tell whether loops and branches may say more of the shapes of a node than the file does."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
-        values = [port.value for port in scatter.node.inputs if port.value is not None]
-        return self._has_bodies and not all(is_static(value.shape) for value in values)
+        if not self._has_bodies:  # before values are made
+            return False
+        return any(port.value and not is_static(port.value.shape) for port in scatter.node.inputs)
 
     @cached_property
     def _has_bodies(self) -> bool:

@@ -23,7 +23,6 @@ from ir_scatter.analysis.ranges import (
     joined,
     row_of,
 )
-from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, lowest
 from ir_scatter.ops.attributes import Attributes
@@ -158,8 +157,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
         yield Occurrence(bounds_of(facts, value, 0), value, is_certain=is_filled)
     node = value.producer
     if is_in_body and (value.is_input or node is None):
-        reachability = reachability_of(facts)
-        trips = None if reachability is None else reachability.trips(value)
+        trips = None if facts.reachability is None else facts.reachability.trips(value)
         if trips:
             yield Occurrence(
                 (Bounds(trips - 1, trips - 1),), value, remark="the number of the last iteration"

@@ -1,5 +1,6 @@
 """What can be proven of a value: its shape, and its numbers if it is constant in effect."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ir_scatter.core.element_types import ElementType
@@ -13,6 +14,7 @@ from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies, Propagation
+    from ir_scatter.analysis.reachability import Reachability
     from ir_scatter.core.arrays import Array
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
@@ -118,6 +120,13 @@ class Facts:
             return self
         self._followed = self._followed or Facts(self.max_elements, self.model, propagates=True)
         return self._followed
+
+    @cached_property
+    def reachability(self) -> "Reachability | None":
+        """Which nodes of the model are computed; None where that cannot be told."""
+        from ir_scatter.analysis import reachability  # which few models need
+
+        return reachability.reachability_of(self)
 
     def trust(self, value: Value) -> None:
         """Take what a value says of itself as all that can be known of it."""

@@ -4,7 +4,7 @@ A node is computed if an output of the model depends on it (`Use`), and if no no
 from running (`Barrier`). Which of these a runtime sees, and whether before it compiles, differs: here are
 the facts of the model alone.
 
-    reachability = reachability_of(facts)
+    reachability = facts.reachability
     reachability.reach(node).extent      # ALWAYS, MAYBE or NEVER
     reachability.folding(value)          # YES, MAYBE or NO
 
@@ -15,12 +15,12 @@ each kind of use, so that the cost is linear in the number of edges.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, Flag, StrEnum, auto
-from functools import lru_cache
 from typing import TypeAlias
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Source
 from ir_scatter.core.errors import Error, UnreadableModel
+from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Graph, Node, Value
 from ir_scatter.core.shapes import element_count, is_static
 from ir_scatter.formats import dataflow_of
@@ -100,6 +100,11 @@ class Reach:
         if not self.uses & ~_UNCOMPUTED or any(barrier.kind.is_certain for barrier in self.barriers):
             return Extent.NEVER
         return Extent.MAYBE if self.barriers else Extent.ALWAYS
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it is not computed in any run."""
+        return self.extent is Extent.NEVER
 
     @property
     def when(self) -> str:
@@ -471,10 +476,12 @@ class Reachability:
         return Folding.NO if is_open and not has_sizes else Folding.MAYBE
 
 
-@lru_cache(1)
 def reachability_of(facts: Facts) -> Reachability | None:
-    """Return which nodes of the model of some facts are computed; None where that cannot be told."""
-    if facts.model is None:
+    """Return which nodes of the model of some facts are computed; None where that cannot be told.
+
+    `Facts.reachability` is the same, made once.
+    """
+    if facts.model is None or isinstance(facts.model.graph, Fragment):  # nodes on their own
         return None
     try:
         return Reachability(facts, dataflow_of(facts.model))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.analysis import certain_numbers, equal_elements
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.ranges import bounds_of
-from ir_scatter.analysis.reachability import Reach, reachability_of
 from ir_scatter.core.diagnostics import Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
@@ -19,6 +18,7 @@ from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.reachability import Reach
     from ir_scatter.core.arrays import Array
 
 
@@ -276,9 +276,11 @@ class ScatterNode:
         return bounds_of(self.facts, value)[0] if self.facts.array(value) is None else None
 
     @cached_property
-    def reach(self) -> Reach:
-        """What decides whether the node is computed."""
-        reachability = reachability_of(self.facts)
+    def reach(self) -> "Reach":
+        """What decides whether the node is computed: looked at where something is to be said of it."""
+        from ir_scatter.analysis.reachability import Reach
+
+        reachability = self.facts.reachability
         return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
-from ir_scatter.analysis.conditions import Condition, Proof, Verdict, has_too_many_indices
+from ir_scatter.analysis.conditions import Condition, Proof, Verdict
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -37,6 +37,12 @@ ON_STORED = "rests-on-stored-shape"
 
 MENDED = frozenset({index_out_of_range.code, negative_index.code})
 """The rules that a guard makes constant indices keep."""
+
+UNCHANGED = frozenset({more_indices_than_positions.code})
+"""The rules that no form of a node keeps, if it breaks them: how many updates are lost is the same in all.
+
+Of the node as it is another rule may tell it: a version that forbids more indices breaks SCT211.
+"""
 
 _ONE_SIZE = 3
 """What a size at run time may cost: ShapeOf, the dimension taken from it, and its type."""
@@ -273,11 +279,9 @@ class Rewriter:
                     return other
                 fragment = fragment.substituted(node, other)
                 assumptions.update(view.relied_on)
-        known = {diagnostic.code for diagnostic in found}
+        known = {diagnostic.code for diagnostic in found} | UNCHANGED
         if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
             known.add(repeated_targets.code)  # the updates may be equal, which not every form shows
-        if has_too_many_indices(scatter):
-            known.add(more_indices_than_positions.code)
         if self.promises.keeps_negative:
             known.add(negative_index.code)
             is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)

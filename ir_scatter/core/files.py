@@ -79,6 +79,9 @@ def search(folder: str) -> Iterator[str]:
 MOST_TEXT = 1 << 28
 """Bytes of a baseline, a report or a record; a file that is larger was not written by this library."""
 
+_PART = 1 << 20
+"""Bytes that are read at once."""
+
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
     """Open a file that settings, options or another file name, if reading it ends.
@@ -105,11 +108,14 @@ def read_regular(path: str | Path, most: int = MOST_TEXT) -> bytes:
     Raises:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
     """
-    with open_regular(path, most) as file:
-        data = file.read(most + 1)
-    if len(data) > most:  # it grows
-        raise OSError(errno.EFBIG, _too_large(len(data), most))
-    return data
+    parts, size = [], 0
+    with open_regular(path, most) as file:  # in parts: a read takes the memory that it asks for
+        while size <= most and (part := file.read(min(_PART, most + 1 - size))):
+            parts.append(part)
+            size += len(part)
+    if size > most:  # it grows
+        raise OSError(errno.EFBIG, _too_large(size, most))
+    return b"".join(parts)
 
 
 def _demand_regular(status: os.stat_result, most: int | None) -> None:

@@ -1,6 +1,5 @@
 """The shape and the value of an axis."""
 
-from ir_scatter.analysis.reachability import Extent
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import agree, show
@@ -59,7 +58,7 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
 def _computed_axis(scatter: ScatterNode) -> Findings:
     """Yield that an axis which is computed is certainly no dimension of data."""
     bounds, data = scatter.computed_axis, scatter.data_shape
-    if bounds is None or data is None or scatter.reach.extent is Extent.NEVER:
+    if bounds is None or data is None or scatter.reach.is_never:
         return
     rank, when = len(data), scatter.reach.when
     if bounds.high < -rank or bounds.low >= rank:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
 from ir_scatter.analysis.origins import is_all_zeros, is_fed
-from ir_scatter.analysis.reachability import Extent
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
@@ -57,7 +56,7 @@ def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     outside, indices = scatter.computed_outside, scatter.indices
     if outside is None or indices is None or outside.is_negative is not is_negative:
         return
-    if scatter.reach.extent is Extent.NEVER:
+    if scatter.reach.is_never:
         return
     size, name = outside.size, indices.port.name
     if outside.column is not None:
