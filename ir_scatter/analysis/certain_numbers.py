@@ -134,7 +134,7 @@ def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
         ports = range(len(node.inputs))
     else:
         ports = (
-            range(len(node.inputs) if op.moves is None else 1)
+            range(len(node.inputs) if op.moves is None else min(len(node.inputs), 1))
             if op.keeps_all or op.is_pointwise
             else range(0)
         )

@@ -89,6 +89,9 @@ def _is_number(facts: Facts, value: Value) -> bool:
     if facts.array(value) is not None:
         return True
     producer = _row(value)
-    while producer is not None and producer[1].moves == (0,) and producer[0].inputs[0].value is not None:
-        producer = _row(producer[0].inputs[0].value)
+    while producer is not None and producer[1].moves == (0,) and producer[0].inputs:
+        source = producer[0].inputs[0].value
+        if source is None:
+            break
+        producer = _row(source)
     return producer is not None and producer[1].reads_shapes_only

@@ -232,7 +232,8 @@ class Reachability:
                 value = binding.successor
                 continue
             op = None if node is None or node.bodies else find(node.domain, node.type)
-            value = node.inputs[0].value if node is not None and op is not None and op.copies else None
+            is_copy = node is not None and op is not None and op.copies and bool(node.inputs)
+            value = node.inputs[0].value if node is not None and is_copy else None
         return False
 
     def _weakest(self, values: Iterable[Value]) -> Folding:

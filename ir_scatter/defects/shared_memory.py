@@ -16,6 +16,7 @@ from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import OPENVINO, Graph, Model, Node, Value
 from ir_scatter.formats import dataflow_of
+from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import WITH_BODIES, GeneralOp, find
 from ir_scatter.ops.general_views import ViewCase
 from ir_scatter.ops.lookup import find as find_scatter
@@ -95,7 +96,8 @@ def surroundings(model: Model) -> Surroundings:
 
 def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
     """Return the branch of a choice whose condition is constant: runtimes put it in the place of the node."""
-    condition = node.inputs[choice.condition].value
+    port = node.inputs[choice.condition] if choice.condition < len(node.inputs) else None
+    condition = None if port is None else port.value
     array = None if condition is None else facts.array(condition)
     return choice.branches[bool(array.item())] if array is not None and array.size == 1 else None
 
@@ -222,11 +224,11 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
     parts = [port.value for port in node.inputs]
     makers = [None if part is None else part.producer for part in parts]
     ops = [None if maker is None else find(maker.domain, maker.type) for maker in makers]
-    if any(op is None or not op.is_part for op in ops):
+    if not ops or any(op is None or not op.is_part for op in ops):
         return None
     known = [part for part in parts if part is not None]
     cutters = [maker for maker in makers if maker is not None]
-    sources = {maker.inputs[0].value for maker in cutters}
+    sources = {maker.inputs[0].value if maker.inputs else None for maker in cutters}
     source = sources.pop()
     if sources or source is None or source.constant is not None:
         return None
@@ -244,7 +246,11 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
 
 def _axis(facts: Facts, node: Node, source: Value) -> int | None:
     """Return the axis of a join or a split from the front, None if it is not known."""
-    written, shape = node.attributes.get("axis"), facts.propagating().shape(source)
+    shape = facts.propagating().shape(source)
+    try:
+        written = Attributes(node.attributes).integer("axis") if "axis" in node.attributes else None
+    except (ValueError, TypeError):  # of a broken file
+        return None
     if written is None and node.domain == OPENVINO and len(node.inputs) > 1:
         value = node.inputs[1].value
         numbers = None if value is None else facts.whole_numbers(value)

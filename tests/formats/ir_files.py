@@ -154,7 +154,7 @@ def write_one(format: str, node: OneNode, folder: Path) -> Path:
 def check(path: Path) -> FileResult:
     """Check a file that may hold anything; the result is not our own bug, and tells itself in full."""
     checked = check_file(Source(str(path)), Options())
-    assert checked.bug == ""
+    assert checked.bug == "", checked.bug
     found = checked.diagnostics
     if not checked.is_readable:
         assert found
