@@ -110,7 +110,7 @@ def occurrences(facts: Facts, value: Value, *, is_in_body: bool) -> Iterator[Occ
 
     Iterations are counted only where the value is read in the body of a node (`is_in_body`).
     """
-    yield Occurrence(bounds_of(facts, value, 0), value, True, _is_filled(facts.shape(value)))
+    yield Occurrence(bounds_of(facts, value, None), value, True, _is_filled(facts.shape(value)))
     steps: dict[Value, _Step | None] = {value: None}
     pending = [value]
     while pending and len(steps) < _MOST_VISITED:
@@ -154,7 +154,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
                     yield Occurrence(_with(columns, number, Bounds(end, end)), value)
         return
     if step is not None and step.op is named("Concat"):
-        yield Occurrence(bounds_of(facts, value, 0), value, is_certain=is_filled)
+        yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
     node = value.producer
     if is_in_body and (value.is_input or node is None):
         trips = None if facts.reachability is None else facts.reachability.trips(value)

@@ -27,10 +27,10 @@ Columns: TypeAlias = tuple[Bounds, ...]
 """One for all elements, or one for each position on the last axis."""
 
 
-def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = False) -> Columns:
+def bounds_of(facts: Facts, value: Value, count: int | None = 1, *, are_legal: bool = False) -> Columns:
     """Return the bounds of a value: one for each of `count` coordinates of its tuples, or one for all.
 
-    With 0 there are as many as are known: one for each position on the last axis, or one for all elements.
+    With None there are as many as are known: one for each position on the last axis, or one for all elements.
 
     If indices `are_legal`, numbers below 0 that are counted from the end name positions, and what is made of
     positions fits its type.
@@ -43,7 +43,7 @@ def bounds_of(facts: Facts, value: Value, count: int = 1, *, are_legal: bool = F
     if value not in known:
         follow(value, known, partial(_sources, facts), made, maxsize)
     found = known[value] or _of_type(facts, value)
-    if count in {0, len(found)}:
+    if count is None or count == len(found):
         return found
     return (joined(found),) * count
 

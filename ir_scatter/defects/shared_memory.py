@@ -154,7 +154,10 @@ def step_back(facts: Facts, value: Value, graph: Graph, *, writes: bool = True) 
     op = find(node.domain, node.type)
     if op is None or op.view is None:
         return None
-    view = op.view(_case(facts, value, node))
+    try:
+        view = op.view(_case(facts, value, node))
+    except (LookupError, TypeError, ValueError):  # of a node that breaks the rules of its operator
+        return None
     if view is not None:
         return _read_at(node, view.port, view.when)
     return _joined_again(facts, node) if op.joins else None

@@ -453,3 +453,16 @@ def test_constant_indices_on_an_open_size_may_be_out_of_range(cli: Cli, tmp_path
         path.write_bytes(model.SerializeToString())
         met = [one for one in found(cli, str(path), "--for", "CPU@2026.4.1") if one["code"] == "DEV143"]
         assert [str(one["message"]).partition(": ")[0] for one in met] == [expected] * bool(expected)
+
+
+def test_tuples_without_coordinates_have_no_bounds(cli: Cli, tmp_path: Path) -> None:
+    """With k = 0 each update is the whole tensor; the bounds of indices are known, and count on no size."""
+    text = """
+        <ir_version: 8, opset_import: ["" : 18]>
+        graph (float[4, 3] d, int64[2, 0] g, float[2, 4, 3] u) => (float[4, 3] o)
+        <int64 least = {0}, int64 most = {3}>
+        { i = Clip(g, least, most) o = ScatterND(d, i, u) }"""
+    onnx.save(parser.parse_model(text), path := tmp_path / "model.onnx")
+    result = cli("validate", str(path), "--for", "CPU@2026.4.1,GPU@2026.4.1")
+    assert result.code in {0, 1}, result.err
+    assert "index-out-of-range" not in result.out
