@@ -612,7 +612,7 @@ class _Foresight(Watcher):
         if self._computes and _are_known(alike):
             with suppress(Error, MemoryError):  # what is to be said was entered
                 place = step.work.spec.port_index(Role.UPDATES)
-                updates = None if place is None else cells[place]
+                updates = None if place is None or place >= len(cells) else cells[place]
                 knows_updates = updates is not None and updates.array is not None
                 found = super().scatter(step, alike, knows_updates=knows_updates)
                 if _are_known(cells):
