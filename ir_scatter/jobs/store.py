@@ -9,6 +9,7 @@ import io
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -167,7 +168,10 @@ class Store:
 
     def _touched(self, hash: str) -> bool:
         try:
-            os.utime(self._kept / hash)
+            kept = (
+                self._kept / hash
+            )  # when it was used last; a model that is held checks when it was modified
+            os.utime(kept, ns=(time.time_ns(), kept.stat().st_mtime_ns))
         except OSError:
             return False
         return True
@@ -180,7 +184,7 @@ class Store:
         for path in self._kept.iterdir():
             with suppress(OSError):
                 told = path.stat()
-                found.append((told.st_mtime, told.st_size, path))
+                found.append((max(told.st_atime, told.st_mtime), told.st_size, path))
         total = size + sum(one[1] for one in found)
         for _, bytes, path in sorted(found):
             if total <= self._limit:
