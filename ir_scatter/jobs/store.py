@@ -168,9 +168,7 @@ class Store:
 
     def _touched(self, hash: str) -> bool:
         try:
-            kept = (
-                self._kept / hash
-            )  # when it was used last; a model that is held checks when it was modified
+            kept = self._kept / hash  # read now; mtime stays, as held models compare it
             os.utime(kept, ns=(time.time_ns(), kept.stat().st_mtime_ns))
         except OSError:
             return False
