@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use
+from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
@@ -205,7 +205,7 @@ class Portability:
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
         is_guarded = _guarded(scatter)
-        reachability = scatter.facts.reachability
+        reachability = scatter.facts.derived(reachability_of)
         folding = Folding.NO if reachability is None else reachability.folds(scatter.node)
         may_fold = folding is not Folding.NO
         for defect in all_defects():

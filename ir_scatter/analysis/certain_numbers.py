@@ -157,7 +157,10 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
         yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
     node = value.producer
     if is_in_body and (value.is_input or node is None):
-        trips = None if facts.reachability is None else facts.reachability.trips(value)
+        from ir_scatter.analysis.reachability import reachability_of  # which few models need
+
+        reachability = facts.derived(reachability_of)
+        trips = None if reachability is None else reachability.trips(value)
         if trips:
             yield Occurrence(
                 (Bounds(trips - 1, trips - 1),), value, remark="the number of the last iteration"

@@ -1,7 +1,7 @@
 """What can be proven of a value: its shape, and its numbers if it is constant in effect."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Model, Value, follow
@@ -14,8 +14,9 @@ from ir_scatter.ops.spec import Role
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies, Propagation
-    from ir_scatter.analysis.reachability import Reachability
     from ir_scatter.core.arrays import Array
+
+T = TypeVar("T")
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
 MAX_COMPUTED = 1 << 23
@@ -61,6 +62,7 @@ class Facts:
             )
         self.skipped: set[Constant] = set()
         self.given_up: set[Value] = set()
+        self._derived: dict[Callable[[Facts], object], object] = {}
         self._budget = MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
@@ -121,12 +123,11 @@ class Facts:
         self._followed = self._followed or Facts(self.max_elements, self.model, propagates=True)
         return self._followed
 
-    @cached_property
-    def reachability(self) -> "Reachability | None":
-        """Which nodes of the model are computed; None where that cannot be told."""
-        from ir_scatter.analysis import reachability  # which few models need
-
-        return reachability.reachability_of(self)
+    def derived(self, analysis: "Callable[[Facts], T]") -> T:
+        """Return the result of an analysis of this model, which is computed once."""
+        if analysis not in self._derived:
+            self._derived[analysis] = analysis(self)
+        return cast("T", self._derived[analysis])
 
     def trust(self, value: Value) -> None:
         """Take what a value says of itself as all that can be known of it."""

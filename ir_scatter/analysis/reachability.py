@@ -4,7 +4,7 @@ A node is computed if an output of the model depends on it (`Use`), and if no no
 from running (`Barrier`). Which of these a runtime sees, and whether before it compiles, differs: here are
 the facts of the model alone.
 
-    reachability = facts.reachability
+    reachability = facts.derived(reachability_of)
     reachability.reach(node).extent      # ALWAYS, MAYBE or NEVER
     reachability.folding(value)          # YES, MAYBE or NO
 
@@ -478,9 +478,9 @@ class Reachability:
 
 
 def reachability_of(facts: Facts) -> Reachability | None:
-    """Return which nodes of the model of some facts are computed; None where that cannot be told.
+    """Return which nodes of the model of some facts are computed; None if its graph cannot be followed.
 
-    `Facts.reachability` is the same, made once.
+    `facts.derived(reachability_of)` computes it once for each model.
     """
     if facts.model is None or isinstance(facts.model.graph, Fragment):  # nodes on their own
         return None

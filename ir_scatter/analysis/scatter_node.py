@@ -278,9 +278,9 @@ class ScatterNode:
     @cached_property
     def reach(self) -> "Reach":
         """What decides whether the node is computed: looked at where something is to be said of it."""
-        from ir_scatter.analysis.reachability import Reach
+        from ir_scatter.analysis.reachability import Reach, reachability_of
 
-        reachability = self.facts.reachability
+        reachability = self.facts.derived(reachability_of)
         return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property
