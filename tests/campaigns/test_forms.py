@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners, validate
+from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.diagnostics import Severity
@@ -18,7 +20,6 @@ from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Symptom
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput
-from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, repeats
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.reading import read

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.cases.from_probe import case_of
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.result import Level, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
-from ir_scatter.doctor import case_of
 from ir_scatter.evaluate.model import ForwardArrays, prepare
 from ir_scatter.formats import FORMATS
 
