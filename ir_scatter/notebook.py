@@ -20,7 +20,8 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
 from ir_scatter.core.display import html_table, html_text, short_repr
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.model import Model as BareModel
-from ir_scatter.core.shapes import Shape, counted, parse_dim, parse_shape, with_article
+from ir_scatter.core.shapes import Shape, parse_dim, parse_shape
+from ir_scatter.core.words import counted, with_article
 from ir_scatter.explain import explain as explain_topic
 from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.inspect import inspect as inspect_model

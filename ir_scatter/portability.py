@@ -15,7 +15,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Sev
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
 from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows

@@ -15,9 +15,11 @@ from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment
-from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node, collector_paused
-from ir_scatter.core.shapes import Shape, counted, is_static
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node
+from ir_scatter.core.shapes import Shape, is_static
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import counted
 from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role

@@ -18,7 +18,7 @@ from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageErr
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.fragment import free_name
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
 from ir_scatter.formats.base import IR

@@ -56,7 +56,7 @@ from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.files import sha256_of
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import counted, listed
+from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of

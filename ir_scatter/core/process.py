@@ -29,9 +29,9 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
 from ir_scatter.core.errors import CannotWrite
-from ir_scatter.core.shapes import counted
 from ir_scatter.core.shortage import demand_memory, shortage
 from ir_scatter.core.temporary import explained_temporary, new_folder, remove_after_parent
+from ir_scatter.core.words import counted
 
 if TYPE_CHECKING:
     pass

@@ -17,7 +17,8 @@ from ir_scatter.compare.measure import default_tolerance
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype, from_dtype
 from ir_scatter.core.errors import explained
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS

@@ -16,7 +16,7 @@ from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.core.shapes import listed
+from ir_scatter.core.words import listed
 from ir_scatter.evaluate.model import Sketch
 from ir_scatter.inputs.constraints import Use
 from ir_scatter.inputs.model import Drawn

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects import by_code
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import document, named, plain

@@ -8,7 +8,8 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
-from ir_scatter.core.shapes import counted, element_count, listed
+from ir_scatter.core.shapes import element_count
+from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.general_bounds import show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.core.model import Model, Node, OperatorUse, Value, collector_paused
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model, Node, OperatorUse, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, claims_more, show_dim
 from ir_scatter.formats.base import FileBeside, OneInput, OneNode, ReadOptions, Written
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port

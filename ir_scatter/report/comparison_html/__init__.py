@@ -16,7 +16,7 @@ from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
     describe,
