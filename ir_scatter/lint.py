@@ -26,7 +26,8 @@ from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.rules import by_name
-from ir_scatter.validate import code_prefixes, file_diagnostic, validate
+from ir_scatter.rules.selection import code_prefixes
+from ir_scatter.validate import file_diagnostic, validate
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.neighbourhood import Neighbourhood

@@ -28,7 +28,7 @@ from ir_scatter.inspect import inspect as inspect_model
 from ir_scatter.ops.lookup import opset_number, scatter_types
 from ir_scatter.report.characters import fields_of
 from ir_scatter.report.registry import render
-from ir_scatter.validate import code_prefixes
+from ir_scatter.rules.selection import code_prefixes
 from ir_scatter.validate import validate as validate_model
 
 if TYPE_CHECKING:
