@@ -35,7 +35,7 @@ from ir_scatter.defects.evidence import (
     result_of,
     text_of,
 )
-from ir_scatter.jobs import Engine, Gone, Job, NotDone
+from ir_scatter.jobs import Engine, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status, Streamed
@@ -205,6 +205,7 @@ def examine(
                 yield Diagnosis(device, own)
 
 
+@register("doctor")
 def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine; what is found is kept in the cache.
 

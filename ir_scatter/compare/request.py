@@ -22,7 +22,7 @@ from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
 from ir_scatter.formats.base import IR
-from ir_scatter.jobs import Engine, Gone, NotDone
+from ir_scatter.jobs import Engine, Gone, NotDone, register
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
@@ -282,6 +282,7 @@ def _each(
             raise interrupt
 
 
+@register("compare")
 def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:
     """Compare one of many models, on runners that keep their processes; None if it is no model.
 

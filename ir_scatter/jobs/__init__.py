@@ -1,23 +1,31 @@
 """Where work is done: a job is a function of ours by its name, with data; an engine does jobs somewhere.
 
+The module that defines such a function registers it. A process that does jobs of others must import all
+these modules first: the worker is told which module does.
+
 `submit(job, needs)` gives a `Future` at once. Whoever has work to spread submits it and asks for the results
 in the order that he wants; who does it, this process, several or other machines, he does not know.
 """
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ir_scatter.core.errors import Error
 
-TABLE = {
-    "validate": "ir_scatter.lint:check_file",
-    "compare": "ir_scatter.compare.request:compare_file",
-    "doctor": "ir_scatter.doctor:probe_device",
-    "run": "ir_scatter.jobs.runner:run",
-    "stream": "ir_scatter.jobs.runner:stream",
-}
-"""All that can be asked for."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+TABLE: dict[str, Callable[..., Any]] = {}
+"""All that can be asked for: functions by name, as the modules that define them registered them."""
+
+
+def register(name: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that makes a function of a module a job by this name."""
+
+    def enter(function: _Function) -> _Function:
+        assert TABLE.setdefault(name, function) is function, f"two functions are the job {name!r}"
+        return function
+
+    return enter
 
 
 class NotDone(Error):
@@ -75,13 +83,6 @@ class Engine(Protocol):
         """End whatever is still at work; nobody asks for results any more."""
 
 
-def function(name: str) -> Callable[..., Any]:
-    """Return the function that a row of the table names."""
-    module, _, attribute = TABLE[name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), attribute)
-    return found
-
-
 def perform(job: Job) -> Any:
     """Do a job here."""
-    return function(job.name)(*job.arguments)
+    return TABLE[job.name](*job.arguments)

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.core.process import safe_path
-from ir_scatter.jobs import Job, NotDone, perform
+from ir_scatter.jobs import TABLE, Job, NotDone, perform
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as Running
@@ -52,7 +52,7 @@ class Processes:
     def submit(self, job: Job, needs: Sequence[str] = ()) -> "_InProcess":
         future = _InProcess(self, job)
         self._open[future] = None
-        future.running = self._pool.submit(perform, job)
+        future.running = self._begin(job)
         return future
 
     def result(self, future: "_InProcess") -> Any:
@@ -80,7 +80,11 @@ class Processes:
         self.close()
         self._pool = _pool(1)
         for one in lost:
-            one.running = self._pool.submit(perform, one.job)
+            one.running = self._begin(one.job)
+
+    def _begin(self, job: Job) -> "Running[Any]":
+        """Submit the function itself: pickled by its module, which a spawned process imports."""
+        return self._pool.submit(TABLE[job.name], *job.arguments)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

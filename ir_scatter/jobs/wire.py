@@ -105,7 +105,7 @@ def read_head(text: object, payload: object) -> Head:
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise Refused("this is no job: its head is malformed") from None
     if head.name not in TABLE:
-        raise Refused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(TABLE)}")
+        raise Refused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(sorted(TABLE))}")
     for path in (head.folder, *(file.path for file in files)):
         if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
             raise Refused(f"{path[:80]!r} is no absolute path without detours")

@@ -72,13 +72,14 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
 class Answers:
     """Answers the questions that a worker is asked."""
 
-    def __init__(self, store: Store, slots: int) -> None:
+    def __init__(self, store: Store, slots: int, child: str) -> None:
+        """Do so many jobs at a time, each in a process whose handlers are those of the module `child`."""
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
         self._left, self._lock = set[str](), Lock()
         for _ in range(slots):
-            self._children.put(Child("ir_scatter.jobs.child"))
+            self._children.put(Child(child))
         self._slots = asyncio.Semaphore(slots)
 
     async def answer(self, comm: Any = None, ask: Any = None, **given: Any) -> dict[str, Any]:
@@ -140,15 +141,15 @@ class Answers:
         return dict(found)
 
 
-async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell) -> None:
-    """Do jobs until it is stopped; a scheduler that goes away is waited for.
+async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell, child: str) -> None:
+    """Do jobs until it is stopped, in processes of a module; a scheduler that goes away is waited for.
 
     Raises:
         Absent: the scheduler cannot be reached at the beginning, or has a worker of this name.
     """
     _configure()
     await asyncio.to_thread(demand_reachable, address)
-    answers = Answers(store, machine.slots)
+    answers = Answers(store, machine.slots, child)
     while True:
         await _demand_free_name(address, machine.name)
         worker = _without_pages(Worker)(
