@@ -15,7 +15,8 @@ from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
+from ir_scatter.core.array_pickler import ArrayPickler
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.jobs import TABLE
 from ir_scatter.version import __version__
@@ -159,7 +160,7 @@ def _nothing(hash: str) -> bytes:
     raise Refused("there are no large arrays beside this")
 
 
-class _Pickler(pickle.Pickler):
+class _Pickler(ArrayPickler):
     def __init__(self, stream: io.BytesIO, paths: Collection[str], root: str) -> None:
         super().__init__(stream, 5)
         self.large: dict[str, bytes] = {}
@@ -170,15 +171,15 @@ class _Pickler(pickle.Pickler):
             if self._root and self._root in value:
                 return "text", value.replace(self._root, "").encode("utf-8", "surrogatepass")
             return ("path", value.encode("utf-8", "surrogatepass")) if value in self._paths else None
-        if (found := as_bytes(value)) is None:
-            return None
-        name, array = found
+        return super().persistent_id(value)
+
+    def place(self, name: str, array: "Array") -> tuple[Any, ...]:
         data = array.tobytes()
         if len(data) < INLINE_BYTES or self._root:
-            return "array", name, value.shape, data
+            return "array", name, array.shape, data
         hash = hash_of(data)
         self.large[hash] = data
-        return "large", name, value.shape, hash
+        return "large", name, array.shape, hash
 
 
 class _Unpickler(pickle.Unpickler):
