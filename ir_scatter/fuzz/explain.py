@@ -18,9 +18,9 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
-from ir_scatter.fuzz.draw import Drawer, variations
 from ir_scatter.fuzz.features import Feature, described
 from ir_scatter.fuzz.known_defects import known_defects
+from ir_scatter.fuzz.rounds import Drawer, variations
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.runners.base import Runner, Status, Streamed
 

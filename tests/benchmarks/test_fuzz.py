@@ -20,7 +20,7 @@ from ir_scatter.cases.case import Case
 from ir_scatter.cases.judge import judge
 from ir_scatter.cases.workshop import NODES, Workshop
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
-from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.runners.base import Runner
 
 CPU = "openvino:CPU"

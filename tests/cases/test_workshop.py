@@ -13,7 +13,7 @@ from ir_scatter.cases.workshop import Refusals, Workshop
 from ir_scatter.core.model import Node
 from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.draw import Coverage, Drawer
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])

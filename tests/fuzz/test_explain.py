@@ -17,9 +17,9 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate
-from ir_scatter.fuzz.draw import Coverage, Drawer, variations
 from ir_scatter.fuzz.explain import Explainer, Finding, Lot
 from ir_scatter.fuzz.features import described
+from ir_scatter.fuzz.rounds import Coverage, Drawer, variations
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])
