@@ -559,7 +559,9 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     opened = [True if one is None else _is_open(scatter, one).truth for one in rest]
     conditions = [
         _is_open(scatter, updates),
-        Known(True if True in opened else None if None in opened else False, "that of data or indices is open"),
+        Known(
+            True if True in opened else None if None in opened else False, "that of data or indices is open"
+        ),
         Known(scatter.depth == 1 or None, "indices are one coordinate"),
         Known(None, "the sizes of a slice differ"),
         has_elements(scatter),
