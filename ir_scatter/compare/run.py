@@ -1150,19 +1150,31 @@ def _compare_models(
     *,
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
-    """Yield comparisons of the second of two models with the first, then of each with itself."""
+    """Yield comparisons of the second of two models with the first, then of each with itself.
+
+    Of models with states each inference is compared, and the worst of each output counts.
+    """
     known = [cache(partial(case.open, tapper)) for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
-        yield from compare_outputs(
-            replace(after, runs=tuple(map(pairing.by_first, after.runs))),
-            before,
-            cases[0].number,
-            cases[0].settings.tolerances,
-            lambda: pairing.by_first(known[1]()),
-            known[0],
-            pairing=None if keeps_types else pairing,
-            is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
-        )
+        inferences = list[list[Comparison]]()
+        has_states = any(case.side.has_states for case in cases)
+        count = min(len(after.runs), len(before.runs)) if has_states else 1
+        for number in range(max(count, 1)):
+            second, first = (replace(one, runs=one.runs[number : number + 1]) for one in (after, before))
+            inferences.append([
+                *compare_outputs(
+                    replace(second, runs=tuple(map(pairing.by_first, second.runs))),
+                    first,
+                    cases[0].number,
+                    cases[0].settings.tolerances,
+                    lambda: pairing.by_first(known[1]()),
+                    known[0],
+                    pairing=None if keeps_types else pairing,
+                    is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
+                )
+            ])  # fmt: skip
+        names = dict.fromkeys(one.tensor for one in inferences[0])
+        yield from (worst_inference(name, inferences) for name in names)
     for case, outcome, open in zip(cases, (before, after), known, strict=True):
         if not case.side.has_states:
             yield from compare_runs(outcome, case.number, case.side.name, open)
