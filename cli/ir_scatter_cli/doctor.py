@@ -50,7 +50,7 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
             return exits.RUNTIME
         with spinner() as tell:
             found = list(examine(names, tell, record, fleet, is_demanded=bool(on)))
-    report("doctor", given["format"], found, output, verbose=given["verbose"])
+    report("doctor", given["format"], found, output, is_new=not given["overwrite"], verbose=given["verbose"])
     missing = [one.device for one in found if not one.device.is_available]
     for device in missing:
         say(f"{device.runner} cannot run here: {device.reason}")

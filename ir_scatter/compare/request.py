@@ -103,6 +103,8 @@ class Job:
     """Results of another time or place."""
     extract: str | None = None
     """Models of single nodes that differ."""
+    overwrite: bool = True
+    """Whether results and models that stand in these folders already are replaced."""
 
 
 @record(eq=False, is_brief=True)
@@ -177,10 +179,10 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
                 continue
             try:
                 if job.save:
-                    written.append(save(one, Path(job.save) / folder))
+                    written.append(save(one, Path(job.save) / folder, overwrite=job.overwrite))
                 if job.extract:
-                    written.extend(extract(one, Path(job.extract) / folder))
-            except CannotWrite as error:
+                    written.extend(extract(one, Path(job.extract) / folder, overwrite=job.overwrite))
+            except (CannotWrite, UsageError) as error:
                 unwritten.append(str(error))
             found.append(replace(one, runs=(), apart=_apart(one, machines)))
     except KeyboardInterrupt as interrupt:

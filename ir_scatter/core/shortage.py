@@ -45,6 +45,14 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
+def memory_of_machine() -> int | None:
+    """Return the bytes of memory that the machine has; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def shortage(error: BaseException) -> str | None:
     """Return what ran out, and what could not be loaded for that: "not enough memory to load numpy".
 

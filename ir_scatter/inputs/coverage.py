@@ -148,6 +148,15 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
     return found
 
 
+def are_repeats_untried(drawn: Run, given: Run) -> bool:
+    """Tell whether targets that only one of two models lets repeat do not repeat in the inputs given.
+
+    Where targets come from is known of inputs that were drawn, of the same shapes.
+    """
+    is_between = len(drawn.uses_of_models) == 2 and _are_forbidden_once(drawn)
+    return is_between and not any(use.has_repeats for use in given.uses if use.is_scatter)
+
+
 def _remove(missing: dict[Body, None], run: Run) -> bool:
     """Leave out the bodies that ran; tell whether there were any."""
     entered = [body for body in missing if body in run.entered]

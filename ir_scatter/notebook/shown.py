@@ -325,14 +325,17 @@ class ComparisonResult(_Table):
                 **fields_of(found, "max_abs max_rel max_ulp remark"),
             }
 
-    def write_report(self, path: "str | PathLike[str]") -> None:
-        """Write the page with pictures that `ir-scatter compare --report` writes.
+    def write_report(self, path: "str | PathLike[str]", *, overwrite: bool = True) -> None:
+        """Write the page with pictures that `ir-scatter compare --report` writes: whole or not at all.
 
         Raises:
-            UsageError: jinja2 is not installed.
-            OSError: the file cannot be written.
+            UsageError: jinja2 is not installed, or there is such a file that must not be replaced.
+            CannotWrite: the file cannot be written.
         """
-        Path(path).write_text(render("comparison", "html", self.done), encoding="utf-8")
+        from ir_scatter.core.atomic_write import Output, replace_files
+
+        page = render("comparison", "html", self.done).encode("utf-8", "backslashreplace")
+        replace_files([Output(Path(path), page, is_new=not overwrite)])
 
 
 def _base(path: str) -> str:
