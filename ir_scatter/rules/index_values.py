@@ -246,14 +246,15 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
     Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
     Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
     """
+    # What costs least comes first: this is asked about each node of a model.
+    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+        return
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None or scatter.reduction is not Reduction.NONE:
         return
-    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+    if data.element_type is None or data.element_type.name not in NUMERIC or index_count(scatter) in {0, 1}:
         return
-    if index_count(scatter) in {0, 1} or data.element_type is None or data.element_type.name not in NUMERIC:
-        return
-    if not is_fed(scatter.facts, indices.value) or not is_all_zeros(scatter.facts, data.value):
+    if not is_all_zeros(scatter.facts, data.value) or not is_fed(scatter.facts, indices.value):
         return
     if crowding(scatter) is not None or scatter.has_equal_updates:
         return

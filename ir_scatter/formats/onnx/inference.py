@@ -22,6 +22,7 @@ import signal
 import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -513,13 +514,14 @@ def _read_back(
     """
     types: dict[str, TypeProto] = {}
     typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
+    has_complaints, is_walked = bool(refusals or suspicions), index.bodies or refusals or suspicions
     for group in (graph.input, graph.output, graph.value_info):
         for value in group:
             if value.HasField("type"):
                 types[_original(value.name)] = value.type
-                typed.update([value.name] if _is_known(value.type) else ())
+                if has_complaints and _is_known(value.type):
+                    typed.add(value.name)
     bodies, refused, suspected = {}, dict[int, str](), dict[int, str]()
-    is_walked = index.bodies or refusals or suspicions
     nodes = [node for node in graph.node if node.doc_string != _BARRIER] if is_walked else []
     for node, position in zip(nodes, index.sorted_positions(), strict=False):
         inside = index.bodies.get(position, {})
@@ -759,19 +761,34 @@ def _misleading(graph: GraphProto) -> Iterator[str]:
     """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
 
     Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
-    it takes 0; and what Cast makes of numbers that the new type may not hold.
+    it takes 0; and what Cast makes of numbers that the new type may not hold. Only values whose
+    numbers it may follow count: those made of constants and shapes by operators that it knows.
     """
-    constants = set[str]()
+    constants, followed = set[str](), set[str]()
     for inner in _all_graphs(graph):
         constants.update(one.name for one in inner.initializer)
-        types = {one.name: one.type.tensor_type for one in (*inner.value_info, *inner.output)}
+        followed.update(one.name for one in inner.initializer)
+        followed.update(one.name for one in inner.input if inner is not graph)
+        types: dict[str, TypeProto.Tensor] | None = None
         for node in inner.node:
-            if not node.output or node.domain:
+            if not node.output:
+                continue
+            kind = _propagation_of(node.domain, node.op_type)
+            if kind is _Propagation.NONE:
+                continue
+            if kind is _Propagation.OF_FIRST and node.input[0:1] and node.input[0] not in followed:
+                continue
+            if kind is _Propagation.OF_ANY and followed.isdisjoint(node.input):
+                continue
+            followed.update(node.output)
+            if node.domain:
                 continue
             is_misleading = False
             if node.op_type == "Constant":
                 constants.add(node.output[0])
             elif node.op_type == "Unsqueeze":
+                if types is None:
+                    types = {one.name: one.type.tensor_type for one in (*inner.value_info, *inner.output)}
                 type = types.get(node.output[0])
                 is_flat = type is not None and type.HasField("shape") and len(type.shape.dim) < 2
                 is_misleading = not is_flat and (type is None or type.elem_type in _WHOLE)
@@ -781,6 +798,38 @@ def _misleading(graph: GraphProto) -> Iterator[str]:
                 is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
             if is_misleading:
                 yield node.output[0]
+
+
+class _Propagation(Enum):
+    """When data propagation may know the numbers of the outputs of an operator."""
+
+    NONE = auto()
+    OF_FIRST = auto()
+    """Where it knows those of the first input, and maybe must know those of others too."""
+    OF_ANY = auto()
+    """Where it knows those of an input."""
+    ALWAYS = auto()
+
+
+_OF_SHAPES = frozenset({"Constant", "Shape", "Size"})
+"""Operators that make numbers of no other numbers."""
+
+
+@cache
+def _propagation_of(domain: str, op_type: str) -> _Propagation:
+    """Return what data propagation may know of an operator; anything of one without schema: a function.
+
+    The newest version decides: no operator lost its data propagation.
+    """
+    if not onnx.defs.has(op_type, domain) or (not domain and op_type in _OF_SHAPES):
+        return _Propagation.ALWAYS
+    schema = onnx.defs.get_schema(op_type, domain)
+    if any(getattr(schema, name, True) for name in ("has_function", "has_context_dependent_function")):
+        return _Propagation.OF_ANY
+    if schema.has_data_propagation_function:
+        return _Propagation.OF_FIRST
+    has_bodies = any(one.type == onnx.defs.OpSchema.AttrType.GRAPH for one in schema.attributes.values())
+    return _Propagation.ALWAYS if has_bodies else _Propagation.NONE
 
 
 def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
