@@ -239,22 +239,22 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
     Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
     the updates of a target overwrite each other.
     Applies to: every operator with reduction none that writes into zeros, where indices are an input of the
-    model, moved or shifted at most, unless all updates are the same number, or there is one index only.
-    Indices that are computed, as those of TopK and NonZero are, count as different.
+    model (in a function, at each call), moved or shifted at most, unless all updates are the same number, or
+    there is one index only. Indices that are computed, as those of TopK and NonZero are, count as different.
     Runtimes: OpenVINO's TensorFlow frontend reads ScatterNd, which adds, as ScatterNDUpdate without a
     reduction.
     Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
     Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
     """
     # What costs least comes first: this is asked about each node of a model.
-    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE:
         return
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None or scatter.reduction is not Reduction.NONE:
         return
     if data.element_type is None or data.element_type.name not in NUMERIC or index_count(scatter) in {0, 1}:
         return
-    if not is_all_zeros(scatter.facts, data.value) or not is_fed(scatter.facts, indices.value):
+    if not _writes_into_zeros_what_is_fed(scatter, data.index, indices.index):
         return
     if crowding(scatter) is not None or scatter.has_equal_updates:
         return
@@ -266,3 +266,25 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
     if Reduction.SUM not in scatter.spec.reductions.values():
         help = f"use {scatter.lookup.family[-1].key} with the reduction sum if targets may repeat"
     yield Finding(message, role=Role.INDICES, help=help)
+
+
+def _writes_into_zeros_what_is_fed(scatter: ScatterNode, data: int, indices: int) -> bool:
+    """Tell whether data is all zeros and indices are an input of the model, in a function at each call."""
+    facts, inputs = scatter.facts, scatter.node.inputs
+    if not scatter.node.graph.scope:
+        zeros, fed = inputs[data].value, inputs[indices].value
+        if zeros is None or fed is None:
+            return False
+        return is_all_zeros(facts, zeros) and is_fed(facts, fed)
+    from ir_scatter.analysis.reachability import reachability_of  # which few models need
+
+    reachability = facts.derived(reachability_of)
+    copies = [] if reachability is None else reachability.copies(scatter.node)
+    for node in copies:
+        zeros, fed = node.inputs[data].value, node.inputs[indices].value
+        if reachability is None or zeros is None or fed is None:
+            return False
+        inflows = reachability.inflows
+        if not is_all_zeros(facts, zeros, inflows) or not is_fed(facts, fed, inflows):
+            return False
+    return bool(copies)
