@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
-from ir_scatter.analysis.origins import is_all_zeros, is_fed
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
@@ -254,7 +253,7 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
         return
     if data.element_type is None or data.element_type.name not in NUMERIC or index_count(scatter) in {0, 1}:
         return
-    if not _writes_into_zeros_what_is_fed(scatter, data.index, indices.index):
+    if not scatter.sets_zeros_at_given:
         return
     if crowding(scatter) is not None or scatter.has_equal_updates:
         return
@@ -266,25 +265,3 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
     if Reduction.SUM not in scatter.spec.reductions.values():
         help = f"use {scatter.lookup.family[-1].key} with the reduction sum if targets may repeat"
     yield Finding(message, role=Role.INDICES, help=help)
-
-
-def _writes_into_zeros_what_is_fed(scatter: ScatterNode, data: int, indices: int) -> bool:
-    """Tell whether data is all zeros and indices are an input of the model, in a function at each call."""
-    facts, inputs = scatter.facts, scatter.node.inputs
-    if not scatter.node.graph.scope:
-        zeros, fed = inputs[data].value, inputs[indices].value
-        if zeros is None or fed is None:
-            return False
-        return is_all_zeros(facts, zeros) and is_fed(facts, fed)
-    from ir_scatter.analysis.reachability import reachability_of  # which few models need
-
-    reachability = facts.derived(reachability_of)
-    copies = [] if reachability is None else reachability.copies(scatter.node)
-    for node in copies:
-        zeros, fed = node.inputs[data].value, node.inputs[indices].value
-        if reachability is None or zeros is None or fed is None:
-            return False
-        inflows = reachability.inflows
-        if not is_all_zeros(facts, zeros, inflows) or not is_fed(facts, fed, inflows):
-            return False
-    return bool(copies)
