@@ -161,7 +161,9 @@ class Reachability:
         self._contexts: dict[Graph, _Context] = {}
         self._counters: dict[Value, tuple[Value | None, Value | None, Value | None]] = {}
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
+        self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
+        self._given = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
         for flow in flows:
@@ -185,6 +187,26 @@ class Reachability:
         for call in calls:
             uses |= call.uses
         return Reach(uses, min((call.barriers for call in calls), key=_obstruction))
+
+    def copies(self, node: Node) -> list[Node]:
+        """Return a node as the model runs it: itself, or of a function one for each call."""
+        if node.graph in self._contexts:
+            return [node]
+        return self._copies.get((node.graph.scope, node.handle), [])
+
+    def inflows(self, value: Value) -> list[Value] | None:
+        """Return the values that an input of a body is, or is a part of, in one iteration or another.
+
+        An empty list for an input of the model; None if the loop itself computes it, or if it is not known.
+        """
+        if value in self._given:
+            return []
+        binding = self._bindings.get(value)
+        if binding is None or binding.outer is None or binding.source in {Source.ITERATION, Source.CONDITION}:
+            return None
+        if binding.source is not Source.CARRIED:
+            return [binding.outer]
+        return None if binding.successor is None else [binding.outer, binding.successor]
 
     def folding(self, value: Value) -> Folding:
         """Return whether a value follows from constants alone, whoever computes it."""
@@ -461,6 +483,7 @@ class Reachability:
             for node in _nodes_of(flow.graph):
                 reach = Reach(self._node_uses.get(node, Use.UNREAD), barriers)
                 self._by_scope.setdefault((scope, node.handle), []).append(reach)
+                self._copies.setdefault((scope, node.handle), []).append(node)
 
     # what is folded
 

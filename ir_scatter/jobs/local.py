@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.core.process import safe_path
 from ir_scatter.jobs import TABLE, Job, NotDone, perform
 
 if TYPE_CHECKING:
@@ -112,6 +111,7 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     # A fork has all that is imported here, but not the threads that may hold a lock.
     if hasattr(os, "fork") and threading.active_count() == 1:
         return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
+    from ir_scatter.core.process import safe_path
     from ir_scatter.jobs.spawn import SafeSpawn
 
     with safe_path():  # the process that tracks resources begins here

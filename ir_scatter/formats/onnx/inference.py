@@ -488,13 +488,15 @@ def _read_back(
     """
     types: dict[str, TypeProto] = {}
     typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
+    has_complaints = bool(refusals or suspicions)
     for group in (graph.input, graph.output, graph.value_info):
         for value in group:
             if value.HasField("type"):
                 types[_original(value.name)] = value.type
-                typed.update([value.name] if _is_known(value.type) else ())
+                if has_complaints and _is_known(value.type):
+                    typed.add(value.name)
     bodies, refused, suspected = {}, dict[int, str](), dict[int, str]()
-    is_walked = index.bodies or refusals or suspicions
+    is_walked = index.bodies or has_complaints
     nodes = [node for node in graph.node if node.doc_string != BARRIER] if is_walked else []
     for node, position in zip(nodes, index.sorted_positions(), strict=False):
         inside = index.bodies.get(position, {})

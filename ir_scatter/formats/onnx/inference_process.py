@@ -11,11 +11,14 @@ import faulthandler
 import os
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
+from functools import cache
+from math import prod
 from typing import Any
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from ir_scatter.formats.onnx.index import graphs_of
 
@@ -150,7 +153,7 @@ def _answer(request: bytes, propagate: bool) -> bytes:
     try:
         for _ in range(_MOST_ROUNDS if propagate else 0):
             model = _judged(request, propagate=True)
-            hidden = _hide_numbers(request, model.graph)
+            hidden = _hide_numbers(request, model)
             if hidden is None:
                 break
             request = hidden
@@ -196,7 +199,7 @@ def _complaint(request: bytes, *, propagate: bool) -> str:
     return ""
 
 
-def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
+def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
     """Return the request with barriers where data propagation would follow wrong numbers, None if it has all.
 
     It keeps a matrix as the list of its numbers, for example, and computes as if it were that:
@@ -205,62 +208,169 @@ def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
         s = Gather (p, 0)              # is [3, 4]; to data propagation 3
         y = Reshape (x, s)             # has two dimensions; to data propagation one
 
-    A barrier is an Identity, which it does not look through.
+    A barrier is an Identity, which it does not look through. In a function, whose values have no types, it
+    also stands where a matrix is not excluded.
     """
-    misleading = {name for name in _misleading(inferred) if not name.startswith(BARRIER)}
-    if not misleading:
-        return None
     hidden, is_changed = ModelProto.FromString(request), False
-    for graph in _all_graphs(hidden.graph):
-        nodes = list[NodeProto]()
-        for node in graph.node:
-            nodes.append(node)
-            name = node.output[0] if node.output else ""
-            if name in misleading and node.doc_string != BARRIER:  # no barrier after a barrier
-                inner = f"{BARRIER} {name}"
-                barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=BARRIER)
-                node.output[0], is_changed = inner, True
-                nodes.append(barrier)
-        if len(nodes) > len(graph.node):
-            copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-            del graph.node[:]
-            graph.node.extend(copies)
+    scopes: list[tuple[GraphProto | FunctionProto, GraphProto | FunctionProto]] = [
+        (inferred.graph, hidden.graph),
+        *zip(inferred.functions, hidden.functions, strict=True),
+    ]
+    for scope, target in scopes:
+        misleading = {name for name in _misleading(scope) if not name.startswith(BARRIER)}
+        for graph in _all_graphs(target) if misleading else ():
+            is_changed |= _add_barriers(graph, misleading)
     return hidden.SerializeToString() if is_changed else None
 
 
-def _misleading(graph: GraphProto) -> Iterator[str]:
+def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]) -> bool:
+    """Put barriers behind values, but not behind barriers; return whether there is a new one."""
+    nodes = list[NodeProto]()
+    for node in graph.node:
+        nodes.append(node)
+        name = node.output[0] if node.output else ""
+        if name in misleading and node.doc_string != BARRIER:
+            inner = f"{BARRIER} {name}"
+            barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=BARRIER)
+            node.output[0] = inner
+            nodes.append(barrier)
+    if len(nodes) == len(graph.node):
+        return False
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    return True
+
+
+def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
     """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
 
     Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
-    it takes 0; and what Cast makes of numbers that the new type may not hold.
+    it takes 0; and what Cast makes of numbers that the new type may not hold. Only values whose
+    numbers it may follow count: those made of constants and shapes by operators that it knows.
     """
-    constants = set[str]()
-    for inner in _all_graphs(graph):
-        constants.update(one.name for one in inner.initializer)
-        types = {one.name: one.type.tensor_type for one in (*inner.value_info, *inner.output)}
+    constants, ranks = dict[str, int | None](), dict[str, int]()
+    followed = {*scope.input} if isinstance(scope, FunctionProto) else set[str]()
+    for inner in _all_graphs(scope):
+        types: dict[str, TypeProto.Tensor] | None = None
+        if isinstance(inner, GraphProto):
+            constants.update((one.name, prod(one.dims)) for one in inner.initializer)
+            followed.update(one.name for one in inner.initializer)
+            followed.update(one.name for one in inner.input if inner is not scope)
+            ranks.update((one.name, len(one.dims)) for one in inner.initializer)
         for node in inner.node:
-            if not node.output or node.domain:
+            if not node.output:
                 continue
-            is_misleading = False
+            kind = _propagation_of(node.domain, node.op_type)
+            if kind is _Propagation.NONE:
+                continue
+            if kind is _Propagation.OF_FIRST and node.input[0:1] and node.input[0] not in followed:
+                continue
+            if kind is _Propagation.OF_ANY and followed.isdisjoint(node.input):
+                continue
+            followed.update(node.output)
+            if node.domain:
+                continue
             if node.op_type == "Constant":
-                constants.add(node.output[0])
-            elif node.op_type == "Unsqueeze":
+                dims = _dims_of(node)
+                constants[node.output[0]] = None if dims is None else prod(dims)
+                if dims is not None:
+                    ranks[node.output[0]] = len(dims)
+                continue
+            rank, is_misleading = _rank_of(node, ranks, constants), False
+            if rank is not None:
+                ranks[node.output[0]] = rank
+            if node.op_type == "Unsqueeze":
+                if types is None:
+                    values = (*inner.value_info, *inner.output) if isinstance(inner, GraphProto) else ()
+                    types = {one.name: one.type.tensor_type for one in values}
                 type = types.get(node.output[0])
-                is_flat = type is not None and type.HasField("shape") and len(type.shape.dim) < 2
-                is_misleading = not is_flat and (type is None or type.elem_type in _WHOLE)
+                if type is not None and type.HasField("shape"):
+                    rank = len(type.shape.dim)
+                is_misleading = (rank is None or rank > 1) and (type is None or type.elem_type in _WHOLE)
             elif node.op_type == "Slice":
-                is_misleading = not constants.issuperset(filter(None, node.input[1:]))
+                is_misleading = not constants.keys() >= {*filter(None, node.input[1:])}
             elif node.op_type == "Cast":
                 is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
             if is_misleading:
                 yield node.output[0]
 
 
+def _dims_of(constant: NodeProto) -> list[int] | None:
+    """Return the shape of what a Constant holds, None if the node does not say."""
+    (held,) = constant.attribute[:1] or (AttributeProto(),)
+    if held.ref_attr_name:
+        return None
+    if held.name in {"value_ints", "value_floats"}:
+        return [len(held.ints) + len(held.floats)]
+    return (
+        [*held.t.dims] if held.name == "value" else [] if held.name in {"value_int", "value_float"} else None
+    )
+
+
+def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, int | None]) -> int | None:
+    """Return the rank of what data propagation follows through a node, if it follows from those of inputs.
+
+    Of constants the number of elements is known.
+    """
+    inputs = [ranks.get(name) for name in node.input]
+    known = [rank for rank in inputs if rank is not None]
+    if node.op_type in {"Shape", "Size"}:
+        return int(node.op_type == "Shape")
+    if not inputs or inputs[0] is None:
+        return None
+    if node.op_type in {"Cast", "Concat", "Slice"}:
+        return inputs[0]
+    if node.op_type == "Unsqueeze":
+        attribute = sum(len(one.ints) for one in node.attribute) or None
+        count = constants.get(node.input[1]) if len(node.input) > 1 else attribute
+        return None if count is None else inputs[0] + count
+    if node.op_type == "Squeeze":
+        return 0 if inputs[0] < 2 else None
+    if len(known) < 2:
+        return None
+    if node.op_type == "Gather":
+        return known[0] + known[1] - 1
+    return max(known) if node.op_type in {"Add", "Mul", "Sub"} else None
+
+
+class _Propagation(Enum):
+    """When data propagation may know the numbers of the outputs of an operator."""
+
+    NONE = auto()
+    OF_FIRST = auto()
+    """Where it knows those of the first input, and maybe must know those of others too."""
+    OF_ANY = auto()
+    """Where it knows those of an input."""
+    ALWAYS = auto()
+
+
+_OF_SHAPES = frozenset({"Constant", "Shape", "Size"})
+"""Operators that make numbers of no other numbers."""
+
+
+@cache
+def _propagation_of(domain: str, op_type: str) -> _Propagation:
+    """Return what data propagation may know of an operator; anything of one without schema: a function.
+
+    The newest version decides: no operator lost its data propagation.
+    """
+    if not onnx.defs.has(op_type, domain) or (not domain and op_type in _OF_SHAPES):
+        return _Propagation.ALWAYS
+    schema = onnx.defs.get_schema(op_type, domain)
+    if any(getattr(schema, name, True) for name in ("has_function", "has_context_dependent_function")):
+        return _Propagation.OF_ANY
+    if schema.has_data_propagation_function:
+        return _Propagation.OF_FIRST
+    has_bodies = any(one.type == onnx.defs.OpSchema.AttrType.GRAPH for one in schema.attributes.values())
+    return _Propagation.ALWAYS if has_bodies else _Propagation.NONE
+
+
 def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
     return onnx.shape_inference.infer_shapes(request, data_prop=propagate, **checks)
 
 
-def _all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+def _all_graphs(graph: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
