@@ -78,7 +78,9 @@ def with_open_dims(chance: Random, input: OneInput) -> OneInput:
 
 def bounds_around(chance: Random, dim: int) -> Bounds:
     """Return bounds that a size is within, those of an exporter (1..8) among them."""
-    return chance.choice([Bounds(0, dim + 2), Bounds(dim, dim + 2), Bounds(min(dim, 1), 8), Bounds(dim, None)])
+    return chance.choice(
+        [Bounds(0, dim + 2), Bounds(dim, dim + 2), Bounds(min(dim, 1), 8), Bounds(dim, None)]
+    )
 
 
 def write(chance: Random, case: Case, folder: Path) -> tuple[Path, Mapping[str, Array]]:

@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper, save
 from ir_scatter import read, runners
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
+from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.runners.base import Status
@@ -157,7 +158,9 @@ def test_a_node_that_is_replaced_by_constant_data(
     path = folded(tmp_path, indices, constants)
     found = [one.code for one in diagnose(read(path), portability_to(("openvino:CPU@2026.4.1",)))]
     assert ("DEV134" in found) == is_refused
-    feeds = {"indices": np.zeros((0, 3, 2), INT64), "data": np.ones((4, 5, 1, 1), np.float32)}
+    feeds: dict[str, Array] = {
+        "indices": np.zeros((0, 3, 2), INT64), "data": np.ones((4, 5, 1, 1), np.float32)
+    }  # fmt: skip
     runner = runners.find("CPU")
     try:
         fed = {name: feeds[name] for name in feeds if name not in constants}
