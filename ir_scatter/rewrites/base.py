@@ -226,7 +226,7 @@ class View:
         if shape is None and data is not None:
             shape = (UNKNOWN_DIM,) * len(data)
         if shape is not None and element_count(shape) == 0:
-            return build.empty_tuples(indices, shape, len(shape)), self.updates
+            return build.empty_tuples(indices, self.updates, len(shape))
         if axis is None or shape is None:
             one, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
             ones = build.broadcast(one, dims, "ones")

@@ -230,17 +230,15 @@ class Builder:
             return self.convert(updates, I64, label)
         return self.broadcast(column, self.shape_of(updates, "updates_shape"), label, shape)
 
-    def empty_tuples(self, value: Value, shape: tuple[Dim, ...], depth: int) -> Value:
-        """Return tuples of coordinates for no element at all, made of a value of this shape.
+    def empty_tuples(self, value: Value, updates: Value, depth: int) -> tuple[Value, Value]:
+        """Return a list of tuples of coordinates, made of a value without elements, and updates that fit.
 
-        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar, and
-        drops an empty constant from a Concat, so that the shape is that of the other inputs.
+        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar. Nor
+        are they joined of columns, whatever is open: it drops what is empty from a Concat, so that the shape
+        is that of the other inputs, or of none.
         """
-        numbers, whole = self.convert(value, I64, "indices_i64"), static(shape)
-        if whole is not None:
-            return self.reshape(numbers, [*whole, depth], "coordinates")
-        column = self.unsqueeze(numbers, [len(shape)], "indices_unsqueezed")
-        return self.concat([column] * depth, len(shape), "coordinates", (*shape, depth))
+        tuples = self.reshape(self.convert(value, I64, "indices_i64"), [0, depth], "coordinates")
+        return tuples, self.reshape(updates, [0], "updates_flat")
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
         return values[0] if len(values) == 1 else self.make("Concat", values, shape, label, axis=axis)

@@ -21,6 +21,7 @@ CASES: tuple[tuple[str, Shapes], ...] = (
     ("ScatterND", ((2, 0, 0), (1, 1), (1, 0, 0))),
     ("ScatterND", ((2, 3, 0), (3, 1, 2), (3, 1, 0))),
     ("ScatterND", ((3, 4, 5, 1), (0, 1, 2), (0, 1, 5, 1))),
+    ("ScatterElements", ((0, 1), (0, 1), (0, 1))),
     ("ScatterElements", ((2, 3), (0, 3), (0, 3))),
     ("ScatterElements", ((2, 0), (1, 0), (1, 0))),
     ("ScatterElements", ((2, 3, 5), (2, 0, 5), (2, 0, 5))),
