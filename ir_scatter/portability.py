@@ -63,6 +63,9 @@ Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime
 which computes nodes that nothing reads.
 """
 
+_NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
+"""When a node is computed for the shape of its output alone, which the file leaves open and we infer."""
+
 _OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
 """What matters only where the numbers of an output are read."""
 
@@ -280,13 +283,16 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     removed = _REMOVED.get(target.runner.partition(":")[0], {})
     if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
         return None
-    stages = [removed.get(use) for use in reach.uses]
-    if stages and all(stage is not None and stage.is_at_most(strikes) for stage in stages):
+    is_inferred, uses = Use.INFERRED_SHAPE in reach.uses, reach.uses & ~Use.INFERRED_SHAPE
+    stages = [removed.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]
+    is_removed = bool(stages) and all(stage is not None and stage.is_at_most(strikes) for stage in stages)
+    if is_removed and not is_inferred:
         return None
     kinds = [barrier.kind for barrier in reach.barriers if _RUNS[barrier.kind].is_at_most(strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
-    return " and ".join(dict.fromkeys(kind.value for kind in kinds))
+    whens = [_NOT_INFERRED] if is_removed else []
+    return " and ".join(dict.fromkeys([*whens, *(kind.value for kind in kinds)]))
 
 
 @cache

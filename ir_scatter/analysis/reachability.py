@@ -43,6 +43,8 @@ class Use(Flag):
     """The number of its elements is read, and the file says that number."""
     EMPTY_PART = auto()
     """A part of it that is known to have no elements is joined to others."""
+    INFERRED_SHAPE = auto()
+    """Its shape is read, which the file leaves open and inference makes static: a runtime may know it."""
     SHAPE = auto()
     """Its shape is read, which is known when the model runs; or parts that have no elements are."""
     NUMBERS = auto()
@@ -393,7 +395,7 @@ class Reachability:
 
     def _use_of_input(self, node: Node, source: Value, use: Use) -> Use:
         """Return how a node uses an input, if its output is used in some way."""
-        if use & _UNCOMPUTED:
+        if use & (_UNCOMPUTED | Use.INFERRED_SHAPE):
             return use
         lookup, shape = find_scatter(node.domain, node.type, node.opset), self._facts.shape(source)
         if lookup is not None:
@@ -405,7 +407,8 @@ class Reachability:
             return Use.NUMBERS
         if op.reads_shapes_only:
             if not is_static(shape):
-                return Use.SHAPE
+                is_inferred = op.rank == 1 and is_static(self._facts.propagating().shape(source))
+                return Use.INFERRED_SHAPE if is_inferred else Use.SHAPE
             return Use.STATIC_SHAPE if op.rank == 1 else Use.STATIC_COUNT
         if op is named("Concat") and element_count(shape) == 0:
             return Use.EMPTY_PART
