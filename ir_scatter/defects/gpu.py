@@ -382,6 +382,9 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
     open shape the plugin keeps the shapes as they are; the first element of data is where it belongs,
     and of equal updates of tuples it is all one which is taken.
+
+    The output may get two dimensions: where another operator reads it, the run ends with "Unexpected elements
+    count for output tensor" or "Unexpected layout of input memory", or the process ends.
     """
     layout, indices = scatter.spec.layout, scatter.indices_shape
     meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
