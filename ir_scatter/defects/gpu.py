@@ -381,7 +381,8 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
     for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
     open shape the plugin keeps the shapes as they are; the first element of data is where it belongs,
-    and of equal updates of tuples it is all one which is taken.
+    and of equal updates of tuples it is all one which is taken. Of elements whose data and updates are such
+    constants, the updates are written one after the other from the first position on.
 
     The output may get two dimensions: where another operator reads it, the run ends with "Unexpected elements
     count for output tensor" or "Unexpected layout of input memory", or the process ends.
@@ -397,9 +398,14 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     if not rows or meet_again or layout is Layout.SEQUENCE:
         return None
     is_elsewhere = Known(True)
+    array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
-        array = scatter.index_array
         is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
+    elif layout is Layout.ELEMENTS and rows == [Role.DATA, Role.UPDATES]:
+        order = None if array is None else array.reshape(-1).tolist()
+        is_elsewhere = Known(
+            None if order is None else order != [*range(len(order))], "indices are not in order"
+        )
     conditions = [is_elsewhere, _all_is_static(scatter)]
     return meets(f"{rows[0].value} is a constant of one dimension", conditions, rows[0])
 

@@ -75,6 +75,13 @@ def test_a_constant_of_one_dimension(probe: Probe, is_wrong: bool, tmp_path: Pat
     assert met("DEV309", probe, tmp_path) == ("" if is_wrong else None)
 
 
+def test_constant_rows_of_elements_are_written_in_order(tmp_path: Path) -> None:
+    """Measured: indices [0, 1, 2] are right, [2, 0] is wrong, and [2, 0, 1] too unless updates are equal."""
+    for indices, updates in (([2, 0, 1], (3,)), ([2, 0], (2,))):
+        fed = Probe("p", ELEMENTS, (3,), indices, updates, 0, constants=AXIS | DATA | UPDATES)
+        assert met("DEV309", fed, tmp_path) == "indices are not in order"
+
+
 @pytest.mark.parametrize(
     ("probe", "when"),
     [
