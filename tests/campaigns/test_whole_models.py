@@ -39,6 +39,9 @@ EXPLAINED_ON = {
         "broadcasting whose input has an open shape is not compiled",
         "not foretold refused: # Unexpected layout of input memory for result": "of an input with an open shape, a Slice "
         "without elements is no output",
+        "not foretold refused: # ProgramBuilder build failed! # Output shape is not provided": "an input without "
+        "elements cannot be reshaped",
+        "certain but right DEV307": "the output is what is in memory, which may be data by accident",
     }
 }
 """The same of one runner alone."""
