@@ -41,6 +41,7 @@ EXPLAINED_ON = {
         "without elements is no output",
         "not foretold refused: # ProgramBuilder build failed! # Output shape is not provided": "an input without "
         "elements cannot be reshaped",
+        "not foretold wrong: no scatter node is computed": "a chain of Slice and Concat gives another shape",
         "certain but right DEV307": "the output is what is in memory, which may be data by accident",
     }
 }

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ir_scatter import runners
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.compare.result import Relation, Settings, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.convert.pipeline import convert
@@ -30,6 +32,7 @@ from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.portability import Portability, diagnose, find_targets
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Outcome, Runner, Status
@@ -251,7 +254,9 @@ class Campaign:
             detail = outcome.message if ended != "wrong" else _difference(outcome, whole)
             key = _features(whole) if ended in {"wrong", "crashed"} else short(outcome.message)
             how = ended
-            if ended == "wrong" and self._is_right_later(whole):
+            if ended == "wrong" and not _computes_scatter(model):
+                key = "no scatter node is computed"
+            elif ended == "wrong" and self._is_right_later(whole):
                 how = "wrong at first"
                 key = ", ".join([_FED, key] if any(word.startswith(_FED) for word in whole.words) else [key])
             yield Broken(f"not foretold {how}: {key}", f"said {said}: {detail[-700:]}; {_context(whole)}")
@@ -328,6 +333,13 @@ class Campaign:
                     key = short(outcome.message) if now != "wrong" else " ".join(rewrites)
                     name = f"converted is {now}, {how}: {key}"
                     yield Broken(name, f"{route} {rewrites} said {sorted(said)}: {detail[-600:]}")
+
+
+def _computes_scatter(model: Model) -> bool:
+    """Tell whether an output of a model may depend on a scatter node."""
+    reachability = Facts(model=model).derived(reachability_of)
+    nodes = [node for node in model.graph.walk() if find_scatter(node.domain, node.type, node.opset)]
+    return reachability is None or any(not reachability.reach(node).is_never for node in nodes)
 
 
 def _accounts_for(code: str, ended: str) -> bool:
