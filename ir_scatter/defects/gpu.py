@@ -36,7 +36,7 @@ _OF_FIVE = [[[[[0, 0, 1, 0, 1], [1, 0, 0, 1, 0]], [[1, 1, 0, 0, 0], [0, 1, 1, 1,
 """Indices of shape [1, 1, 2, 2, 5]."""
 _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
-_LARGEST_RANK = 6
+_LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -97,10 +97,14 @@ def _is_folded(scatter: ScatterNode) -> bool:
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has no tensors of more than six dimensions there."""
+    """OpenVINO's GPU plugin has no tensors of more than six dimensions there, but for updates of slices.
+
+    Those are right with seven and eight.
+    """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
-        if rank is not None and rank > _LARGEST_RANK:
+        is_slice = scatter.spec.layout is Layout.SLICES and role is Role.UPDATES
+        if rank is not None and rank > (_LARGEST_RANK_OF_SLICES if is_slice else _LARGEST_RANK):
             return Meeting(f"{role.value} has rank {rank}", role)
     return None
 
