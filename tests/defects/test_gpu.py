@@ -11,6 +11,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
 from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Probe
+from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
 from tests.models.nested_ir import result
@@ -85,7 +86,7 @@ def test_a_constant_of_one_dimension(probe: Probe, is_wrong: bool, tmp_path: Pat
     ],
 )
 def test_updates_of_slices_may_have_eight_dimensions(
-    operator: str,
+    operator: OperatorName,
     data: tuple[int, ...],
     indices: tuple[int, ...],
     updates: tuple[int, ...],
