@@ -291,7 +291,9 @@ def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row])
     unanswered = tuple(name for name, result in answers.items() if result is None)
     missed = tuple(one.name for one in defect.near if answers[one.name] not in {None, *passed})
     result, before = result_of(defect, row), evidence(defect, target, (), recorded)
-    of_runner = [one for one in recorded if one.runner == target.runner]
+    of_runner = [
+        one for one in recorded if one.runner == target.runner and result_of(defect, one) is not None
+    ]
     if not defect.depends_on_instructions or not row.instructions or not of_runner:
         return Checked(defect, result, before, missed, unanswered)
     alike = [one for one in recorded if one.instructions == row.instructions != UNKNOWN]

@@ -60,7 +60,6 @@ _REMOVED = {
     "openvino": {
         Use.UNREAD: Stage.READ,
         Use.STATIC_SHAPE: Stage.COMPILE,
-        Use.INFERRED_SHAPE: Stage.COMPILE,
         Use.STATIC_COUNT: Stage.COMPILE,
         Use.EMPTY_PART: Stage.COMPILE,
     },
@@ -71,6 +70,9 @@ _REMOVED = {
 Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime) and onnxruntime 1.31.1,
 which computes nodes that nothing reads, and may or may not infer a shape that the file does not store.
 """
+
+_NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
+"""When a node is computed for the shape of its output alone, which the file leaves open and we infer."""
 
 _OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
 """What matters only where the numbers of an output are read."""
@@ -290,17 +292,17 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     removed = _REMOVED.get(family, {})
     if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
         return None
-    computed = [use for use in reach.uses if not _is_at_most(removed.get(use), strikes)]
-    if reach.uses and not computed:
+    is_inferred, uses = Use.INFERRED_SHAPE in reach.uses, reach.uses & ~Use.INFERRED_SHAPE
+    stages = [removed.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]
+    is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
+    if is_removed and not is_inferred:
         return None
     starts = {**_RUNS, BarrierKind.SKIPPED: _SKIPS.get(family, Stage.RUN)}
     kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
-    conditions = [kind.value for kind in kinds]
-    if computed == [Use.INFERRED_SHAPE]:
-        conditions.append("its shape is not inferred")
-    return " and ".join(dict.fromkeys(conditions))
+    whens = [_NOT_INFERRED] if is_removed else []
+    return " and ".join(dict.fromkeys([*whens, *(kind.value for kind in kinds)]))
 
 
 def _is_at_most(stage: Stage | None, limit: Stage) -> bool:

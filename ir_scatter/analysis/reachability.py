@@ -42,19 +42,19 @@ class Use(Flag):
     """Nodes read it on which no output depends, or no node reads it."""
     STATIC_SHAPE = auto()
     """Its shape is read, which the file stores, or which follows from stored shapes and constants."""
-    INFERRED_SHAPE = auto()
-    """Its shape is read, which is static but is stored nowhere, and goes through computed sizes or a body."""
     STATIC_COUNT = auto()
     """The number of its elements is read, and the file says that number."""
     EMPTY_PART = auto()
     """A part of it that is known to have no elements is joined to others."""
+    INFERRED_SHAPE = auto()
+    """Its shape is read, which only inference makes static, or goes through a body: a runtime may know it."""
     SHAPE = auto()
     """Its shape is read, which is known when the model runs; or parts that have no elements are."""
     NUMBERS = auto()
     """Its elements are read."""
 
 
-_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.INFERRED_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
+_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
 
 
 class Extent(StrEnum):
@@ -434,7 +434,7 @@ class Reachability:
 
     def _use_of_input(self, node: Node, source: Value, use: Use) -> Use:
         """Return how a node uses an input, if its output is used in some way."""
-        if use & _UNCOMPUTED:
+        if use & (_UNCOMPUTED | Use.INFERRED_SHAPE):
             return use
         lookup, shape = find_scatter(node.domain, node.type, node.opset), self._facts.shape(source)
         if lookup is not None:
@@ -446,7 +446,8 @@ class Reachability:
             return Use.NUMBERS
         if op.reads_shapes_only:
             if not is_static(shape):
-                return Use.SHAPE
+                is_inferred = op.rank == 1 and is_static(self._facts.propagating().shape(source))
+                return Use.INFERRED_SHAPE if is_inferred else Use.SHAPE
             if op.rank != 1:
                 return Use.STATIC_COUNT
             return Use.STATIC_SHAPE if self._is_easily_inferred(source) else Use.INFERRED_SHAPE

@@ -11,7 +11,7 @@ from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.words import listed
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.general_operators import missing_kernels
+from ir_scatter.defects.general_operators import misread_inputs, missing_kernels
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import OpSpec
@@ -52,7 +52,13 @@ def around(
     found: list[tuple[int, OpSpec, Rewritten]] = []
     in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
     is_kept = any(by_code()[code].stays for code in in_the_way)
-    for form, row in () if is_kept else _attempts(own, rows):
+    misread = [
+        f"{target} misreads {name}"
+        for target in portability.targets
+        for name in misread_inputs(scatters, target.runner)
+    ]
+    reasons += misread
+    for form, row in () if is_kept or misread else _attempts(own, rows):
         if form is not None and found:
             break  # the node as it is, or a plain route, avoids them all
         if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):

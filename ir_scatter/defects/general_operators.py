@@ -1,8 +1,9 @@
 """General operators of new forms that a device does not compute right. Defects are of scatter nodes alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.defects.evidence import STAND_IN
 from ir_scatter.ops.general import find, named
@@ -93,6 +94,26 @@ rank 2; joining and comparing operators, Concat, Select and Convert were not. In
 that rewrites emit was loaded in every type, in three opsets, with static shapes of rank 2. A missing row of
 what was not measured says nothing.
 """
+
+LARGEST_RANKS: Mapping[str, int] = {"openvino:GPU": 8}
+"""The most dimensions that general operators of a device read right, by the long name of a runner.
+
+Measured on 2026.4.1, GPU plugin on the CPU OpenCL runtime: a Reshape of an input with 7 or 8 dimensions is
+right, of one with 9 or 10 it is wrong without an error.
+"""
+
+
+def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str]:
+    """Yield the inputs of a node that no new form reads right on a device: "updates of 10 dimensions".
+
+    Constants are folded before the device sees them.
+    """
+    most = LARGEST_RANKS.get(runner.removesuffix(STAND_IN))
+    for scatter in scatters if most is not None else ():
+        for operand in scatter.operands():
+            rank = 0 if operand.shape is None else len(operand.shape)
+            if most is not None and rank > most and not scatter.is_constant(operand.value):
+                yield f"{operand.port.name} of {rank} dimensions"
 
 
 def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:

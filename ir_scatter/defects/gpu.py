@@ -36,7 +36,7 @@ _OF_FIVE = [[[[[0, 0, 1, 0, 1], [1, 0, 0, 1, 0]], [[1, 1, 0, 0, 0], [0, 1, 1, 1,
 """Indices of shape [1, 1, 2, 2, 5]."""
 _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
-_LARGEST_RANK = 6
+_LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
 """Data of fewer dimensions get more of 1 behind them."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -97,10 +97,14 @@ def _is_folded(scatter: ScatterNode) -> bool:
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has no tensors of more than six dimensions there."""
+    """OpenVINO's GPU plugin has no tensors of more than six dimensions there, but for updates of slices.
+
+    Those are right with seven and eight.
+    """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
-        if rank is not None and rank > _LARGEST_RANK:
+        is_slice = scatter.spec.layout is Layout.SLICES and role is Role.UPDATES
+        if rank is not None and rank > (_LARGEST_RANK_OF_SLICES if is_slice else _LARGEST_RANK):
             return Meeting(f"{role.value} has rank {rank}", role)
     return None
 
@@ -381,7 +385,11 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
     for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
     open shape the plugin keeps the shapes as they are; the first element of data is where it belongs,
-    and of equal updates of tuples it is all one which is taken.
+    and of equal updates of tuples it is all one which is taken. Of elements whose data and updates are such
+    constants, the updates are written one after the other from the first position on.
+
+    The output may get two dimensions: where another operator reads it, the run ends with "Unexpected elements
+    count for output tensor" or "Unexpected layout of input memory", or the process ends.
     """
     layout, indices = scatter.spec.layout, scatter.indices_shape
     meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
@@ -394,9 +402,14 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     if not rows or meet_again or layout is Layout.SEQUENCE:
         return None
     is_elsewhere = Known(True)
+    array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
-        array = scatter.index_array
         is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
+    elif layout is Layout.ELEMENTS and rows == [Role.DATA, Role.UPDATES]:
+        order = None if array is None else array.reshape(-1).tolist()
+        is_elsewhere = Known(
+            None if order is None else order != [*range(len(order))], "indices are not in order"
+        )
     conditions = [is_elsewhere, _all_is_static(scatter)]
     return meets(f"{rows[0].value} is a constant of one dimension", conditions, rows[0])
 

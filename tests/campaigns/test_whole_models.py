@@ -1,6 +1,6 @@
 """Claims about whole legal models, checked on runtimes: every class of broken claim is explained here.
 
-The nightly profile takes 5,000 models for each runtime; `whole_model_claims` as a program takes any range.
+The nightly profile takes 5,000 models for each runtime, 500 for the emulated GPU plugin; `whole_model_claims` as a program takes any range.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from tests.campaigns.whole_model_claims import Campaign, Summary
 from tests.campaigns.whole_models import Form, draw_model, scatter_array
 from tests.scale import generator
 
-_CASES = {"onnxruntime": 50, "CPU": 50}
+_CASES = {"onnxruntime": 50, "CPU": 50, "GPU@cpu": 5}
 EXPLAINED = {
     "not foretold refused: No conversion rule found for operations: own.": "OpenVINO converts no function of a model",
     "not foretold refused: Zero count of iteration": "the CPU plugin takes no Loop that never begins",
@@ -31,6 +31,21 @@ EXPLAINED = {
     "not foretold refused: Node * contains dead weak ptr": "OpenVINO takes no state whose readers are dropped",
 }
 """Beginnings of the names of classes, and what of a runtime accounts for them that is no scatter operator's."""
+EXPLAINED_ON = {
+    "GPU@cpu": {
+        "not foretold wrong at first: trips fed": "a Loop whose trip count is an input runs no iteration in the "
+        "first inference of a compiled model",
+        "not foretold refused: # ProgramBuilder build failed! # Count is called for dynamic shape": "an Add without "
+        "broadcasting whose input has an open shape is not compiled",
+        "not foretold refused: # Unexpected layout of input memory for result": "of an input with an open shape, a Slice "
+        "without elements is no output",
+        "not foretold refused: # ProgramBuilder build failed! # Output shape is not provided": "an input without "
+        "elements cannot be reshaped",
+        "not foretold wrong: no scatter node is computed": "a chain of Slice and Concat gives another shape",
+        "certain but right DEV307": "the output is what is in memory, which may be data by accident",
+    }
+}
+"""The same of one runner alone."""
 
 
 OPEN = {
@@ -52,12 +67,15 @@ OPEN = {
 def test_claims(name: str, figures: "Counter[str]") -> None:
     summary = Summary()
     campaign = Campaign(name, summary)
+    assert campaign.runner is not None
+    if not campaign.runner.availability().is_available:
+        pytest.skip(f"{name} does not run here")
     try:
         campaign.run(scale.cases(_CASES[name]))
     finally:
         campaign.close()
     figures.update(summary.figures)
-    accounted = (*EXPLAINED, *OPEN)
+    accounted = (*EXPLAINED, *EXPLAINED_ON.get(name, ()), *OPEN)
     unexplained = {
         broken: summary.examples[broken] for broken in summary.classes if not broken.startswith(accounted)
     }

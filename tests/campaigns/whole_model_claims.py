@@ -20,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ir_scatter import runners
-from ir_scatter.compare.result import Relation, Settings
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.reachability import reachability_of
+from ir_scatter.compare.result import Relation, Settings, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -30,6 +32,7 @@ from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.inputs.model import draw_feeds
+from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.portability import Portability, diagnose, find_targets
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Outcome, Runner, Status
@@ -56,6 +59,10 @@ _EXPLAINS = {
     "wrong": {Symptom.WRONG_VALUE},
 }
 """By how a run ended, the symptoms of defects that account for it."""
+_ENDS_OTHERWISE = {"DEV306": {"crashed"}, "DEV309": {"refused", "crashed"}}
+"""Defects whose runs may end in another way than their symptom says: one writes elsewhere, maybe out of bounds; the
+other gives an output another shape, which what reads it may not accept."""
+_FED = "trips fed"
 
 
 class Broken(NamedTuple):
@@ -170,6 +177,12 @@ class Campaign:
         kind = "wrong" if outcome.status is Status.OK else str(outcome.status)
         return "refused" if kind == "unsupported" else kind, outcome
 
+    def _is_right_later(self, whole: WholeModel) -> bool:
+        """Tell whether only the first inference of the compiled model is wrong."""
+        assert self.runner is not None
+        outcome = self.runner.run(whole.path, whole.feeds, timeout=_SECONDS, repeat=2)
+        return outcome.status is Status.OK and same(list(outcome.runs[-1].values()), whole.expected)
+
     def broken(self, whole: WholeModel, route: str, number: int) -> Iterator[Broken]:
         """Yield the claims that do not hold of a model."""
         try:
@@ -237,10 +250,16 @@ class Campaign:
                 message = next(one.message for one in found if one.code == code)
                 yield Broken(f"certain but right {code}", f"{message}; {_context(whole)}")
             return
-        if not any(by_code()[code].symptom in _EXPLAINS.get(ended, ()) for code in said):
+        if not any(_accounts_for(code, ended) for code in said):
             detail = outcome.message if ended != "wrong" else _difference(outcome, whole)
             key = _features(whole) if ended in {"wrong", "crashed"} else short(outcome.message)
-            yield Broken(f"not foretold {ended}: {key}", f"said {said}: {detail[-700:]}; {_context(whole)}")
+            how = ended
+            if ended == "wrong" and not _computes_scatter(model):
+                key = "no scatter node is computed"
+            elif ended == "wrong" and self._is_right_later(whole):
+                how = "wrong at first"
+                key = ", ".join([_FED, key] if any(word.startswith(_FED) for word in whole.words) else [key])
+            yield Broken(f"not foretold {how}: {key}", f"said {said}: {detail[-700:]}; {_context(whole)}")
         elif ended == "refused":
             for code in certain:
                 self.summary.figures[f"certain and so {code}"] += 1
@@ -262,7 +281,7 @@ class Campaign:
             levels = sorted({str(one.level) for one in bad})
             name = f"compare differs though right: {_features(whole)}: {' '.join(levels)}"
             yield Broken(name, f"{detail} {_context(whole)}")
-        if ended == "wrong" and not found.differs and not found.failed:
+        if ended == "wrong" and not found.differs and not has_failed([found]):
             verdicts = [str(one.measure.verdict) for one in found.comparisons]
             name = "compare equal though wrong" + ("" if can_compute else ", NumPy cannot compute it")
             yield Broken(name, f"{verdicts} {found.remarks} {_context(whole)}"[:600])
@@ -306,7 +325,7 @@ class Campaign:
             now, outcome = self.truth(after, whole)
             if now != "right":
                 said = {device.code for device in _devices(converted, self.portability)}
-                is_told = any(by_code()[code].symptom in _EXPLAINS.get(now, ()) for code in said)
+                is_told = any(_accounts_for(code, now) for code in said)
                 how = "and said so" if is_told else "and nothing is said"
                 self.summary.figures["converted is worse, and said so"] += is_told
                 if not is_told:
@@ -314,6 +333,18 @@ class Campaign:
                     key = short(outcome.message) if now != "wrong" else " ".join(rewrites)
                     name = f"converted is {now}, {how}: {key}"
                     yield Broken(name, f"{route} {rewrites} said {sorted(said)}: {detail[-600:]}")
+
+
+def _computes_scatter(model: Model) -> bool:
+    """Tell whether an output of a model may depend on a scatter node."""
+    reachability = Facts(model=model).derived(reachability_of)
+    nodes = [node for node in model.graph.walk() if find_scatter(node.domain, node.type, node.opset)]
+    return reachability is None or any(not reachability.reach(node).is_never for node in nodes)
+
+
+def _accounts_for(code: str, ended: str) -> bool:
+    """Tell whether a defect accounts for how a run ended."""
+    return by_code()[code].symptom in _EXPLAINS.get(ended, ()) or ended in _ENDS_OTHERWISE.get(code, ())
 
 
 def _devices(model: Model, portability: Portability) -> list[Diagnostic]:

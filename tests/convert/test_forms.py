@@ -120,6 +120,25 @@ def test_a_form_with_an_operator_that_has_no_kernel_is_not_taken(
     assert not conversion.refused or not is_possible
 
 
+@pytest.mark.parametrize(
+    ("rank", "is_constant", "is_refused"), [(8, False, False), (9, False, True), (9, True, False)]
+)
+def test_more_dimensions_than_the_gpu_plugin_reads(
+    rank: int, is_constant: bool, is_refused: bool, tmp_path: Path
+) -> None:
+    """DEV302 refuses seven and more; a Reshape of nine was wrong on the plugin, and the new form said to be safe."""
+    leading = (*[1] * (rank - 4), 2)
+    updates = (*leading, 2, 2, 2)
+    new = held(np.ones(updates), "f32", name="updates") if is_constant else given("updates", "f32", updates)
+    at = held(np.array([0, 1]).reshape(*leading, 1), name="indices")
+    path = one_scatter(tmp_path, "ScatterNDUpdate", "opset4", given("data", "f32", (3, 2, 2, 2)), at, new)
+    conversion = convert(path, targets=["GPU@2026.4.1"])
+    assert [one.code for one in conversion.refused] == ["CVT113"] * is_refused
+    assert len(conversion.converted) == (not is_refused)
+    if is_refused:
+        assert "misreads updates of 9 dimensions" in conversion.refused[0].message
+
+
 @pytest.mark.openvino
 @pytest.mark.parametrize(
     ("data", "indices", "updates"), [("?,3", "?,3", "0,3"), ("5,3", "2,?", "2,0"), ("?,?", "0,3", "0,3")]

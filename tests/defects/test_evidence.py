@@ -72,6 +72,14 @@ def test_like_is_compared_with_like(
     assert (checked.differs, state(checked)) == (differs, said)
 
 
+def test_records_without_the_defect_name_no_instruction_set() -> None:
+    """A record of other defects alone, measured later on another processor, says nothing of this one."""
+    passed = {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}
+    of_others = Row("openvino", "2026.4.1", "CPU", {"DEV112/tiled": Result.WRONG}, "Zen", instructions="NEON")
+    checked = check_row(_INFINITE, _CPU, _on("AVX2", passed), [_on("AVX-512"), of_others])
+    assert checked.other_processor == "recorded on AVX-512, this machine has AVX2"
+
+
 def test_of_several_records_that_of_the_same_processor_counts() -> None:
     records = [_on("AVX2", {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}), _on("AVX-512")]
     assert not check_row(_INFINITE, _CPU, _on("AVX-512"), records).differs

@@ -11,6 +11,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
 from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Probe
+from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
 from tests.models.nested_ir import result
@@ -73,6 +74,36 @@ def test_a_negative_axis_of_open_sizes(tmp_path: Path) -> None:
 )
 def test_a_constant_of_one_dimension(probe: Probe, is_wrong: bool, tmp_path: Path) -> None:
     assert met("DEV309", probe, tmp_path) == ("" if is_wrong else None)
+
+
+@pytest.mark.parametrize(
+    ("operator", "data", "indices", "updates", "axis", "is_refused"),
+    [
+        (SLICES, (2, 2, 2, 2, 2, 1), (1, 1), (1, 1, 2, 2, 2, 2, 1), 0, False),
+        (SLICES, (2, 2, 2, 2, 2, 2), (2, 1, 1), (2, 1, 1, 2, 2, 2, 2, 2), 0, False),
+        (SLICES, (3, 2, 2, 1, 2, 1, 2), (2,), (2, 2, 2, 1, 2, 1, 2), 0, True),
+        (TUPLES, (3, 2, 2), (1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 2, 2), None, True),
+    ],
+)
+def test_updates_of_slices_may_have_eight_dimensions(
+    operator: OperatorName,
+    data: tuple[int, ...],
+    indices: tuple[int, ...],
+    updates: tuple[int, ...],
+    axis: int | None,
+    is_refused: bool,
+    tmp_path: Path,
+) -> None:
+    """Measured: seven and eight dimensions of updates are right, seven of data are refused."""
+    probe = Probe("p", operator, data, indices, updates, axis)
+    assert met("DEV302", probe, tmp_path) == ("" if is_refused else None)
+
+
+def test_constant_rows_of_elements_are_written_in_order(tmp_path: Path) -> None:
+    """Measured: indices [0, 1, 2] are right, [2, 0] is wrong, and [2, 0, 1] too unless updates are equal."""
+    for indices, updates in (([2, 0, 1], (3,)), ([2, 0], (2,))):
+        fed = Probe("p", ELEMENTS, (3,), indices, updates, 0, constants=AXIS | DATA | UPDATES)
+        assert met("DEV309", fed, tmp_path) == "indices are not in order"
 
 
 @pytest.mark.parametrize(

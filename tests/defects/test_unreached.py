@@ -65,6 +65,13 @@ def write_ir(way: str, folder: Path) -> str:
         made = data
     elif way == "shape":
         made = ir.add("shape", "ShapeOf", "opset3", [scalar_index(ir, data)], [("i64", (2,))])
+    elif way.startswith("inferred shape"):  # measured: OpenVINO infers it and drops the node
+        known = ir.const("k", "f32", [[1, 2], [3, 4], [5, 6]])
+        sources, words = [ir.parameter("z", shape=("?", 2)), known], {"auto_broadcast": "none"}
+        bad = scalar_index(ir, ir.add("sum", "Add", "opset1", sources, [("f32", (-1, 2))], words))
+        made = ir.add("shape", "ShapeOf", "opset3", [bad], [("i64", (2,))], {"output_type": "i64"})
+        if way == "inferred shape, read":
+            result(ir, bad)
     elif way == "branch excluded":
         made = if_of(ir, ir.const("flag", "boolean", False), data)
     elif way == "branch taken":
@@ -93,6 +100,8 @@ def write_ir(way: str, folder: Path) -> str:
         ("plain", [Severity.ERROR]),
         ("dead", []),
         ("shape", []),
+        ("inferred shape", [Severity.WARNING]),
+        ("inferred shape, read", [Severity.ERROR]),
         ("branch excluded", []),
         ("branch taken", [Severity.ERROR]),
         ("branch fed", [Severity.ERROR]),
@@ -105,7 +114,13 @@ def write_ir(way: str, folder: Path) -> str:
 def test_what_openvino_refuses_when_it_compiles(
     way: str, severities: Sequence[Severity], tmp_path: Path
 ) -> None:
-    assert [one.severity for one in told(write_ir(way, tmp_path), CPU, "DEV101")] == severities
+    diagnostics = told(write_ir(way, tmp_path), CPU, "DEV101")
+    assert [one.severity for one in diagnostics] == severities
+    if way == "inferred shape":
+        assert (
+            "if the device does not infer the shape of the output, which alone is read"
+            in diagnostics[0].message
+        )
 
 
 def branch(condition: str) -> str:
@@ -134,7 +149,7 @@ SHAPE_BEHIND_IF = (
         (f"{HALVES} out = Shape (s)", []),
         (f"{HALVES} z = Relu (s) out = Shape (s)", [(Severity.ERROR, "")]),
         (f"{HALVES} out = Size (s)", [(Severity.ERROR, "")]),
-        (SHAPE_BEHIND_IF, [(Severity.WARNING, "its shape is not inferred")]),
+        (SHAPE_BEHIND_IF, [(Severity.WARNING, "does not infer the shape")]),
         (branch("no"), []),
         (branch("yes"), [(Severity.ERROR, "")]),
         (branch("flag"), [(Severity.WARNING, "if the branch is taken")]),

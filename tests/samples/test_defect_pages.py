@@ -3,7 +3,7 @@
 `UPDATE_README=1 pytest tests/samples` writes them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
@@ -101,19 +101,31 @@ def overview() -> str:
     ]
     rows = history()
     for runner in dict.fromkeys(row.runner for row in rows):
-        own = sorted((row for row in rows if row.runner == runner), key=lambda row: order(row.release))
-        lines += ["", f"## {runner}", "", f"| defect | {' | '.join(row.release for row in own)} |"]
-        lines.append("|---" * (len(own) + 1) + "|")
+        releases = _by_release(row for row in rows if row.runner == runner)
+        lines += ["", f"## {runner}", "", f"| defect | {' | '.join(releases)} |"]
+        lines.append("|---" * (len(releases) + 1) + "|")
         for defect in all_defects():
-            told = [result_of(defect, row) for row in own]
-            if any(told):
-                words = [
-                    one or ("absent" if is_measured(defect, row) else "untested")
-                    for one, row in zip(told, own, strict=True)
-                ]
-                cells = " | ".join(words)
-                lines.append(f"| [{defect.code} {defect.name}](defects/{defect.code}.md) | {cells} |")
+            if any(result_of(defect, row) for row in rows if row.runner == runner):
+                title = f"[{defect.code} {defect.name}](defects/{defect.code}.md)"
+                cells = [_cell(defect, of_release) for of_release in releases.values()]
+                lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _by_release(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Group rows by release, the oldest first: one release may be recorded on several processors."""
+    releases = dict[str, list[Row]]()
+    for row in sorted(rows, key=lambda row: order(row.release)):
+        releases.setdefault(row.release, []).append(row)
+    return releases
+
+
+def _cell(defect: Defect, rows: Sequence[Row]) -> str:
+    """Return what a release does with a defect; several results if processors differ in it."""
+    results = dict.fromkeys(found for row in rows if (found := result_of(defect, row)))
+    if results:
+        return ", ".join(results)
+    return "absent" if any(is_measured(defect, row) for row in rows) else "untested"
 
 
 @pytest.mark.parametrize("code", by_code())
