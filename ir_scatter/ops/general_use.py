@@ -202,5 +202,5 @@ def _of_shapes(use: OperatorUse, domain: str = OPENVINO) -> Iterator[Problem]:
         _output_shapes(use, domain)
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
-        message = f"{op.type_in(domain)} does not take its inputs of shapes {shapes}: {error}"
+        message = f"{op.type_in(domain)} does not accept inputs of shapes {shapes}: {error}"
         yield Problem(message, _NODE)

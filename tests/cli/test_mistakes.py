@@ -54,7 +54,7 @@ MISTAKES = [
             "read (no such file or directory): there is no place for new constants"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file holds a model of ONNX, expected a name that "
             "ends in .onnx"),
-    Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: name the right file, or this one rightly"),
+    Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: pass the .xml or .onnx file, or fix the file extension"),
     Mistake("a text file", "validate notes.txt", 3, "the file is neither XML nor a message of protobuf, expected an "
             "OpenVINO IR or an ONNX model"),
     Mistake("an empty file", "inspect empty.onnx", 3, "empty.onnx: the file is empty"),
