@@ -19,9 +19,9 @@ class Bounds(NamedTuple):
     low: float = -inf
     high: float = inf
 
-    def joined(self, other: "Bounds") -> "Bounds":
+    def joined(self, bounds: "Bounds") -> "Bounds":
         """Return bounds that contain both."""
-        return Bounds(min(self.low, other.low), max(self.high, other.high))
+        return Bounds(min(self.low, bounds.low), max(self.high, bounds.high))
 
     def is_within(self, low: float, high: float) -> bool:
         return low <= self.low and self.high <= high

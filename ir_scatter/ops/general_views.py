@@ -116,8 +116,8 @@ def same_order(case: ViewCase) -> View | None:
         order = None if shape is None else [*range(len(shape))][::-1]
     if not order:
         return None
-    kept = [axis for axis in order if shape is None or len(shape) != len(order) or shape[axis] != 1]
-    return View(0) if kept == sorted(kept) else None
+    moved_axes = [axis for axis in order if shape is None or len(shape) != len(order) or shape[axis] != 1]
+    return View(0) if moved_axes == sorted(moved_axes) else None
 
 
 def outermost_part(case: ViewCase) -> View | None:

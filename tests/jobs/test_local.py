@@ -56,7 +56,7 @@ def test_results_come_in_the_order_of_jobs(count: int) -> None:
 def test_only_the_job_that_ends_its_process_is_given_up(place: int) -> None:
     words = ["wait", "a", "b", "wait", "c"]
     words[place] = "die"
-    gone = "the process that was at it ended"
+    gone = "its process ended"
     with local(2) as engine:
         assert told(engine, words) == [gone if word == "die" else f"{word} done" for word in words]
         assert isinstance(engine, Processes)
@@ -64,7 +64,7 @@ def test_only_the_job_that_ends_its_process_is_given_up(place: int) -> None:
 
 def test_all_jobs_end_their_processes() -> None:
     with local(3) as engine:
-        assert told(engine, ["die"] * 3) == ["the process that was at it ended"] * 3
+        assert told(engine, ["die"] * 3) == ["its process ended"] * 3
 
 
 def test_every_row_of_the_table_is_a_function() -> None:
