@@ -205,7 +205,7 @@ class Facts:
                 output_count=len(node.outputs),
                 element_limit=limit,
             )
-        except general_kernels.TooLarge:
+        except general_kernels.OutputTooLarge:
             self.given_up.add(value)
             return None
         except general_kernels.UnsupportedCase:

@@ -25,14 +25,14 @@ from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, 
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
 from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, difference
-from ir_scatter.formats.openvino.xml_text import Element, decoded, shown
+from ir_scatter.formats.openvino.xml_text import XmlElement, decoded, shown
 
 CONTRADICTION = "stored-contradiction"
 
 _Ports: TypeAlias = Mapping[bytes, tuple[ElementType | None, Shape]]
 """Type and shape by the id of a port."""
 
-_Problem: TypeAlias = tuple[str, str, Element, str]
+_Problem: TypeAlias = tuple[str, str, XmlElement, str]
 """The kind of a defect, its message, and the element and the attribute at fault."""
 
 _MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
@@ -577,7 +577,7 @@ def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Problem]:
             yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one", element, ""
             continue
         parameters, results = _ids(body, PARAMETER), _ids(body, RESULT)
-        port_map = written_map or Element("")
+        port_map = written_map or XmlElement("")
         inputs, outputs = [*port_map.iterfind("input")], [*port_map.iterfind("output")]
         for entry in inputs:
             yield from _dangling(entry, "external_port_id", ports, "input port of the layer")
@@ -610,14 +610,14 @@ def _ids(body: IrGraph, type: bytes) -> set[bytes]:
     return {key.partition(b"\0")[0] for key in body.keys_of(type)}
 
 
-def _is_negative(entry: Element) -> bool:
+def _is_negative(entry: XmlElement) -> bool:
     """Return whether an entry has no port at the layer, like that of the iteration number."""
     text = entry.get("external_port_id")
     return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
 
 
 def _dangling(
-    entry: Element, attribute: str, ids: Collection[bytes], kind_of_id: str, *, dangles: bool = False
+    entry: XmlElement, attribute: str, ids: Collection[bytes], kind_of_id: str, *, dangles: bool = False
 ) -> Iterator[_Problem]:
     """Yield a problem if an entry refers to an id that does not exist.
 
@@ -633,7 +633,7 @@ def _dangling(
         yield kind, f"{attribute} of {place} {is_}, {expected}", entry, attribute
 
 
-def _cut(entry: Element) -> Iterator[_Problem]:
+def _cut(entry: XmlElement) -> Iterator[_Problem]:
     for word in _CUT if "axis" in entry.attributes else ():
         text = entry.get(word, "1")
         least = {"part_size": "other than 0", "axis": "of 0 or more"}.get(word, "")
@@ -645,7 +645,9 @@ def _cut(entry: Element) -> Iterator[_Problem]:
             yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
 
 
-def _unmapped(ids: list[bytes], entries: list[Element], subject: str, at: Element) -> Iterator[_Problem]:
+def _unmapped(
+    ids: list[bytes], entries: list[XmlElement], subject: str, at: XmlElement
+) -> Iterator[_Problem]:
     named = {entry.id("external_port_id") for entry in entries}
     for id in ids:
         if id not in named:

@@ -25,7 +25,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.openvino.graph import ASSIGN, CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
-from ir_scatter.formats.openvino.xml_text import Element, decoded
+from ir_scatter.formats.openvino.xml_text import XmlElement, decoded
 
 _SINK = "/sink_port_0"
 """The suffix that OpenVINO's readers of other formats append to an output's name to name its Result."""
@@ -95,7 +95,7 @@ class IrWiring(Dataflow):
             return self._repeat(node, element, has_trips=kind == "loop")
         return None
 
-    def _branch(self, node: Node, element: Element, name: str) -> Call:
+    def _branch(self, node: Node, element: XmlElement, name: str) -> Call:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, f"{name}_body")
         sources, targets = {}, {}
         for entry in element.iterfind(f"{name}_port_map/input"):
@@ -107,7 +107,7 @@ class IrWiring(Dataflow):
         ends = _complete(sources, len(body.inputs), node), _complete(targets, len(outer_outputs), node)
         return Call(body, *ends)
 
-    def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
+    def _repeat(self, node: Node, element: XmlElement, *, has_trips: bool) -> Repeat:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, "body")
         successors = {
             _look_up(inputs, edge, "to-layer", node): _look_up(outputs, edge, "from-layer", node)
@@ -183,7 +183,7 @@ class IrWiring(Dataflow):
         return GraphOutput(source, name, element_type, shape, tuple(aliases))
 
 
-def _slice(entry: Element, node: Node) -> Slice | None:
+def _slice(entry: XmlElement, node: Node) -> Slice | None:
     if "axis" not in entry.attributes:
         return None
     words = {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1}
@@ -194,7 +194,7 @@ def _slice(entry: Element, node: Node) -> Slice | None:
     return Slice(axis, start, end, stride, part)
 
 
-def _look_up(numbers: Mapping[bytes, int], entry: Element, attribute: str, node: Node) -> int:
+def _look_up(numbers: Mapping[bytes, int], entry: XmlElement, attribute: str, node: Node) -> int:
     id = entry.id(attribute)
     if id not in numbers:
         name = decoded(id) or "''"

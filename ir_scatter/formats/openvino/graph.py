@@ -13,7 +13,7 @@ from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerPlaces, LayerText, PortText, parse_layer, split_names
-from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
+from ir_scatter.formats.openvino.xml_text import XmlElement, XmlText, decoded, parse_elements
 
 CONST = b"const"
 PARAMETER = b"parameter"
@@ -183,7 +183,7 @@ class IrGraph(Graph):
             start = body.end
         return b"".join([*parts, data[start:end]])
 
-    def element(self, key: bytes) -> Element:
+    def element(self, key: bytes) -> XmlElement:
         """Return a layer as an element, without its bodies."""
         return parse_elements(self.text_of(key)).children[0]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.element_types import ElementType, from_precision
 from ir_scatter.core.shapes import MAX_RANK, Shape, parse_dim
-from ir_scatter.formats.openvino.xml_text import Element, attribute_place, decoded, parse_elements, tag_end
+from ir_scatter.formats.openvino.xml_text import XmlElement, attribute_place, decoded, parse_elements, tag_end
 
 _HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
@@ -66,7 +66,7 @@ def _parse_rest(text: bytes) -> _Rest:
     return _rest(parse_elements(text))
 
 
-def _rest(layer: Element) -> _Rest:
+def _rest(layer: XmlElement) -> _Rest:
     data = layer.find("data")
     inputs, outputs = (
         tuple([_port(port) for port in (section.iterfind("port") if section else ())])
@@ -75,7 +75,7 @@ def _rest(layer: Element) -> _Rest:
     return {} if data is None else data.attributes, inputs, outputs
 
 
-def _port(port: Element) -> PortText:
+def _port(port: XmlElement) -> PortText:
     dims, bad = [], []
     for number, dim in enumerate(port.iterfind("dim")):
         text = dim.text or ""
@@ -129,9 +129,9 @@ class LayerPlaces:
         is_one_line = b"\n" not in self.text[port.start : port.end]
         return (port.start, port.end) if is_one_line else self.tag(port)
 
-    def tag(self, element: Element) -> tuple[int, int]:
+    def tag(self, element: XmlElement) -> tuple[int, int]:
         return element.start, tag_end(self.text, element.start)
 
-    def attribute(self, element: Element, name: bytes) -> tuple[int, int]:
+    def attribute(self, element: XmlElement, name: bytes) -> tuple[int, int]:
         """Return the place of an attribute with its value; that of the tag if it is missing."""
         return attribute_place(self.text, *self.tag(element), name)

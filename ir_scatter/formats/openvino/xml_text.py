@@ -262,7 +262,7 @@ def attribute_place(data: bytes, start: int, end: int, name: bytes) -> tuple[int
 
 
 @dataclass(slots=True, eq=False)
-class Element:
+class XmlElement:
     """An element, and its place in the parsed piece of XML.
 
     `text` is its first text that is not white space; OpenVINO reads no other text.
@@ -273,7 +273,7 @@ class Element:
     start: int = 0
     end: int = 0
     text: str | None = None
-    children: "list[Element]" = field(default_factory=list)
+    children: "list[XmlElement]" = field(default_factory=list)
 
     def get(self, name: str, default: str = "") -> str:
         return self.attributes.get(name, default)
@@ -281,10 +281,10 @@ class Element:
     def id(self, name: str) -> bytes:
         return shortest(self.get(name).encode())
 
-    def find(self, path: str) -> "Element | None":
+    def find(self, path: str) -> "XmlElement | None":
         return next(self.iterfind(path), None)
 
-    def iterfind(self, path: str) -> "Iterator[Element]":
+    def iterfind(self, path: str) -> "Iterator[XmlElement]":
         """Yield the elements at a path, "input/port"."""
         name, _, rest = path.partition("/")
         for child in self.children:
@@ -292,13 +292,13 @@ class Element:
                 yield from child.iterfind(rest) if rest else (child,)
 
 
-def parse_elements(data: bytes) -> Element:
+def parse_elements(data: bytes) -> XmlElement:
     """Return a nameless element that contains the elements of a piece of well-formed XML.
 
     The piece may end with the end tag of the surrounding element. An element that does not end in the piece
     has the end 0.
     """
-    opened, position = [Element("")], 0
+    opened, position = [XmlElement("")], 0
     for match in TOKEN.finditer(data):
         current = opened[-1]
         if current.text is None and data[position : match.start()].strip():
@@ -314,7 +314,7 @@ def parse_elements(data: bytes) -> Element:
             if not opened:
                 return current
             continue
-        child = Element(decoded(match[2]), start=match.start(), end=position)
+        child = XmlElement(decoded(match[2]), start=match.start(), end=position)
         child.attributes = {
             decoded(name): decoded(value) for name, value in attributes(data, *match.span()).items()
         }

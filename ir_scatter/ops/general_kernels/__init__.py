@@ -18,9 +18,9 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Case, Kernel, TooLarge, UnsupportedCase
+from ir_scatter.ops.general_kernels.base import Kernel, KernelCase, OutputTooLarge, UnsupportedCase
 
-__all__ = ["TooLarge", "UnsupportedCase", "compute"]
+__all__ = ["OutputTooLarge", "UnsupportedCase", "compute"]
 
 _REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """Exceptions of kernels, and of NumPy, that mean that a case is refused."""
@@ -46,7 +46,7 @@ def compute(
     views of the inputs.
 
     Raises:
-        UnsupportedCase: the case is illegal, undefined, unknown or (TooLarge) beyond the limit.
+        UnsupportedCase: the case is illegal, undefined, unknown or (OutputTooLarge) beyond the limit.
     """
     try:
         with np.errstate(all="ignore"):
@@ -55,7 +55,7 @@ def compute(
                 raise UnsupportedCase(f"attribute {unknown[0]} is not known")
             operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
             loaded = Attributes(_loaded(attributes))
-            case = Case(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
+            case = KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
             if op.keeps_shape:
                 case.reserve(case.array(0).shape)
             outputs = _kernel(op.kernel_in(domain))(case)
@@ -64,7 +64,7 @@ def compute(
                 case.reserve(array.shape)
             return arrays
     except _REFUSALS as error:
-        refusal = TooLarge if isinstance(error, TooLarge) else UnsupportedCase
+        refusal = OutputTooLarge if isinstance(error, OutputTooLarge) else UnsupportedCase
         raise refusal(f"{op.type_in(domain)}: {error}") from error
 
 

@@ -13,8 +13,8 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
-    Case,
     Kernel,
+    KernelCase,
     UnsupportedCase,
     narrow,
     normalize_axes,
@@ -28,7 +28,7 @@ from ir_scatter.ops.general_kernels.base import (
 def unary(function: Callable[[Array], Any]) -> Kernel:
     """Return the kernel of a function of one numeric array."""
 
-    def kernel(case: Case) -> Array:
+    def kernel(case: KernelCase) -> Array:
         data = case.array(0)
         require_kind(NUMERIC, data)
         return narrow(function(widen(data)), data.dtype)
@@ -57,7 +57,7 @@ def logical(function: Callable[[Array, Array], Any]) -> Kernel:
 
 
 def _combined(
-    case: Case,
+    case: KernelCase,
     function: Callable[[Array, Array], Any],
     arrays: Sequence[Array],
     kinds: frozenset[str] = NUMERIC,
@@ -69,12 +69,12 @@ def _combined(
     return narrow(reduce(function, map(widen, arrays)), result or type)
 
 
-def logical_not(case: Case) -> Array:
+def logical_not(case: KernelCase) -> Array:
     require_kind(BOOLEAN, case.array(0))
     return np.asarray(np.logical_not(case.array(0)))
 
 
-def select(case: Case) -> Array:
+def select(case: KernelCase) -> Array:
     """Choose by a condition; in an IR it must broadcast to the common shape of the other two inputs."""
     condition, if_true, if_false = case.arrays(3)
     require_kind(BOOLEAN, condition)
@@ -85,7 +85,7 @@ def select(case: Case) -> Array:
     return np.asarray(np.where(condition, if_true, if_false))
 
 
-def divide(case: Case) -> Array:
+def divide(case: KernelCase) -> Array:
     """Divide; integers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
     rounds_down = case.attributes.boolean("m_pythondiv", not case.is_onnx)
     return _combined(case, _floor_divide if rounds_down else _truncate_divide, case.arrays(2))
@@ -116,7 +116,7 @@ def _truncate_divide(left: Array, right: Array) -> Array:
     return _floor_divide(left if kind(left) == "float" else left - truncate_mod(left, right), right)
 
 
-def modulo(case: Case) -> Array:
+def modulo(case: KernelCase) -> Array:
     """Return remainders with the sign of the divisor, or of the dividend if ONNX's `fmod` is 1.
 
     Before opset 28 of ONNX, floating-point numbers need `fmod`.
@@ -127,7 +127,7 @@ def modulo(case: Case) -> Array:
     return _combined(case, truncate_mod if truncates else _floor_mod, case.arrays(2))
 
 
-def power(case: Case) -> Array:
+def power(case: KernelCase) -> Array:
     """Raise to a power, in the type of the base.
 
     If base and exponent are integers, the result wraps around, and a negative exponent is refused. An
@@ -172,17 +172,17 @@ def square_root(data: Array) -> Array:
 # From one element type to another.
 
 
-def convert(case: Case) -> Array:
+def convert(case: KernelCase) -> Array:
     """Convert to a type; in ONNX 8-bit floating-point types saturate unless `saturate` is 0."""
     destination = case.dtype("to" if case.is_onnx else "destination_type")
     return change_type(case.array(0), destination, saturate=_saturates(case))
 
 
-def convert_like(case: Case) -> Array:
+def convert_like(case: KernelCase) -> Array:
     return change_type(case.array(0), case.array(1).dtype, saturate=_saturates(case))
 
 
-def _saturates(case: Case) -> bool:
+def _saturates(case: KernelCase) -> bool:
     case.attributes.text("round_mode", "up", {"up", "down", "nearest"})
     return case.attributes.boolean("saturate", case.is_onnx)
 
@@ -241,7 +241,7 @@ def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], 
 # Created numbers.
 
 
-def number_range(case: Case) -> Array:
+def number_range(case: KernelCase) -> Array:
     """Count from start up to stop, in the type of the inputs or, in an IR, in `output_type` (Range-4).
 
     Floating-point values are computed in f64 and rounded once; ONNX computes them in f32 unless they are
@@ -272,7 +272,7 @@ def number_range(case: Case) -> Array:
     return change_type(start + steps * step, destination)
 
 
-def _whole_range(case: Case, bounds: Sequence[Array], destination: np.dtype[Any]) -> Array:
+def _whole_range(case: KernelCase, bounds: Sequence[Array], destination: np.dtype[Any]) -> Array:
     for bound in bounds:
         if kind(bound) == "float" and not float(bound).is_integer():
             raise UnsupportedCase(f"a bound is {float(bound)}, expected a whole number")
@@ -295,7 +295,7 @@ def _count(bounds: Sequence[Array], work: np.dtype[Any]) -> int:
     return max(0, ceil(steps))
 
 
-def shape_of(case: Case) -> Array:
+def shape_of(case: KernelCase) -> Array:
     """Return the shape in `output_type`, or its part from `start` to `end`, which are clamped."""
     dims = case.array(0).shape
     dims = dims[case.attributes.integer("start", 0) : case.attributes.integer("end", len(dims))]
@@ -305,11 +305,11 @@ def shape_of(case: Case) -> Array:
     return np.array(dims, destination)
 
 
-def size(case: Case) -> Array:
+def size(case: KernelCase) -> Array:
     return np.array(case.array(0).size, np.int64)
 
 
-def non_zero(case: Case) -> Array:
+def non_zero(case: KernelCase) -> Array:
     """Return the positions of all elements that are not 0, one row for each axis."""
     data = widen(case.array(0))
     require_kind(NUMERIC | BOOLEAN, data)
@@ -321,7 +321,7 @@ def non_zero(case: Case) -> Array:
     return np.stack(np.nonzero(is_counted)).astype(destination)
 
 
-def constant_of_shape(case: Case) -> Array:
+def constant_of_shape(case: KernelCase) -> Array:
     """Repeat the element of the attribute `value`, by default the f32 number 0."""
     value = case.attributes.value("value", np.zeros(1, np.float32))
     if not isinstance(value, np.ndarray) or value.size != 1:
@@ -340,7 +340,7 @@ def reduction(function: np.ufunc) -> Kernel:
     """
     is_extreme = function in (np.maximum, np.minimum)
 
-    def kernel(case: Case) -> Array:
+    def kernel(case: KernelCase) -> Array:
         data = case.array(0)
         axes = case.integers(1, "axes", default=() if case.is_onnx else None, may_be_scalar=True)
         if case.is_onnx and not axes and not case.attributes.boolean("noop_with_empty_axes", False):
@@ -361,7 +361,7 @@ def reduction(function: np.ufunc) -> Kernel:
     return kernel
 
 
-def cumulative_sum(case: Case) -> Array:
+def cumulative_sum(case: KernelCase) -> Array:
     """Sum up along the axis in input 1, which is 0 if an IR omits that input."""
     data = case.array(0)
     require_kind(NUMERIC, data)

@@ -29,12 +29,12 @@ class UnsupportedCase(Error):
     """A kernel refuses a case: it is illegal, undefined or too large."""
 
 
-class TooLarge(UnsupportedCase):
+class OutputTooLarge(UnsupportedCase):
     """An output has more elements than the caller allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class KernelCase:
     """Inputs and attributes of one node; a missing optional input is None."""
 
     inputs: tuple[Array | None, ...]
@@ -108,7 +108,7 @@ class Case:
         if min(dims, default=0) < 0:
             raise UnsupportedCase(f"the output would have shape {show(dims)}")
         if self.element_limit is not None and prod(dims) > self.element_limit:
-            raise TooLarge(
+            raise OutputTooLarge(
                 f"the output would have shape {show(dims)}, {counted(prod(dims), 'element')}, "
                 f"expected at most {self.element_limit}"
             )
@@ -123,7 +123,7 @@ class Case:
         self.reserve(np.broadcast_shapes(*shapes))
 
 
-Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
+Kernel: TypeAlias = Callable[[KernelCase], Array | tuple[Array, ...]]
 """Returns the output, or a tuple of several outputs; they may be views of the inputs."""
 
 

@@ -13,7 +13,7 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.shapes import counted, show, show_numbers
 from ir_scatter.ops.attributes import zero_copies
 from ir_scatter.ops.general_kernels.base import (
-    Case,
+    KernelCase,
     UnsupportedCase,
     normalize_axes,
     normalize_axis,
@@ -22,11 +22,11 @@ from ir_scatter.ops.general_kernels.base import (
 from ir_scatter.ops.general_shapes import clamped
 
 
-def identity(case: Case) -> Array:
+def identity(case: KernelCase) -> Array:
     return case.array(0)
 
 
-def reshape(case: Case) -> Array:
+def reshape(case: KernelCase) -> Array:
     """Reshape; 0 copies a dimension if `special_zero` (IR) is true, or `allowzero` (ONNX) is 0."""
     data, pattern = case.array(0), case.integers(1, "shape")
     copies_zero = zero_copies(case.attributes, is_onnx=case.is_onnx)
@@ -40,7 +40,7 @@ def reshape(case: Case) -> Array:
     return data.reshape(shape)
 
 
-def flatten(case: Case) -> Array:
+def flatten(case: KernelCase) -> Array:
     """Reshape to a matrix: all dimensions before `axis`, and all from it on; `axis` may be the rank."""
     data, axis = case.array(0), case.attributes.integer("axis", 1)
     if axis != data.ndim:
@@ -48,7 +48,7 @@ def flatten(case: Case) -> Array:
     return data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))
 
 
-def squeeze(case: Case) -> Array:
+def squeeze(case: KernelCase) -> Array:
     """Remove dimensions of 1: all, or those of `axes`; other axes that an IR names stay."""
     data = case.array(0)
     if case.is_onnx and "axes" not in case.attributes and not case.has(1):
@@ -61,13 +61,13 @@ def squeeze(case: Case) -> Array:
     return np.squeeze(data, axis=tuple(axis for axis in axes or range(data.ndim) if data.shape[axis] == 1))
 
 
-def unsqueeze(case: Case) -> Array:
+def unsqueeze(case: KernelCase) -> Array:
     """Insert dimensions of 1; the axes refer to the output."""
     data, axes = case.array(0), case.integers(1, "axes", may_be_scalar=True)
     return np.expand_dims(data, normalize_axes(axes, data.ndim + len(axes)))
 
 
-def transpose(case: Case) -> Array:
+def transpose(case: KernelCase) -> Array:
     """Permute the axes; an empty order reverses them, and so does a missing one in ONNX."""
     data = case.array(0)
     order = case.integers(1, "perm", default=() if case.is_onnx else None)
@@ -78,7 +78,7 @@ def transpose(case: Case) -> Array:
     return data.transpose(order or None)
 
 
-def broadcast(case: Case) -> Array:
+def broadcast(case: KernelCase) -> Array:
     """Broadcast data to a shape in the IR's modes numpy, explicit and bidirectional.
 
     The specification does not say whether mode explicit repeats a dimension of 1; here it does. OpenVINO
@@ -99,13 +99,13 @@ def broadcast(case: Case) -> Array:
     return np.broadcast_to(data, target)
 
 
-def expand(case: Case) -> Array:
+def expand(case: KernelCase) -> Array:
     """Broadcast data bidirectionally with a shape."""
     data, shape = case.array(0), case.integers(1)
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape)))
 
 
-def tile(case: Case) -> Array:
+def tile(case: KernelCase) -> Array:
     """Repeat data along each axis; in an IR the shorter of shape and repeats is filled up with leading 1s."""
     data, repeats = case.array(0), case.integers(1)
     if case.is_onnx and (len(repeats) != data.ndim or len(case.inputs) > 2):
@@ -119,7 +119,7 @@ def tile(case: Case) -> Array:
     return np.tile(data, full)
 
 
-def concat(case: Case) -> Array:
+def concat(case: KernelCase) -> Array:
     arrays = case.arrays()
     require_same_type(*arrays)
     axis = normalize_axis(case.attributes.integer("axis"), arrays[0].ndim)
@@ -127,7 +127,7 @@ def concat(case: Case) -> Array:
     return np.concatenate(arrays, axis)
 
 
-def split(case: Case) -> tuple[Array, ...]:
+def split(case: KernelCase) -> tuple[Array, ...]:
     """Split into `num_splits` equal parts in an IR, and in ONNX by lengths or into equal parts.
 
     In ONNX the lengths are an input or an attribute. The number of parts is the attribute `num_outputs`,
@@ -150,7 +150,7 @@ def split(case: Case) -> tuple[Array, ...]:
     return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
 
 
-def variadic_split(case: Case) -> tuple[Array, ...]:
+def variadic_split(case: KernelCase) -> tuple[Array, ...]:
     """Split into parts of the lengths in input 2; one may be -1, the rest."""
     data, lengths = case.array(0), case.integers(2, may_be_long=True)
     axis = normalize_axis(case.integer(1), data.ndim)
@@ -167,7 +167,7 @@ def _parts(data: Array, axis: int, lengths: list[int]) -> tuple[Array, ...]:
     return tuple(np.split(data, list(accumulate(lengths))[:-1], axis))
 
 
-def slice_ranges(case: Case) -> Array:
+def slice_ranges(case: KernelCase) -> Array:
     """Take ranges of data: starts, ends and optional axes and steps; attributes in ONNX's opset 1.
 
     The specification of the IR says both that starts are clamped and that Python's rules hold. They
@@ -187,7 +187,7 @@ def slice_ranges(case: Case) -> Array:
     return data[tuple(selection)]
 
 
-def strided_slice(case: Case) -> Array:
+def strided_slice(case: KernelCase) -> Array:
     """Take ranges of data, with the five masks of StridedSlice-1.
 
     The specification contradicts itself in some cases. A backward slice with `end_mask` includes the first
@@ -232,7 +232,7 @@ def _range(start: int, stop: int, step: int, size: int) -> slice:
     return slice(positions.start, None if positions.stop < 0 else positions.stop, step)
 
 
-def _masks(case: Case, length: int) -> list[set[str]]:
+def _masks(case: KernelCase, length: int) -> list[set[str]]:
     """Return the names of the masks that are 1 at each position; short masks are filled up with zeros."""
     names: list[set[str]] = [set() for _ in range(length)]
     for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis"):

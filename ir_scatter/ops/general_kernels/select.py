@@ -6,11 +6,17 @@ import numpy as np
 
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import counted, show
-from ir_scatter.ops.general_kernels.base import WHOLE, Case, UnsupportedCase, normalize_axis, require_kind
+from ir_scatter.ops.general_kernels.base import (
+    WHOLE,
+    KernelCase,
+    UnsupportedCase,
+    normalize_axis,
+    require_kind,
+)
 from ir_scatter.ops.index_values import from_front, outside, whole_numbers
 
 
-def gather(case: Case) -> Array:
+def gather(case: KernelCase) -> Array:
     """Gather slices along an axis, within batches.
 
     Gather-1 and Gather-7 of an IR require indices of 0 or more. Since Gather-8 negative indices count from
@@ -45,7 +51,7 @@ def gather(case: Case) -> Array:
     return output.reshape(shape)
 
 
-def gather_nd(case: Case) -> Array:
+def gather_nd(case: KernelCase) -> Array:
     """Gather slices by tuples of coordinates.
 
     GatherND-5 of an IR joins the batch dimensions of its output and forbids negative indices. GatherND-8
@@ -73,7 +79,7 @@ def gather_nd(case: Case) -> Array:
     return output if wraps or batch_rank < 2 else output.reshape((batch, *shape[batch_rank:]))
 
 
-def gather_elements(case: Case) -> Array:
+def gather_elements(case: KernelCase) -> Array:
     """Gather single elements; off the axis, indices has the shape of data, or may be shorter in ONNX."""
     data, indices = case.arrays(2)
     axis = normalize_axis(case.attributes.integer("axis", 0 if case.is_onnx else None), data.ndim)
