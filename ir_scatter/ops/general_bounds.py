@@ -13,21 +13,21 @@ from ir_scatter.core.shapes import Dim, Shape, highest, lowest
 from ir_scatter.ops.attributes import Attributes
 
 
-class Bounds(NamedTuple):
+class Interval(NamedTuple):
     """The smallest and the largest integer that an element can be; infinite if unknown."""
 
     low: float = -inf
     high: float = inf
 
-    def joined(self, bounds: "Bounds") -> "Bounds":
+    def joined(self, bounds: "Interval") -> "Interval":
         """Return bounds that contain both."""
-        return Bounds(min(self.low, bounds.low), max(self.high, bounds.high))
+        return Interval(min(self.low, bounds.low), max(self.high, bounds.high))
 
     def is_within(self, low: float, high: float) -> bool:
         return low <= self.low and self.high <= high
 
 
-ANY = Bounds()
+ANY = Interval()
 
 
 _LARGE = 2**31 - 1
@@ -46,7 +46,7 @@ def show_bounds(low: float, high: float) -> str:
 class BoundsCase(NamedTuple):
     """What is known of a node: bounds and shapes of its inputs, `ANY` and None for a missing input."""
 
-    inputs: Sequence[Bounds]
+    inputs: Sequence[Interval]
     shapes: Sequence[Shape]
     attributes: Mapping[str, Any]
     is_onnx: bool
@@ -54,18 +54,18 @@ class BoundsCase(NamedTuple):
     opset: int | None = None
 
 
-BoundsRule: TypeAlias = Callable[[BoundsCase], Bounds]
+BoundsRule: TypeAlias = Callable[[BoundsCase], Interval]
 
 
-def least(case: BoundsCase) -> Bounds:
-    return Bounds(*map(min, zip(*case.inputs, strict=True)))
+def least(case: BoundsCase) -> Interval:
+    return Interval(*map(min, zip(*case.inputs, strict=True)))
 
 
-def greatest(case: BoundsCase) -> Bounds:
-    return Bounds(*map(max, zip(*case.inputs, strict=True)))
+def greatest(case: BoundsCase) -> Interval:
+    return Interval(*map(max, zip(*case.inputs, strict=True)))
 
 
-def clamped(case: BoundsCase) -> Bounds:
+def clamped(case: BoundsCase) -> Interval:
     """Clamp bounds; the ends are attributes, or inputs 1 and 2, and the upper end wins.
 
     Clamping is monotonic in all three inputs, so the lows give the low, and the highs the high.
@@ -85,52 +85,52 @@ def clamped(case: BoundsCase) -> Bounds:
     low, high = [
         min(max(end, low), high) for end, low, high in zip(case.inputs[0], lower, upper, strict=True)
     ]
-    return ANY if low == inf or high == -inf else Bounds(low, high)
+    return ANY if low == inf or high == -inf else Interval(low, high)
 
 
 def _whole(rounded: Callable[[float], int], number: float) -> float:
     return rounded(number) if isfinite(number) else number
 
 
-def added(case: BoundsCase) -> Bounds:
+def added(case: BoundsCase) -> Interval:
     left, right = case.inputs
-    return Bounds(left.low + right.low, left.high + right.high)
+    return Interval(left.low + right.low, left.high + right.high)
 
 
-def subtracted(case: BoundsCase) -> Bounds:
+def subtracted(case: BoundsCase) -> Interval:
     left, right = case.inputs
-    return Bounds(left.low - right.high, left.high - right.low)
+    return Interval(left.low - right.high, left.high - right.low)
 
 
-def multiplied(case: BoundsCase) -> Bounds:
+def multiplied(case: BoundsCase) -> Interval:
     left, right = case.inputs
     if left.low >= 0 <= right.low:
-        return Bounds(left.low * right.low, left.high * right.high if left.high and right.high else 0)
+        return Interval(left.low * right.low, left.high * right.high if left.high and right.high else 0)
     if not all(map(isfinite, (*left, *right))):
         return ANY
     ends = [left_end * right_end for left_end, right_end in product(left, right)]
-    return Bounds(min(ends), max(ends))
+    return Interval(min(ends), max(ends))
 
 
-def not_below_zero(case: BoundsCase) -> Bounds:
+def not_below_zero(case: BoundsCase) -> Interval:
     """A result of inputs that are 0 or more is 0 or more."""
-    return Bounds(0) if case.inputs[0].low >= 0 else ANY
+    return Interval(0) if case.inputs[0].low >= 0 else ANY
 
 
-def remainder(case: BoundsCase) -> Bounds:
+def remainder(case: BoundsCase) -> Interval:
     """A remainder has the sign of the divisor; of the dividend if the quotient is truncated."""
     dividend, divisor = case.inputs
     truncates = bool(Attributes(case.attributes).integer("fmod", 0))
-    return ANY if divisor.low < 1 or (truncates and dividend.low < 0) else Bounds(0, divisor.high - 1)
+    return ANY if divisor.low < 1 or (truncates and dividend.low < 0) else Interval(0, divisor.high - 1)
 
 
-def counting(case: BoundsCase) -> Bounds:
+def counting(case: BoundsCase) -> Interval:
     """Numbers from input 0 up to input 1, in positive steps of input 2."""
     first, stop, step = case.inputs[:3]
-    return ANY if step.low < 1 else Bounds(first.low, stop.high - 1)
+    return ANY if step.low < 1 else Interval(first.low, stop.high - 1)
 
 
-def gathered(case: BoundsCase) -> Bounds:
+def gathered(case: BoundsCase) -> Interval:
     """Elements of input 0, if every index of input 1 is in range on the axis.
 
     The axis is an attribute in ONNX, and input 2 in an IR.
@@ -144,20 +144,20 @@ def gathered(case: BoundsCase) -> Bounds:
     return _chosen(case, [_shape(case, 0)[int(axis)]], counts_from_end=case.is_onnx or _is_since(case, 8))
 
 
-def gathered_nd(case: BoundsCase) -> Bounds:
+def gathered_nd(case: BoundsCase) -> Interval:
     """Elements of input 0, if every coordinate of input 1 is in range."""
     first, depth = Attributes(case.attributes).integer("batch_dims", 0), _shape(case, 1)[-1]
     dims = _shape(case, 0)[first : first + depth if isinstance(depth, int) else None]
     return _chosen(case, dims, counts_from_end=case.is_onnx or _is_since(case, 8))
 
 
-def gathered_elements(case: BoundsCase) -> Bounds:
+def gathered_elements(case: BoundsCase) -> Interval:
     """Elements of input 0, if every index of input 1 is in range on the axis."""
     axis = Attributes(case.attributes).integer("axis", 0 if case.is_onnx else None)
     return _chosen(case, [_shape(case, 0)[axis]], counts_from_end=case.is_onnx)
 
 
-def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Bounds:
+def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Interval:
     """Return the bounds of input 0 if input 1 is in range on all of `dims`, unknown bounds otherwise.
 
     For an index out of range Gather-8 gives 0, and runtimes without a check read beyond the data.
@@ -178,15 +178,15 @@ def _is_since(case: BoundsCase, opset: int) -> bool:
     return case.opset is not None and case.opset >= opset
 
 
-def position(case: BoundsCase) -> Bounds:
+def position(case: BoundsCase) -> Interval:
     """A position on the axis of input 0."""
     shape, axis = case.shapes[0], Attributes(case.attributes).integer("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        return Bounds(0)
-    return Bounds(0, _most(shape[axis]) - 1)
+        return Interval(0)
+    return Interval(0, _most(shape[axis]) - 1)
 
 
-def top_position(case: BoundsCase) -> Bounds:
+def top_position(case: BoundsCase) -> Interval:
     """An element of input 0 for output 0, a position on the axis for output 1."""
     if case.output == 0:
         return case.inputs[0]
@@ -194,14 +194,14 @@ def top_position(case: BoundsCase) -> Bounds:
     return position(case._replace(attributes={"axis": axis}))
 
 
-def any_position(case: BoundsCase) -> Bounds:
+def any_position(case: BoundsCase) -> Interval:
     """A position on any axis of input 0."""
-    return Bounds(0, max([max(_most(dim) - 1, 0) for dim in case.shapes[0] or ()], default=inf))
+    return Interval(0, max([max(_most(dim) - 1, 0) for dim in case.shapes[0] or ()], default=inf))
 
 
-def size(case: BoundsCase) -> Bounds:
+def size(case: BoundsCase) -> Interval:
     """A size of input 0."""
-    return Bounds(0, max(map(_most, case.shapes[0] or ()), default=inf))
+    return Interval(0, max(map(_most, case.shapes[0] or ()), default=inf))
 
 
 def _most(dim: Dim) -> float:
