@@ -12,7 +12,7 @@ from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
-from ir_scatter.evaluate.operator import Case, run
+from ir_scatter.evaluate.operator import CheckedCase, run
 from ir_scatter.ops.kernels.certainty import (
     MANY,
     Rounding,
@@ -54,7 +54,7 @@ class DetailedResult:
     __repr__, _repr_html_ = record_repr, record_html
 
     values: Array
-    _case: Case = field(repr=False)
+    _case: CheckedCase = field(repr=False)
     _knows_updates: bool = field(default=True, repr=False)
 
     @cached_property
@@ -169,7 +169,7 @@ class DetailedResult:
         return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)
 
 
-def detail(case: Case, *, knows_updates: bool = True) -> DetailedResult:
+def detail(case: CheckedCase, *, knows_updates: bool = True) -> DetailedResult:
     """Compute the output of a case; hits, contested elements and bounds are computed when read.
 
     Without `knows_updates`, the updates are placeholders for any values, and no two of them count as equal.

@@ -26,7 +26,7 @@ from ir_scatter.core.errors import (
 from ir_scatter.core.model import Model, collector_paused
 from ir_scatter.core.shapes import agree, show, with_article
 from ir_scatter.core.tensors import Constant
-from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
+from ir_scatter.evaluate.operator import TEXT_KINDS, CheckedCase, make_case, read_array, run
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
@@ -73,7 +73,7 @@ class _RepeatRecorder(ForwardArrays):
         return outputs
 
 
-def _has_repeats(case: Case) -> bool:
+def _has_repeats(case: CheckedCase) -> bool:
     return bool((count_hits(case.task, case.data.shape, case.indices, case.updates.shape) > 1).any())
 
 
@@ -117,7 +117,7 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> Case:
+def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> CheckedCase:
     """Return the case of a scatter node with these inputs, in the order of the specification."""
     operator, arguments = arguments_of(scatter, by_role(scatter.lookup, inputs))
     return make_case(operator, **arguments)

@@ -138,7 +138,7 @@ _Form = tuple[Any, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case(Operation):
+class CheckedCase(Operation):
     """Inputs and attributes, legal except maybe for index values; `result` is the dtype of the output."""
 
     spec: OpSpec
@@ -153,7 +153,7 @@ def make_case(
     updates: "ArrayLike | None",
     axis: "ArrayLike | None" = None,
     **attributes: Any,
-) -> Case:
+) -> CheckedCase:
     """Read the arguments of `evaluate` and check them against the rules.
 
     Raises:
@@ -188,10 +188,10 @@ def make_case(
                 common = np.promote_types(old.dtype, new.dtype)
         result = data_array.dtype if common == old.dtype else common
         old, new = old.astype(common), new.astype(common)
-    return Case(task, old, index_array, new, spec, result)
+    return CheckedCase(task, old, index_array, new, spec, result)
 
 
-def run(case: Case) -> Array:
+def run(case: CheckedCase) -> Array:
     """Compute the output of a case.
 
     Raises:

@@ -13,7 +13,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.core.shortage import names_shortage
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
-from ir_scatter.evaluate.operator import Case as Evaluated
+from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.inputs.cases import Case, Feature, features, promised, value_features
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.spec import Reduction
@@ -39,7 +39,7 @@ def reference(case: Case) -> DetailedResult:
     operation = case.operation()
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
-    return DetailedResult(values, Evaluated(task, data, indices, updates, case.spec, data.dtype))
+    return DetailedResult(values, CheckedCase(task, data, indices, updates, case.spec, data.dtype))
 
 
 def described(case: Case) -> Mapping[str, Feature]:
