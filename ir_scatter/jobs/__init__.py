@@ -1,7 +1,7 @@
-"""Jobs and engines: a job is a call of one of our functions by name, and an engine executes jobs somewhere.
+"""Jobs and executors: a job is a call of one of our functions by name, and an executor runs jobs somewhere.
 
 `submit(job, needs)` returns a `Future` at once. The caller submits all its work and then reads the results in
-any order; the engine decides whether this process, several processes or other machines do it.
+any order; the executor decides whether this process, several processes or other machines do it.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class Future(Protocol):
         """
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Does jobs."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> Future:

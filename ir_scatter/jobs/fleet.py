@@ -1,4 +1,4 @@
-"""The engine that does jobs on the machines of a Dask scheduler.
+"""The executor that does jobs on the machines of a Dask scheduler.
 
 The scheduler only passes messages on and knows the workers. This client assigns each job when a machine has
 a free slot. So a job goes to a machine with the device that it needs, large files are sent once, and the

@@ -1,4 +1,4 @@
-"""Engines on this machine: in this process when a result is read, or in a pool of processes."""
+"""Executors on this machine: in this process when a result is read, or in a pool of processes."""
 
 import os
 import threading
@@ -90,15 +90,15 @@ class _InProcess:
     machine = ""
     has_died = False
 
-    def __init__(self, engine: Processes, job: Job) -> None:
-        self.engine, self.job = engine, job
+    def __init__(self, executor: Processes, job: Job) -> None:
+        self.executor, self.job = executor, job
         self.running: Running[Any]
 
     def done(self) -> bool:
         return self.running.done()
 
     def result(self) -> Any:
-        return self.engine.result(self)
+        return self.executor.result(self)
 
 
 def _pool(count: int) -> "ProcessPoolExecutor":
@@ -139,5 +139,5 @@ def _end_with_parent() -> None:
 
 
 def local(count: int = 1) -> "closing[Here | Processes]":
-    """Return, for a `with`, an engine with `count` processes; with 1 it uses this process."""
+    """Return, for a `with`, an executor with `count` processes; with 1 it uses this process."""
     return closing(Processes(count) if count > 1 else Here())

@@ -69,7 +69,7 @@ def test_the_same_is_found_as_here(
     names = [os.path.relpath(name) if is_relative else name for name in models]
     sources = [Source(name) for name in [*names, str(tmp_path / "missing.xml")]]
     with closing(shared.fleet()) as fleet:
-        assert check_files(sources, Options(), engine=fleet) == check_files(sources, Options())
+        assert check_files(sources, Options(), executor=fleet) == check_files(sources, Options())
         shares = {name: one.jobs for name, one in fleet.shares.items()}
     assert set(shares) == {"a", "b"}
     assert sum(shares.values()) >= len(names)
@@ -348,17 +348,17 @@ def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
         with pytest.raises(Gone, match=r"the scheduler at tcp://\S+ is gone"):
             after.result()
         sources = [Source(path) for path in models]
-        assert check_files(sources, Options(), engine=fleet) == []
+        assert check_files(sources, Options(), executor=fleet) == []
     assert len(list(kept.iterdir())) == 1
 
 
 def test_what_is_finished_is_not_done_again(shared: Lab, models: list[str], tmp_path: Path) -> None:
     kept, sources = tmp_path / "finished", [Source(path) for path in models]
     with closing(shared.fleet(results_folder=kept)) as fleet:
-        first = check_files(sources, Options(), engine=fleet)
+        first = check_files(sources, Options(), executor=fleet)
     Path(models[0]).write_bytes(Path(models[0]).read_bytes() + b"\n")
     with closing(shared.fleet(results_folder=kept, resume=True)) as fleet:
-        assert check_files(sources, Options(), engine=fleet)[1:] == first[1:]
+        assert check_files(sources, Options(), executor=fleet)[1:] == first[1:]
         assert sum(one.bytes for one in fleet.shares.values()) < 2 * Path(models[0]).stat().st_size
 
 
@@ -388,7 +388,7 @@ def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> Non
     source = Source(str(SAMPLES / "operators" / "scatter_update_3_axis_0.xml"))
     options = Options(input_shapes={"data": (5,)})
     with closing(shared.fleet()) as fleet, pytest.raises(BadFeed) as there:
-        check_files([source], options, engine=fleet)
+        check_files([source], options, executor=fleet)
     with pytest.raises(BadFeed) as here:
         check_files([source], options)
     assert str(there.value) == str(here.value)
