@@ -6,21 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from math import prod
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ir_scatter import runners
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.from_probe import case_of
+from ir_scatter.cases.judge import judge
+from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
-from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Defect, Numbers, Probe
+from ir_scatter.defects.base import Defect, Probe
 from ir_scatter.defects.evidence import (
     OF_SYMPTOM,
     Basis,
@@ -36,64 +35,15 @@ from ir_scatter.defects.evidence import (
     result_of,
     text_of,
 )
-from ir_scatter.fuzz.execute import Workshop
-from ir_scatter.fuzz.judge import judge
-from ir_scatter.inputs.cases import Case
-from ir_scatter.jobs import Executor, Gone, Job, NotDone
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
-from ir_scatter.ops.lookup import by_text
-from ir_scatter.ops.spec import Reduction
 from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status, Streamed
 from ir_scatter.runners.releases.environments import PACKAGES, parse_release
 from ir_scatter.runners.releases.environments import find as find_environment
 from ir_scatter.runners.releases.runner import release_of
 
-_FIRST_UPDATE = 101
-"""Where the numbers of updates begin that are to count, apart from those of data."""
 _TIMEOUT, _IN_A_ROW = 30.0, 60
-
-
-def case_of(probe: Probe) -> Case:
-    """Return a probe as a case of the table.
-
-    Raises:
-        ValueError: it is no case of an operator that there is.
-    """
-    spec = by_text(probe.operator)
-    if spec is None:
-        raise ValueError(f"{probe.name}: there is no operator {probe.operator}")
-    row = spec.attribute("reduction")
-    word = probe.attributes.get("reduction", row.default if row else None)
-    element_type, index_type = ELEMENT_TYPES[probe.element_type], ELEMENT_TYPES[probe.index_type]
-    return Case(
-        spec,
-        _array(probe.data, dtype(element_type), 1),
-        None if probe.indices is None else _array(probe.indices, dtype(index_type)),
-        _array(probe.updates, dtype(element_type), _FIRST_UPDATE),
-        probe.axis,
-        dict(probe.attributes),
-        element_type,
-        index_type,
-        spec.reductions.get(word, Reduction.NONE) if isinstance(word, str) else Reduction.NONE,
-        probe.breaks or None,
-        probe.constants,
-        probe.shapes,
-        axis_shape=probe.axis_shape,
-        iterations=probe.iterations,
-        before=probe.before,
-        keeps_state=probe.keeps_state,
-        in_function=probe.in_function,
-    )
-
-
-def _array(given: Numbers, type: Any, first: int | None = None) -> Array:
-    """Return numbers as an array; a shape is filled with numbers that count from the first, or zeros."""
-    if isinstance(given, tuple):
-        numbers = np.zeros(given) if first is None else np.arange(first, first + prod(given)).reshape(given)
-    else:
-        numbers = np.array(given)
-    return numbers.astype(str).astype(object) if type == np.dtype(object) else numbers.astype(type)
 
 
 class Unanswered(Error):
@@ -255,6 +205,7 @@ def examine(
                 yield Diagnosis(device, own)
 
 
+@register("doctor")
 def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine; what is found is kept in the cache.
 

@@ -21,12 +21,13 @@ from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.shortage import cannot_run
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
-from ir_scatter.jobs import Executor, Gone, Job, NotDone
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.rules import by_name
-from ir_scatter.validate import code_prefixes, file_diagnostic, validate
+from ir_scatter.rules.selection import code_prefixes
+from ir_scatter.validate import file_diagnostic, validate
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.neighbourhood import Neighbourhood
@@ -130,6 +131,7 @@ def check_files(
     return checked
 
 
+@register("validate")
 def check_file(source: Source, options: Options) -> FileResult:
     """Read and validate one file; whatever is wrong with it is in the result.
 

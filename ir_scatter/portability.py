@@ -15,7 +15,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Sev
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
 from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
@@ -43,15 +43,24 @@ _RUNS = {
     BarrierKind.NOT_TAKEN: Stage.COMPILE,
     BarrierKind.FOLDED_CHOICE: Stage.COMPILE,
     BarrierKind.NO_TRIPS: Stage.RUN,
+    BarrierKind.SKIPPED: Stage.RUN,
     BarrierKind.CHOICE: Stage.RUN,
     BarrierKind.TRIPS: Stage.RUN,
 }
 """From which stage on a runtime leaves a body alone that does not run: bodies of loops are compiled."""
 
+_SKIPS = {"openvino": Stage.READ}
+"""From which stage on a runtime leaves the body of a Loop alone whose condition is stored as false.
+
+Measured on openvino 2026.4.1: where the condition is a constant or an Identity of one, its ONNX frontend
+passes the initial values on and does not read the body. Behind Not(true), Cast(0), Reshape(false) it does.
+"""
+
 _REMOVED = {
     "openvino": {
         Use.UNREAD: Stage.READ,
         Use.STATIC_SHAPE: Stage.COMPILE,
+        Use.INFERRED_SHAPE: Stage.COMPILE,
         Use.STATIC_COUNT: Stage.COMPILE,
         Use.EMPTY_PART: Stage.COMPILE,
     },
@@ -60,7 +69,7 @@ _REMOVED = {
 """From which stage on a runtime has dropped a node that is used in no other way.
 
 Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime) and onnxruntime 1.31.1,
-which computes nodes that nothing reads.
+which computes nodes that nothing reads, and may or may not infer a shape that the file does not store.
 """
 
 _OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
@@ -277,16 +286,25 @@ def _where_it_strikes(met: Met, reach: Reach) -> Iterator[Met]:
 def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     """Return when a defect strikes a node on a target; "" if always, None if never."""
     strikes = met.meeting.strikes or met.defect.strikes
-    removed = _REMOVED.get(target.runner.partition(":")[0], {})
+    family = target.runner.partition(":")[0]
+    removed = _REMOVED.get(family, {})
     if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
         return None
-    stages = [removed.get(use) for use in reach.uses]
-    if stages and all(stage is not None and stage.is_at_most(strikes) for stage in stages):
+    computed = [use for use in reach.uses if not _is_at_most(removed.get(use), strikes)]
+    if reach.uses and not computed:
         return None
-    kinds = [barrier.kind for barrier in reach.barriers if _RUNS[barrier.kind].is_at_most(strikes)]
+    starts = {**_RUNS, BarrierKind.SKIPPED: _SKIPS.get(family, Stage.RUN)}
+    kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
-    return " and ".join(dict.fromkeys(kind.value for kind in kinds))
+    conditions = [kind.value for kind in kinds]
+    if computed == [Use.INFERRED_SHAPE]:
+        conditions.append("its shape is not inferred")
+    return " and ".join(dict.fromkeys(conditions))
+
+
+def _is_at_most(stage: Stage | None, limit: Stage) -> bool:
+    return stage is not None and stage.is_at_most(limit)
 
 
 @cache

@@ -9,7 +9,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.lint import NodeIgnore
-from ir_scatter.validate import code_prefixes
+from ir_scatter.rules.selection import code_prefixes
 
 _TABLE = "ir-scatter"
 _IGNORES = "node-ignores"

@@ -1,7 +1,7 @@
 """A model in, diagnostics out."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -13,16 +13,17 @@ from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
-from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment
-from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node, collector_paused
-from ir_scatter.core.shapes import Shape, counted, is_static
-from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node
+from ir_scatter.core.shapes import Shape, is_static
+from ir_scatter.core.words import counted
 from ir_scatter.ops.general import WITH_BODIES
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules import all_rules, by_code, by_name
+from ir_scatter.rules import all_rules, by_name
 from ir_scatter.rules.base import Finding, Rule
+from ir_scatter.rules.selection import code_prefixes
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies
@@ -71,45 +72,6 @@ def validate(
         limits += _given_up(check.facts, model.path)
         found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
-
-
-def code_prefixes(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Return what codes begin with that are meant by beginnings of codes or names, in any case.
-
-    Args:
-        texts: "SCT3", "SCT203", "index-out-of-range", "DEV1" for known defects of devices; each text may hold
-            several with commas between.
-
-    Raises:
-        UsageError: a text means no rule and no defect.
-    """
-    found: list[str] = []
-    for text in (texts,) if isinstance(texts, str) else texts:
-        words = [word for part in text.split(",") if (word := part.strip())]
-        found += map(_prefix, words or [""])
-    return tuple(found)
-
-
-def _prefix(word: str) -> str:
-    named, prefix = by_name().get(word.lower().replace("_", "-")), word.upper()
-    if named is not None:
-        return named.code
-    if prefix and any(code.startswith(prefix) for code in by_code()):
-        return prefix
-    from ir_scatter.defects import all_defects  # which seldom are meant
-
-    for defect in all_defects():
-        if word.lower().replace("_", "-") == defect.name:
-            return defect.code
-        if prefix and defect.code.startswith(prefix):
-            return prefix
-    known = [word for rule in all_rules() for word in (rule.name, rule.code)]
-    known += [word for defect in all_defects() for word in (defect.name, defect.code)]
-    span = f"{all_rules()[0].code} to {all_rules()[-1].code}"
-    raise UsageError(
-        f"there is no rule {word!r}{did_you_mean(word, known)}, expected the beginning of {span}, or a name; "
-        "`ir-scatter rules` lists them"
-    )
 
 
 class Check:

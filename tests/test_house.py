@@ -1,7 +1,10 @@
 """The shape of the library: its size, its imports, and that what is the same has the same name."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 LIBRARY = Path(__file__).resolve().parent.parent / "ir_scatter"
@@ -43,6 +46,40 @@ def circles(graph: dict[str, set[str]]) -> list[set[str]]:
 def test_a_circle_is_seen() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}
     assert sorted(map(sorted, circles(graph))) == [["b", "c"], ["d"]]
+
+
+@cache
+def layer_numbers() -> dict[str, int]:
+    """Return for each package or module of the layers contract how many lines are above it."""
+    settings = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())
+    lines = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return {name: number for number, line in enumerate(lines) for name in line.split(" | ")}
+
+
+def upward_names(module: str, text: str) -> list[str]:
+    """Return strings of a module that name modules of a higher layer, docstrings aside."""
+    numbers, tree = layer_numbers(), ast.parse(text)
+    own = next((numbers[name] for name in numbers if f"{module}.".startswith(f"{name}.")), -1)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]
+    names = [name for text in strings for name in re.findall(r"\bir_scatter(?:_cli)?(?:\.\w+)*", text)]
+    above = [name for name, number in numbers.items() if number < own]
+    return [name for name in names if any(f"{name}.".startswith(f"{one}.") for one in above)]
+
+
+def test_a_string_that_names_a_higher_layer_is_seen() -> None:
+    text = '"""ir_scatter.doctor"""\nROWS = {"a": "ir_scatter.doctor:probe", "b": "ir_scatter.core.model"}'
+    assert upward_names("ir_scatter.jobs", text) == ["ir_scatter.doctor"]
+    assert upward_names("ir_scatter.report.page", text) == []
+
+
+def test_no_module_names_one_of_a_higher_layer_in_a_string() -> None:
+    found = {module: upward_names(module, path.read_text()) for module, path in MODULES.items()}
+    assert {module: names for module, names in found.items() if names} == {}
 
 
 def test_no_modules_import_each_other() -> None:

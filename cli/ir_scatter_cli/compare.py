@@ -108,11 +108,12 @@ def command(**given: Any) -> int:
     except KeyboardInterrupt:
         say("interrupted before anything was compared")
         return exits.INTERRUPTED
-    report("comparison", given["format"], done, given["output"], each=given["each"])
+    is_new = not given["overwrite"]
+    report("comparison", given["format"], done, given["output"], is_new=is_new, each=given["each"])
     if given["report"]:
         source = {name: given[name] for name in ("inputs", "against")}
         page = render("comparison", "html", done, **source, **circumstances())
-        write(page, given["report"])
+        write(page, given["report"], is_new=is_new)
     is_named = bool(given["names"])
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]
     for line in (*done.written, *done.unwritten, *_passed_over(done, is_named=is_named), *failures):
@@ -137,7 +138,7 @@ def _job(given: dict[str, Any]) -> "Job":
         reference=not given["no_reference"],
         describes=bool(given["report"] or given["save"]),
     )
-    names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract")
+    names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract", "overwrite")
     return Job(settings=settings, **{name: given[name] for name in names})
 
 

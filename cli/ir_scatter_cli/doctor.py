@@ -38,7 +38,7 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     Exit codes: 0 as recorded, or nothing was recorded; 1 something differs from the record; 2 wrong usage;
     4 a device that was named cannot run here, or did not answer all probes, or a release is missing.
     """
-    from ir_scatter.core.shapes import counted
+    from ir_scatter.core.words import counted
     from ir_scatter.defects.evidence import HISTORY
     from ir_scatter.doctor import examine, of_releases
 
@@ -50,7 +50,7 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
             return exits.RUNTIME
         with spinner() as tell:
             found = list(examine(names, tell, record, fleet, is_demanded=bool(on)))
-    report("doctor", given["format"], found, output, verbose=given["verbose"])
+    report("doctor", given["format"], found, output, is_new=not given["overwrite"], verbose=given["verbose"])
     missing = [one.device for one in found if not one.device.is_available]
     for device in missing:
         say(f"{device.runner} cannot run here: {device.reason}")

@@ -92,7 +92,7 @@ def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
 
 def lost(fleet: "Fleet", count: int, noun: str) -> int:
     """Say that the scheduler is gone, and what was not done; return the exit code."""
-    from ir_scatter.core.shapes import counted
+    from ir_scatter.core.words import counted
 
     verb = "was" if count == 1 else "were"
     say(f"{fleet.gone}: {counted(count, noun)} {verb} not finished; --resume goes on with the rest")

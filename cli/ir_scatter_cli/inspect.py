@@ -34,7 +34,7 @@ def command(**given: Any) -> int:
     demand_free("-o", given["output"], overwrite=given["overwrite"])
     tried = [_inspect(source, given["stdin_format"], given["verbose"]) for source in sources]
     inspections = [one for one in tried if one is not None]
-    report("inspection", given["format"], inspections, given["output"])
+    report("inspection", given["format"], inspections, given["output"], is_new=not given["overwrite"])
     for one in inspections:
         if one.error:
             say(f"{one.path}: {one.error}")

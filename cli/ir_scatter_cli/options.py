@@ -158,7 +158,7 @@ class Parsed(_ParsedType):
 
 
 def _parse_codes(text: str) -> tuple[str, ...]:
-    from ir_scatter.validate import code_prefixes
+    from ir_scatter.rules.selection import code_prefixes
 
     return code_prefixes(text)
 

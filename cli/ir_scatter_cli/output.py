@@ -21,11 +21,22 @@ def say(line: object) -> None:
     click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
-def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:
-    """Write a result in a format; coloured and as wide as the terminal if that is where it goes."""
+def report(
+    result: str,
+    format: str,
+    found: object,
+    output: str | None = None,
+    *,
+    is_new: bool = False,
+    **options: object,
+) -> None:
+    """Write a result in a format; coloured and as wide as the terminal if that is where it goes.
+
+    If it `is_new`, nothing may stand at the path of a file by the time it is written.
+    """
     color = use_color(is_file=output is not None)
     width = terminal_width() if output is None else None
-    write(render(result, format, found, color=color, width=width, **options), output)
+    write(render(result, format, found, color=color, width=width, **options), output, is_new=is_new)
 
 
 def terminal_width() -> int | None:

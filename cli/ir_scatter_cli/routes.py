@@ -16,4 +16,4 @@ def command(format: str, output: str | None, overwrite: bool) -> None:
     from ir_scatter.rewrites import all_rewrites
 
     demand_free("-o", output, overwrite=overwrite)
-    report("routes", format, all_rewrites(), output)
+    report("routes", format, all_rewrites(), output, is_new=not overwrite)

@@ -20,4 +20,4 @@ def command(format: str, output: str | None, overwrite: bool) -> None:
     from ir_scatter.explain import catalogue
 
     demand_free("-o", output, overwrite=overwrite)
-    report("rules", format, catalogue(), output)
+    report("rules", format, catalogue(), output, is_new=not overwrite)

@@ -123,7 +123,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     if known is not None:
         found = known.new_in(found)
     switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
-    report("findings", given["format"], found, output, docs_url=given["docs_url"], **switches)
+    options = {"docs_url": given["docs_url"], **switches}
+    report("findings", given["format"], found, output, is_new=not given["overwrite"], **options)
     if fleet is not None and fleet.gone:
         return lost(fleet, len(sources) - len(checked), "file")
     return _exit_code(found, checked, given["strict"])

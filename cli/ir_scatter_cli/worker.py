@@ -55,6 +55,7 @@ def command(address: str | None, **given: Any) -> int:
             raise UsageError(f"--shared-path: {one} is no folder")
     where = address_of(address, given)
     require_dask()
+    from ir_scatter import all_jobs
     from ir_scatter.jobs.machine import this_machine
     from ir_scatter.jobs.security import demand_reachable
     from ir_scatter.jobs.store import Store
@@ -71,7 +72,7 @@ def command(address: str | None, **given: Any) -> int:
         machine = this_machine(name, given["jobs"])
     say(f"{name} has {', '.join(machine.runners) or 'no runner'}")
     try:
-        asyncio.run(serve_worker(where, machine, store, say))
+        asyncio.run(serve_worker(where, machine, store, say, all_jobs.__name__))
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     return exits.OK

@@ -10,13 +10,13 @@ from ir_scatter.core.shapes import (
     LARGEST_DIM,
     Dim,
     agree_dims,
-    counted,
     element_count,
     highest,
     is_static,
     lowest,
     show_dim,
 )
+from ir_scatter.core.words import counted
 from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Model, Value, follow
+from ir_scatter.core.graph_walk import follow
+from ir_scatter.core.model import Model, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops.general import find_computed

@@ -8,7 +8,8 @@ keep of that, their rows in `ops/general.py` say. Two elements are the same numb
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter.analysis.constants import MAX_NODES, Facts
-from ir_scatter.core.model import Node, Value, follow
+from ir_scatter.core.graph_walk import follow
+from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, element_count, static
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.spec import Layout

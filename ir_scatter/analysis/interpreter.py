@@ -32,8 +32,9 @@ from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.files import STDIN_NAME
 from ir_scatter.core.model import ONNX, OPENVINO, Node
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
 from ir_scatter.core.tensors import Constant
+from ir_scatter.core.words import counted
 from ir_scatter.ops.general import GeneralOp, find_computed
 from ir_scatter.ops.general import find as find_row
 from ir_scatter.ops.lookup import Lookup, find

@@ -6,7 +6,8 @@ from dataclasses import replace
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Defect, Model, Node, OperatorUse
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general_use import problem
 

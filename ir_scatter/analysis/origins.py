@@ -1,10 +1,19 @@
-"""What values are made of: zeros alone, or inputs of the model as they are given."""
+"""What values are made of: zeros alone, or inputs of the model as they are given.
+
+Inputs of bodies and functions are followed to what flows in (`Inflows`), over all iterations of a loop.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ir_scatter.analysis.constants import MAX_NODES, Facts
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find
+
+Inflows: TypeAlias = Callable[[Value], list[Value] | None]
+"""Returns what flows into an input of a body, nothing for an input of the model; None if it is not known."""
 
 _MOST_READ = 1 << 20
 """At most this many elements of a constant are read: more would be read for one note."""
@@ -16,23 +25,44 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
     return None if node is None or op is None else (node, op)
 
 
-def is_all_zeros(facts: Facts, value: Value) -> bool:
+def of_main_graph(_: Value) -> list[Value] | None:
+    """Return nothing: inputs of the main graph are those of the model."""
+    return []
+
+
+def is_all_zeros(facts: Facts, value: Value, inflows: Inflows = of_main_graph) -> bool:
     """Tell whether a value certainly holds zeros alone: a constant, a fill, or what is only moved of them."""
-    for _ in range(MAX_NODES):
-        if value.constant is not None:
-            return _holds_zeros(facts, value)
-        producer = _row(value)
-        if producer is None:
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        sources = [] if _is_zero_fill(facts, current) else _moved_of(current, inflows)
+        if sources is None or len(seen) > MAX_NODES:
             return False
-        node, op = producer
-        if op.fills:
-            fill = Attributes(node.attributes).value("value", 0)
-            return not bool((fill != 0).any()) if hasattr(fill, "any") else fill == 0
-        source = node.inputs[0].value if node.inputs and op.moves == (0,) else None
-        if source is None:
-            return False
-        value = source
-    return False
+        pending += [source for source in sources if source not in seen]
+        seen.update(sources)
+    return True
+
+
+def _is_zero_fill(facts: Facts, value: Value) -> bool:
+    if value.constant is not None:
+        return _holds_zeros(facts, value)
+    producer = _row(value)
+    if producer is None or not producer[1].fills:
+        return False
+    fill = Attributes(producer[0].attributes).value("value", 0)
+    return not bool((fill != 0).any()) if hasattr(fill, "any") else fill == 0
+
+
+def _moved_of(value: Value, inflows: Inflows) -> list[Value] | None:
+    """Return the values that one is only moved of, None if it holds other numbers."""
+    if value.constant is not None:
+        return None
+    producer = _row(value)
+    if producer is None:
+        return inflows(value) or None
+    node, op = producer
+    source = node.inputs[0].value if node.inputs and op.moves == (0,) and not op.fills else None
+    return None if source is None else [source]
 
 
 def _holds_zeros(facts: Facts, value: Value) -> bool:
@@ -41,8 +71,10 @@ def _holds_zeros(facts: Facts, value: Value) -> bool:
     return array is not None and array.size > 0 and not bool((array != 0).any())
 
 
-def is_fed(facts: Facts, value: Value) -> bool:
-    """Tell whether a value of the main graph is made of inputs of the model, as they are given.
+def is_fed(facts: Facts, value: Value, inflows: Inflows = of_main_graph) -> bool:
+    """Tell whether a value is made of inputs of the model, as they are given.
+
+    What a loop computes and carries on is not as it is given.
 
     They may be moved, put side by side, or computed with single numbers: what is done to all elements alike
     makes no two of them different. What operators choose, as TopK and NonZero do, is not as it is given, nor
@@ -52,9 +84,10 @@ def is_fed(facts: Facts, value: Value) -> bool:
     while pending:
         current = pending.pop()
         if current.is_input or (current.constant is None and current.producer is None):
-            has_input = True
-            continue
-        sources = _alike(facts, current)
+            sources = inflows(current)
+            has_input = has_input or sources == []
+        else:
+            sources = _alike(facts, current)
         if sources is None or len(seen) > MAX_NODES:
             return False
         for source in sources:

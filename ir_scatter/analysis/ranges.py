@@ -11,7 +11,8 @@ from sys import maxsize
 from typing import TYPE_CHECKING, TypeAlias
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.core.model import OPENVINO, Node, Value, follow
+from ir_scatter.core.graph_walk import follow
+from ir_scatter.core.model import OPENVINO, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find, named

@@ -31,6 +31,9 @@ from ir_scatter.ops.spec import Role
 _SINKS = frozenset({"Assign"})
 """Nodes that change the state of a model: they are computed though nothing reads them."""
 
+_MOST_EASY = 1_000
+"""Nodes between a shape and the stored ones that it follows from; beyond, it may not be inferred."""
+
 
 class Use(Flag):
     """What the outputs of a model need of a value; a value may be used in several ways."""
@@ -38,7 +41,9 @@ class Use(Flag):
     UNREAD = auto()
     """Nodes read it on which no output depends, or no node reads it."""
     STATIC_SHAPE = auto()
-    """Its shape is read, and the file says that shape."""
+    """Its shape is read, which the file stores, or which follows from stored shapes and constants."""
+    INFERRED_SHAPE = auto()
+    """Its shape is read, which is static but is stored nowhere, and goes through computed sizes or a body."""
     STATIC_COUNT = auto()
     """The number of its elements is read, and the file says that number."""
     EMPTY_PART = auto()
@@ -49,7 +54,7 @@ class Use(Flag):
     """Its elements are read."""
 
 
-_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
+_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.INFERRED_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
 
 
 class Extent(StrEnum):
@@ -65,6 +70,7 @@ class BarrierKind(Enum):
 
     NOT_TAKEN = "the branch is taken, which a constant condition excludes"
     NO_TRIPS = "the loop runs, which a constant excludes"
+    SKIPPED = "the loop is read, which a condition that is stored as false excludes"
     FOLDED_CHOICE = "the branch is taken, by a condition that may be constant"
     CHOICE = "the branch is taken"
     TRIPS = "the loop runs"
@@ -72,7 +78,7 @@ class BarrierKind(Enum):
     @property
     def is_certain(self) -> bool:
         """Whether it is known that the body does not run."""
-        return self in {BarrierKind.NOT_TAKEN, BarrierKind.NO_TRIPS}
+        return self in {BarrierKind.NOT_TAKEN, BarrierKind.NO_TRIPS, BarrierKind.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,9 @@ class Reachability:
         self._contexts: dict[Graph, _Context] = {}
         self._counters: dict[Value, tuple[Value | None, Value | None, Value | None]] = {}
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
+        self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
+        self._given = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
         for flow in flows:
@@ -179,6 +187,26 @@ class Reachability:
         for call in calls:
             uses |= call.uses
         return Reach(uses, min((call.barriers for call in calls), key=_obstruction))
+
+    def copies(self, node: Node) -> list[Node]:
+        """Return a node as the model runs it: itself, or of a function one for each call."""
+        if node.graph in self._contexts:
+            return [node]
+        return self._copies.get((node.graph.scope, node.handle), [])
+
+    def inflows(self, value: Value) -> list[Value] | None:
+        """Return the values that an input of a body is, or is a part of, in one iteration or another.
+
+        An empty list for an input of the model; None if the loop itself computes it, or if it is not known.
+        """
+        if value in self._given:
+            return []
+        binding = self._bindings.get(value)
+        if binding is None or binding.outer is None or binding.source in {Source.ITERATION, Source.CONDITION}:
+            return None
+        if binding.source is not Source.CARRIED:
+            return [binding.outer]
+        return None if binding.successor is None else [binding.outer, binding.successor]
 
     def folding(self, value: Value) -> Folding:
         """Return whether a value follows from constants alone, whoever computes it."""
@@ -340,6 +368,8 @@ class Reachability:
         """
         trips, condition = given(loop.trips), given(loop.condition)
         count = None if trips is None else self._number(trips)
+        if node.domain != OPENVINO and self._is_stored_false(condition):
+            return BarrierKind.SKIPPED
         if count is not None and (count == 0 or (count < 0 and node.domain != OPENVINO)):
             return BarrierKind.NO_TRIPS
         begins = None if condition is None else self._number(condition)
@@ -347,6 +377,17 @@ class Reachability:
             return BarrierKind.NO_TRIPS
         is_known = (trips is None or count is not None) and (condition is None or begins is not None)
         return None if is_known else BarrierKind.TRIPS
+
+    def _is_stored_false(self, value: Value | None) -> bool:
+        """Tell whether a condition is a constant false in the same graph, or a copy of one."""
+        while value is not None and value.constant is None and value.producer is not None:
+            node = value.producer
+            if find(node.domain, node.type) is not named("Identity") or not node.inputs:
+                break
+            value = node.inputs[0].value
+        if value is None or value.constant is None:
+            return False
+        return self._number(value) == 0
 
     # what is used
 
@@ -406,12 +447,32 @@ class Reachability:
         if op.reads_shapes_only:
             if not is_static(shape):
                 return Use.SHAPE
-            return Use.STATIC_SHAPE if op.rank == 1 else Use.STATIC_COUNT
+            if op.rank != 1:
+                return Use.STATIC_COUNT
+            return Use.STATIC_SHAPE if self._is_easily_inferred(source) else Use.INFERRED_SHAPE
+        if use is Use.SHAPE and op.is_elementwise:
+            return use
         if op is named("Concat") and element_count(shape) == 0:
             return Use.EMPTY_PART
         ports = [number for number, port in enumerate(node.inputs) if port.value is source]
         moved = {0} if op.keeps_shape else set(op.moved_inputs(len(node.inputs)))
         return use if moved.issuperset(ports) else Use.NUMBERS
+
+    def _is_easily_inferred(self, value: Value) -> bool:
+        """Tell whether a shape is stored, or follows from stored ones and constants not through a body."""
+        pending, seen = [value], set[Value]()
+        while pending:
+            current = pending.pop()
+            if current in seen or current.constant is not None or is_static(current.stored_shape):
+                continue
+            seen.add(current)
+            node = current.producer
+            if node is None and is_static(current.shape):
+                continue
+            if node is None or (node, current.output) in self._results or len(seen) > _MOST_EASY:
+                return False
+            pending += _inputs(node)
+        return True
 
     def _note_functions(self, flows: Sequence[Dataflow]) -> None:
         """Note nodes of functions as they are written, since each call has nodes of its own."""
@@ -422,6 +483,7 @@ class Reachability:
             for node in _nodes_of(flow.graph):
                 reach = Reach(self._node_uses.get(node, Use.UNREAD), barriers)
                 self._by_scope.setdefault((scope, node.handle), []).append(reach)
+                self._copies.setdefault((scope, node.handle), []).append(node)
 
     # what is folded
 

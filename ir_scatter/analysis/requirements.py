@@ -31,18 +31,30 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
     """Yield the sizes that constant indices demand of data; 1 goes without saying."""
     array, data = scatter.index_array, scatter.data_shape
     layout, axis = scatter.spec.layout, scatter.axis
-    if array is None or not array.size or data is None or scatter.limits is None or layout is Layout.SEQUENCE:
+    if array is None or not array.size or data is None or scatter.limits is None:
         return
     first = 0 if layout is Layout.TUPLES else axis
     if first is None:
         return
-    columns = array.reshape(-1, len(scatter.limits))
+    columns, run = array.reshape(-1, len(scatter.limits)), _run_length(scatter)
     for number in range(columns.shape[1]):
         dim, low, high = first + number, int(columns[:, number].min()), int(columns[:, number].max())
-        size, index = max((high + 1, high), (-low if scatter.wraps else 0, low))
+        size, index = max((high + run, high), (-low if scatter.wraps else 0, low))
         name = _name(scatter, Role.DATA, dim, data[dim])
         if name and size > 1 and lowest(data[dim]) < size and agree_dims(data[dim], Bounds(size)):
-            yield Requirement(Role.DATA, dim, name, size, False, f"indices hold {index}")
+            reason = f"indices hold {index}"
+            if run > 1:
+                reason += f", from which updates write {run} positions"
+            yield Requirement(Role.DATA, dim, name, size, False, reason)
+
+
+def _run_length(scatter: ScatterNode) -> int:
+    """Return how many positions each index stands for at least: in a cache as many as updates are long."""
+    updates, data, axis = scatter.updates, scatter.data_shape, scatter.axis
+    if scatter.spec.layout is not Layout.SEQUENCE or updates is None or axis is None or data is None:
+        return 1
+    shape = updates.shape
+    return max(1, lowest(shape[axis])) if shape is not None and len(shape) == len(data) else 1
 
 
 def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:

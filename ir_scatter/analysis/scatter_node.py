@@ -284,6 +284,28 @@ class ScatterNode:
         return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property
+    def sets_zeros_at_given(self) -> bool:
+        """Whether data is all zeros and indices are an input of the model; in a function, at each call."""
+        from ir_scatter.analysis.origins import Inflows, is_all_zeros, is_fed, of_main_graph
+
+        inflows: Inflows = of_main_graph
+        nodes = [self.node]
+        if self.node.graph.scope:
+            from ir_scatter.analysis.reachability import reachability_of
+
+            reachability = self.facts.derived(reachability_of)
+            if reachability is None:
+                return False
+            nodes, inflows = reachability.copies(self.node), reachability.inflows
+        for node in nodes:
+            data, indices = (node.inputs[one.index].value for one in (self.data, self.indices) if one)
+            if data is None or indices is None or not is_all_zeros(self.facts, data, inflows):
+                return False
+            if not is_fed(self.facts, indices, inflows):
+                return False
+        return bool(nodes)
+
+    @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:
         """The constant indices outside of [-s, s-1], None if there are none."""
         if self.index_array is None or self.limits is None:

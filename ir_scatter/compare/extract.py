@@ -10,9 +10,10 @@ from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
 from ir_scatter.compare.run import nodes_by_tap, output_of
 from ir_scatter.compare.snapshot import type_of
+from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.core.fragment import free_name
-from ir_scatter.evaluate.archive import write_arrays
+from ir_scatter.evaluate.archive import archived
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
 from ir_scatter.ops.spec import Kind
@@ -20,12 +21,15 @@ from ir_scatter.reading import read
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 60
+_INPUTS, _README = "inputs.npz", "README.txt"
 
 
-def extract(found: Compared, folder: Path) -> Iterator[str]:
+def extract(found: Compared, folder: Path, *, overwrite: bool = True) -> Iterator[str]:
     """Write one folder for each node of each runner that differs, and say so.
 
-    It holds the model of that one node, `inputs.npz`, and `README.txt` with the command.
+    It holds the model of that one node, `inputs.npz`, and `README.txt` with the command: all of them appear
+    together or none. Unless they may `overwrite`, only what was extracted before is replaced; anything else
+    stays, and is a UsageError.
     """
     model = read(found.model)
     nodes = {(scatter.node.scope, output_of(scatter)): scatter for scatter in nodes_by_tap(model).values()}
@@ -42,13 +46,13 @@ def extract(found: Compared, folder: Path) -> Iterator[str]:
             place.mkdir(parents=True, exist_ok=True)
             node = _node(one, nodes[key[1:]])
             files = FORMATS[model.format].nodes([node])
-            for suffix, data in files.items():
-                (place / f"model{suffix}").write_bytes(data)
-            with (place / "inputs.npz").open("wb") as file:
-                fed = (each for each in node.inputs if each is not None and not each.is_constant)
-                write_arrays(file, {each.name: each.array for each in fed})
+            fed = (each for each in node.inputs if each is not None and not each.is_constant)
             written = place / f"model{next(iter(files))}"
-            (place / "README.txt").write_text(_readme(one, written, found), encoding="utf-8")
+            contents = {f"model{suffix}": data for suffix, data in files.items()}
+            contents |= {_INPUTS: archived({each.name: each.array for each in fed})}
+            contents |= {_README: _readme(one, written, found).encode()}
+            is_new = not overwrite and not (place / _README).is_file()
+            replace_files([Output(place / name, data, is_new=is_new) for name, data in contents.items()])
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise CannotWrite(f"{place} cannot be written: {reason}") from None
@@ -89,7 +93,7 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
         lines.append(f"Output:   {measure.remark}")
     versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
-    words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", "inputs.npz"]
+    words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", _INPUTS]
     if settings.precision != Settings().precision:
         words += ["--precision", settings.precision]
     requested = settings.tolerances.find(one.tensor, one.node)

@@ -43,7 +43,8 @@ from ir_scatter.core.errors import (
     UnreadableModel,
 )
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import counted, static
+from ir_scatter.core.shapes import static
+from ir_scatter.core.words import counted
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import (
     Program,

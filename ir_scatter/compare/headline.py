@@ -18,7 +18,7 @@ from ir_scatter.compare.result import (
     Relation,
     short_names,
 )
-from ir_scatter.core.shapes import counted, listed
+from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
 
 _FEW = 3

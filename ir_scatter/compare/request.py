@@ -18,11 +18,11 @@ from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageErr
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.fragment import free_name
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
 from ir_scatter.formats.base import IR
-from ir_scatter.jobs import Executor, Gone, NotDone
+from ir_scatter.jobs import Executor, Gone, NotDone, register
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
@@ -103,6 +103,8 @@ class Job:
     """Results of another time or place."""
     extract: str | None = None
     """Models of single nodes that differ."""
+    overwrite: bool = True
+    """Whether results and models that stand in these folders already are replaced."""
 
 
 @record(eq=False, is_brief=True)
@@ -177,10 +179,10 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Ex
                 continue
             try:
                 if job.save:
-                    written.append(save(one, Path(job.save) / folder))
+                    written.append(save(one, Path(job.save) / folder, overwrite=job.overwrite))
                 if job.extract:
-                    written.extend(extract(one, Path(job.extract) / folder))
-            except CannotWrite as error:
+                    written.extend(extract(one, Path(job.extract) / folder, overwrite=job.overwrite))
+            except (CannotWrite, UsageError) as error:
                 unwritten.append(str(error))
             found.append(replace(one, runs=(), apart=_apart(one, machines)))
     except KeyboardInterrupt as interrupt:
@@ -282,6 +284,7 @@ def _each(
             raise interrupt
 
 
+@register("compare")
 def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:
     """Compare one of many models, on runners that keep their processes; None if it is no model.
 

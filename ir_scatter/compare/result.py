@@ -14,7 +14,8 @@ from ir_scatter.compare.pairing import Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
-from ir_scatter.core.shapes import Shape, counted, listed
+from ir_scatter.core.shapes import Shape
+from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status

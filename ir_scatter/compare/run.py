@@ -56,11 +56,11 @@ from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.files import sha256_of
 from ir_scatter.core.model import Model
-from ir_scatter.core.shapes import counted, listed
+from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
 from ir_scatter.formats import FORMATS, dataflow_of
-from ir_scatter.inputs.coverage import Coverage, draw_further
+from ir_scatter.inputs.coverage import REPEATED, Coverage, are_repeats_untried, draw_further
 from ir_scatter.inputs.model import Drawn, draw_feeds
 from ir_scatter.ops.general import find as find_general
 from ir_scatter.ops.general import random_types
@@ -792,8 +792,27 @@ class _Session:
         if drawn:
             self.first_drawn = len(found)
             drawn += self._further(draw, drawn, numbers.stop)
+        elif given is not None and pairing is not None:
+            begin("looking for repeated indices")
+            if self._are_repeats_untried(given, pairing):
+                self.coverage.not_tried.append(REPEATED)
         self.drawn = drawn
         return [*found, *(case.feeds if pairing is None else pairing.feeds(case.feeds)[0] for case in drawn)]
+
+    def _are_repeats_untried(self, given: Feeds, pairing: Pairing) -> bool:
+        """Tell of inputs whether targets do not repeat in them that only one of two models lets repeat."""
+        model, fixed = self.sides[0].model, dict[int, Array]()
+        for number, input in enumerate(dataflow_of(model).inputs):
+            name = next((name for name in input.names if name in given), None)
+            if name is not None:
+                fixed[number] = given[name]
+        with suppress(Error):
+            program, twin = make_sketch(model), pairing.twin()
+            shapes = {name: array.shape for name, array in given.items()}
+            drawn = draw_feeds(program, input_shapes=shapes, twin=twin).run
+            own = draw_feeds(program, input_shapes=shapes, twin=twin, fixed=fixed).run
+            return drawn is not None and own is not None and are_repeats_untried(drawn, own)
+        return False
 
     def _further(self, draw: Callable[..., Drawn], drawn: Sequence[Drawn], number: int) -> Sequence[Drawn]:
         """Return cases in which further bodies run, and one with indices that one of two models forbids."""
@@ -1131,19 +1150,31 @@ def _compare_models(
     *,
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
-    """Yield comparisons of the second of two models with the first, then of each with itself."""
+    """Yield comparisons of the second of two models with the first, then of each with itself.
+
+    Of models with states each inference is compared, and the worst of each output counts.
+    """
     known = [cache(partial(case.open, tapper)) for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
-        yield from compare_outputs(
-            replace(after, runs=tuple(map(pairing.by_first, after.runs))),
-            before,
-            cases[0].number,
-            cases[0].settings.tolerances,
-            lambda: pairing.by_first(known[1]()),
-            known[0],
-            pairing=None if keeps_types else pairing,
-            is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
-        )
+        inferences = list[list[Comparison]]()
+        has_states = any(case.side.has_states for case in cases)
+        count = min(len(after.runs), len(before.runs)) if has_states else 1
+        for number in range(max(count, 1)):
+            second, first = (replace(one, runs=one.runs[number : number + 1]) for one in (after, before))
+            inferences.append([
+                *compare_outputs(
+                    replace(second, runs=tuple(map(pairing.by_first, second.runs))),
+                    first,
+                    cases[0].number,
+                    cases[0].settings.tolerances,
+                    lambda: pairing.by_first(known[1]()),
+                    known[0],
+                    pairing=None if keeps_types else pairing,
+                    is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
+                )
+            ])  # fmt: skip
+        names = dict.fromkeys(one.tensor for one in inferences[0])
+        yield from (worst_inference(name, inferences) for name in names)
     for case, outcome, open in zip(cases, (before, after), known, strict=True):
         if not case.side.has_states:
             yield from compare_runs(outcome, case.number, case.side.name, open)

@@ -18,11 +18,12 @@ import numpy as np
 
 from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, explained
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import why_missing
-from ir_scatter.evaluate.archive import read_arrays, write_arrays
+from ir_scatter.evaluate.archive import archived, read_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
 from ir_scatter.version import versions
 
@@ -35,20 +36,20 @@ _LIMIT = 64
 """Dimensions that NumPy can have at most."""
 
 
-def save(found: Compared, folder: Path) -> str:
+def save(found: Compared, folder: Path, *, overwrite: bool = True) -> str:
     """Write inputs, outputs, tapped values, versions and what devices say of themselves; say so in words.
 
-    Files of the same names are replaced.
+    All files appear together or not at all. Unless they may `overwrite`, results that another program has
+    saved there in the meantime stay, and are a UsageError.
     """
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        cases = []
+        cases, outputs = [], list[Output]()
         for number, (feeds, runs) in enumerate(zip(found.feeds, found.runs, strict=True)):
             store, name = ArrayStore(), f"case_{number}.npz"
             case = {"arrays": name, "inputs": feeds, "runs": [_entry_of(one) for one in runs]}
             cases.append(json.loads(json.dumps(case, default=store.add)))
-            with (folder / name).open("wb") as file:
-                write_arrays(file, store.stored)
+            outputs.append(Output(folder / name, archived(store.stored)))
         document = {
             "schema": _SCHEMA,
             "versions": versions(),
@@ -60,7 +61,8 @@ def save(found: Compared, folder: Path) -> str:
             "cases": cases,
         }
         text = json.dumps(document, indent=1, ensure_ascii=True, default=asdict)
-        (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        manifest = Output(folder / MANIFEST, f"{text}\n".encode(), is_new=not overwrite)
+        replace_files([*outputs, manifest])
     return f"results saved in {folder}"
 
 

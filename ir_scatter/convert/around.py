@@ -9,7 +9,7 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import Model, Node
-from ir_scatter.core.shapes import listed
+from ir_scatter.core.words import listed
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.general_operators import missing_kernels
 from ir_scatter.formats import FORMATS

@@ -9,8 +9,9 @@ from ir_scatter.core.diagnostics import Diagnostic, Location
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
-from ir_scatter.core.model import Model, Node, OpKey, collector_paused
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model, Node, OpKey
+from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from ir_scatter.convert.output import source_files
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
-from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey, collector_paused
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import counted
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 from ir_scatter.ops.spec import OpSpec

@@ -14,7 +14,8 @@ from ir_scatter.core.arrays import Array, are_equal, too_many_dimensions
 from ir_scatter.core.errors import Error, NoInputs
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted, show_numbers
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, show_numbers
+from ir_scatter.core.words import counted
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import make_case

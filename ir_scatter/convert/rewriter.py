@@ -18,7 +18,14 @@ from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.guard import Guard, illegal_for_sure, is_counted_after, is_needed, rewrite_of
+from ir_scatter.rewrites.guard import (
+    Guard,
+    guard_of,
+    illegal_for_sure,
+    is_counted_after,
+    is_needed,
+    rewrite_of,
+)
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import (
@@ -43,6 +50,9 @@ UNCHANGED = frozenset({more_indices_than_positions.code})
 
 Of the node as it is another rule may tell it: a version that forbids more indices breaks SCT211.
 """
+
+_LIMITING = frozenset({Guard.CLAMP, Guard.DROP})
+"""The guards after which no index is negative."""
 
 _ONE_SIZE = 3
 """What a size at run time may cost: ShapeOf, the dimension taken from it, and its type."""
@@ -196,11 +206,13 @@ class Rewriter:
         if not any(is_needed(new, guard) for new in self.news(made)):
             return made
         # Sizes that only a run tells hide the guard from whoever reads the new form: it comes last if it can.
-        plain = self.along(scatter, way[1:], opset, found)
+        plain = self.along(scatter, way[1:], opset, found, will_be_guarded=guard is not Guard.WRAP)
         counts = None if isinstance(plain, Refusal) else is_counted_after(scatter, plain.fragment)
         if counts is not None:
             last = rewrite_of(guard, way[-1].target.key, counts)
-            other = self.along(scatter, (*way[1:], last), opset, found)
+            other = self.along(
+                scatter, (*way[1:], last), opset, found, will_be_guarded=guard is not Guard.WRAP
+            )
             if isinstance(other, Rewritten) and not any(is_needed(new, guard) for new in self.news(other)):
                 return other
         return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, found)
@@ -258,27 +270,35 @@ class Rewriter:
         way: tuple[Rewrite, ...],
         opset: int | None,
         found: Sequence[Diagnostic] = (),
+        *,
+        will_be_guarded: bool = False,
     ) -> Rewritten | Refusal:
         """Rewrite a node by these rewrites, one after the other.
 
         New nodes may not break a rule that the node as it is does not break; `found` is what rules have
-        against that.
+        against that. After a guard that limits indices no rewrite counts them from the front again; nor does
+        one before it, if the node `will_be_guarded` and its own version forbids negative indices.
         """
         fragment, assumptions = as_fragment(scatter), set[str]()
         for port in fragment.nodes[0].inputs:  # what stands in front of them is not looked at again
             if port.value is not None:
                 self.check.facts.trust(port.value)
+        is_limited = will_be_guarded and scatter.spec.index_range is IndexRange.NON_NEGATIVE
         for rewrite in way:
             for node in reversed(fragment.nodes):
                 lookup = find(node.domain, node.type, node.opset)
                 if lookup is None or lookup.spec is not rewrite.source:
                     continue
                 view = self._view(ScatterNode(node, lookup, scatter.facts))
+                if is_limited and guard_of(rewrite) is None:
+                    view = replace(view, promises=_with_non_negative(self.promises))
                 other = _apply(rewrite, view, opset)
                 if isinstance(other, Refusal):
                     return other
                 fragment = fragment.substituted(node, other)
-                assumptions.update(view.relied_on)
+                promised = {Condition.NON_NEGATIVE} - self.promises.conditions if is_limited else set()
+                assumptions.update(view.relied_on - promised)
+            is_limited = is_limited or guard_of(rewrite) in _LIMITING
         known = {diagnostic.code for diagnostic in found} | UNCHANGED
         if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
             known.add(repeated_targets.code)  # the updates may be equal, which not every form shows
@@ -293,6 +313,11 @@ class Rewriter:
                     message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
                     return Refusal(Reason.TARGET_BREAKS_RULES, message)
         return Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
+
+
+def _with_non_negative(promises: Promises) -> Promises:
+    """Return promises of a node whose indices a guard limits, before or after it is rewritten."""
+    return replace(promises, conditions=promises.conditions | {Condition.NON_NEGATIVE})
 
 
 def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tuple[Rewrite, ...] | None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.core.errors import CannotWrite, UsageError, explained
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 18

@@ -4,13 +4,11 @@
 when somebody wants them, so that a model of 15,000 nodes costs what its scatter nodes cost.
 """
 
-import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ir_scatter.core.diagnostics import Location, Part, Related, Span
 from ir_scatter.core.display import record, record_html, record_repr, short_repr
@@ -20,7 +18,6 @@ from ir_scatter.core.tensors import Constant
 
 OPENVINO = "openvino"
 ONNX = ""
-_Made = TypeVar("_Made")
 
 
 class OpKey(NamedTuple):
@@ -328,46 +325,3 @@ def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
         if not all(isinstance(part, int | float | str | bytes) for part in parts):
             return None
     return tuple([(name, repr(value)) for name, value in attributes.items()])
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the cyclic collector where thousands of objects are made that all live."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def follow(
-    wanted: Value,
-    known: dict[Value, _Made | None],
-    sources: Callable[[Value], Iterable[Value]],
-    make: Callable[[Value], _Made | None],
-    most: int,
-) -> bool:
-    """Make something of a value when it is `known` of all its sources, None where it is None of one.
-
-    Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
-    depends on more than `most` values; then False is returned.
-    """
-    path = {wanted: iter(sources(wanted))}
-    while path:
-        value = next(reversed(path))
-        source = next(path[value], None)
-        if source is not None and source not in known and source not in path and most > 0:
-            most -= 1
-            path[source] = iter(sources(source))
-            continue
-        if source is None:
-            del path[value]
-            found = known[value] = make(value)
-        else:
-            found = known.get(source)
-        if found is None:
-            known.update(dict.fromkeys(path))
-            return source is None or source in known
-    return True

@@ -27,14 +27,15 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
+from ir_scatter.core.array_pickler import ArrayPickler
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import CannotWrite
-from ir_scatter.core.shapes import counted
 from ir_scatter.core.shortage import demand_memory, shortage
 from ir_scatter.core.temporary import explained_temporary, new_folder, remove_after_parent
+from ir_scatter.core.words import counted
 
 if TYPE_CHECKING:
-    pass
+    from ir_scatter.core.arrays import Array
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -375,7 +376,7 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
-class _Pickler(pickle.Pickler):
+class _Pickler(ArrayPickler):
     """Writes the bytes of arrays to a file: in C order, and of NumPy's own dtype when they are read.
 
     Whatever is twice in a message is two arrays when it is read, unlike buffers of a pickle.
@@ -385,13 +386,10 @@ class _Pickler(pickle.Pickler):
         super().__init__(stream, 5)
         self._file = file
 
-    def persistent_id(self, value: Any) -> tuple[int, str, tuple[int, ...]] | None:
-        if (found := as_bytes(value)) is None:
-            return None
-        name, array = found
+    def place(self, name: str, array: "Array") -> tuple[int, str, tuple[int, ...]]:
         begin = self._file.seek(-self._file.tell() % _ALIGNMENT, os.SEEK_CUR)
         self._file.write(array.reshape(-1).view("u1").data)
-        return begin, name, value.shape
+        return begin, name, array.shape
 
 
 def _packed(value: Any, folder: str) -> _Message:

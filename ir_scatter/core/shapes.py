@@ -1,7 +1,7 @@
 """Partial shapes: dimensions that may be bounded or unknown, ranks that may be unknown."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple, TypeAlias, TypeGuard
@@ -197,20 +197,3 @@ def parse_shape(text: str) -> Shape:
     if len(dims) > MAX_RANK:
         raise ValueError(f"{len(dims)} dimensions are more than {MAX_RANK}")
     return tuple(parse_dim(dim.strip()) for dim in dims)
-
-
-def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return "1 file", "2 files", "0.5 seconds"; the plural is given if it is not the noun with an s."""
-    shown = f"{number:g}" if isinstance(number, float) else str(number)
-    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def with_article(word: str) -> str:
-    """Return "an int", "a list", "a uint8"."""
-    is_spoken_with_y = word.startswith("uint")
-    return f"an {word}" if word[:1].lower() in set("aeiou") and not is_spoken_with_y else f"a {word}"

@@ -5,13 +5,10 @@ as "failed to map segment", a C++ library as `std::bad_alloc`.
 """
 
 import errno
-import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from traceback import walk_tb
-from types import ModuleType
+from types import ModuleType, TracebackType
 
 _MEMORY = "not enough memory"
 _THREADS = "no more processes or threads can be started (ulimit -u, ulimit -v)"
@@ -43,6 +40,14 @@ _NUMBERS = {
 }
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def memory_of_machine() -> int | None:
+    """Return the bytes of memory that the machine has; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def shortage(error: BaseException) -> str | None:
@@ -77,15 +82,20 @@ def is_memory_limited() -> bool:
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
-class _DemandMemory(MetaPathFinder):
-    """Refuses to import NumPy without the memory that it needs: its OpenBLAS would end the process."""
+class _DemandMemory:
+    """Refuses to import NumPy without the memory that it needs: its OpenBLAS would end the process.
+
+    A finder of `sys.meta_path`; its base class would import `tempfile` and more at every start.
+    """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if name != "numpy":
             return
         try:
+            import mmap
+
             mmap.mmap(-1, _NUMPY_BYTES).close()
-        except (OSError, MemoryError):
+        except (ImportError, OSError, MemoryError):
             raise ImportError("there is not enough memory", name="numpy") from None
         sys.meta_path.remove(self)
 
@@ -134,7 +144,7 @@ def _package(error: BaseException) -> str:
     if isinstance(error, ImportError) and error.name:
         name = error.name.partition(".")[0]
         return "" if name.startswith("ir_scatter") else name
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    files = [*_files_of(error.__traceback__)]
     if not any("importlib" in file for file in files) and not isinstance(error, ImportError):
         return ""
     for file in reversed(files):
@@ -145,3 +155,10 @@ def _package(error: BaseException) -> str:
                 name = file.rpartition(place)[2].partition(os.sep)[0].removesuffix(".py")
                 return "" if name.startswith("ir_scatter") else name
     return ""
+
+
+def _files_of(traceback: TracebackType | None) -> Iterator[str]:
+    """Yield the file of each frame, the outermost first."""
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename
+        traceback = traceback.tb_next

@@ -15,7 +15,8 @@ from weakref import WeakSet, finalize
 from ir_scatter.core.diagnostics import Location, Part, Side, Span
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.shapes import Shape, counted, element_count
+from ir_scatter.core.shapes import Shape, element_count
+from ir_scatter.core.words import counted
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.dataflow import Repeat, Source
 from ir_scatter.core.model import Node, Value
-from ir_scatter.core.shapes import element_count, listed
+from ir_scatter.core.shapes import element_count
+from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.shared_memory import Origin, origin, surroundings, taken_branch
 from ir_scatter.ops.spec import Reduction, Role

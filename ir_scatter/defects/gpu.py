@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
@@ -428,6 +428,11 @@ def _all_is_static(scatter: ScatterNode) -> Known:
     return Known(is_static_model if is_static_node else is_static_node, when)
 
 
+def _is_open(scatter: ScatterNode, operand: Operand) -> Known:
+    """Return whether the shape of an input is open; None where it could not be inferred."""
+    return Known(scatter.facts.is_open(operand.value), f"the shape of {operand.port.name} is open")
+
+
 def _is_static_node(scatter: ScatterNode) -> Known:
     """Return whether the shapes of all inputs are static; None where one could not be inferred."""
     opened = [scatter.facts.is_open(one.value) for one in scatter.operands()]
@@ -509,13 +514,14 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 
     The run ends with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
     """
-    found = None
+    found = list[Meeting]()
     for one in (scatter.indices, scatter.data):
-        if one is not None and not is_static(one.shape) and scatter.spec.layout is not Layout.ELEMENTS:
-            conditions = [element_type_is(scatter, "i4", "u4", role=one.port.role), are_there(one)]
+        if one is not None and scatter.spec.layout is not Layout.ELEMENTS:
+            four_bits = element_type_is(scatter, "i4", "u4", role=one.port.role)
+            conditions = [four_bits, _is_open(scatter, one), are_there(one)]
             reason = f"elements of four bits are in {one.port.name} of an open shape"
-            found = meets(reason, conditions, one.port.role) or found
-    return found
+            found += filter(None, [meets(reason, conditions, one.port.role)])
+    return min(reversed(found), key=lambda meeting: bool(meeting.when), default=None)
 
 
 @Defect(
@@ -545,18 +551,22 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     right where both have the same size, or the second is 1.
     """
     updates, rest = scatter.updates, (scatter.data, scatter.indices)
-    if scatter.spec.layout is not Layout.TUPLES or updates is None or is_static(updates.shape):
-        return None
-    if scatter.depth not in {None, 1} or all(one is not None and is_static(one.shape) for one in rest):
+    if scatter.spec.layout is not Layout.TUPLES or updates is None or scatter.depth not in {None, 1}:
         return None
     ranks = [None if shape is None else len(shape) for shape in (scatter.data_shape, scatter.indices_shape)]
     if ranks[0] in {0, 1, 2} or ranks[1] not in {None, 1}:
         return None
-    is_one = Known(scatter.depth == 1 or None, "indices are one coordinate")
-    differ = Known(None, "the sizes of a slice differ")
-    return meets(
-        "updates of an open shape may be one slice", [is_one, differ, has_elements(scatter)], Role.UPDATES
-    )
+    opened = [True if one is None else _is_open(scatter, one).truth for one in rest]
+    conditions = [
+        _is_open(scatter, updates),
+        Known(
+            True if True in opened else None if None in opened else False, "that of data or indices is open"
+        ),
+        Known(scatter.depth == 1 or None, "indices are one coordinate"),
+        Known(None, "the sizes of a slice differ"),
+        has_elements(scatter),
+    ]
+    return meets("updates of an open shape may be one slice", conditions, Role.UPDATES)
 
 
 @Defect(
@@ -588,13 +598,14 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     """
     indices, data, updates = scatter.indices_shape, scatter.data_shape, scatter.updates
     is_known = scatter.depth is not None or (indices is not None and len(indices) != 3)
-    if scatter.spec.layout is not Layout.TUPLES or is_known or updates is None:
+    if scatter.spec.layout is not Layout.TUPLES or is_known or updates is None or scatter.indices is None:
         return None
     is_deep, is_slice = None, False
     if indices is not None and data is not None and updates.shape is not None:
         depth = len(data) + len(indices) - 1 - len(updates.shape)
         is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
     conditions = [
+        _is_open(scatter, scatter.indices),
         Known(None if indices is None else True, "indices have three dimensions"),
         Known(is_deep, "a tuple has more coordinates than one"),
         Known(is_slice or None, "a coordinate behind the first is not 0"),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.shapes import Bounds, element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general import find_computed
@@ -85,7 +86,7 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     equal. Got: 0". A Reshape, Transpose, Slice or Concat in between is refused itself.
     """
     found = _empty_constants(scatter)
-    if not found or _are_all_scalars(scatter, found):
+    if not found or _are_all_scalars(scatter, found) or _is_folded(scatter, found):
         return None
     ((operand, constant), *_) = found.items()
     what = (
@@ -134,6 +135,21 @@ class _EmptyConstant(NamedTuple):
 def _are_all_scalars(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
     is_elements = scatter.spec.layout is Layout.ELEMENTS
     return is_elements and len(found) == _ALL and all(one.is_scalar for one in found.values())
+
+
+def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
+    """Tell whether the node is replaced by constant data before anything looks at the rank of updates.
+
+    Measured: only constant updates are empty, data is a constant, and the indices are an input of the model
+    that certainly has no elements, but whose number of coordinates is unknown, so that no rank is expected.
+    """
+    data, indices = scatter.data, scatter.indices_shape
+    if scatter.spec.layout is not Layout.TUPLES or data is None or indices is None:
+        return False
+    is_open = isinstance(indices[-1], Bounds) if indices else False
+    roles = {operand.port.role for operand in found}
+    is_constant = data.value.constant is not None
+    return roles == {Role.UPDATES} and is_constant and is_open and element_count(indices) == 0
 
 
 def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:

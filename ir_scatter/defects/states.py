@@ -3,7 +3,8 @@
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Node, Value
-from ir_scatter.core.shapes import element_count, listed
+from ir_scatter.core.shapes import element_count
+from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
 from ir_scatter.defects.bodies import adds_up_again, conditions_of
 from ir_scatter.defects.shared_memory import MOST_VIEWS, origin, readers, step_back

@@ -7,6 +7,7 @@ conversion is exact, and from the raw bytes that `numpy.savez` writes for them.
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.files import open_regular
+from ir_scatter.core.shortage import memory_of_machine
 from ir_scatter.core.suggestions import why_missing
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
@@ -32,7 +34,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
     """Return the arrays of an npz file by name.
 
     Raises:
-        BadFeed: the file cannot be read, is not an npz, or holds pickles.
+        BadFeed: the file cannot be read, is not an npz, holds pickles, or more than this machine's memory.
     """
     try:
         with open_regular(path) as file:
@@ -45,6 +47,8 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
                 raise BadFeed(f"{path}: {_reason(error)}") from None
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise BadFeed(f"{path}: one array without a name, expected an npz file")
+            if archive.zip is not None:
+                _demand_room(archive.zip, path)
             return {name: _entry(archive, name, path) for name in archive.files}
     except FileNotFoundError:
         raise BadFeed(f"{path}: {why_missing(path, ['.npz'])}") from None
@@ -75,10 +79,29 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(member, storable(array), allow_pickle=False)
 
 
+def archived(arrays: Mapping[str, Array]) -> bytes:
+    """Return the bytes of an npz file."""
+    content = BytesIO()
+    write_arrays(content, arrays)
+    return content.getvalue()
+
+
 def storable(array: Array) -> Array:
     if array.dtype == object:
         return array.astype(np.str_)
     return array if _is_known_to_npz(array.dtype) else array.astype(_WIDER[kind(array)])
+
+
+def _demand_room(archive: zipfile.ZipFile, path: "str | Path") -> None:
+    """Check that arrays fit into memory: a few kilobytes of an archive may unpack to terabytes.
+
+    No entry unpacks to more than the size that its archive states.
+    """
+    size, room = sum(entry.file_size for entry in archive.infolist()), memory_of_machine()
+    if room is not None and size > room:
+        raise BadFeed(
+            f"{path}: its arrays have {size} bytes, expected at most {room}, the memory of this machine"
+        )
 
 
 def _entry(archive: Any, name: str, path: "str | Path") -> Array:

@@ -23,9 +23,11 @@ from ir_scatter.core.errors import (
     UnknownOperator,
     UnreadableModel,
 )
-from ir_scatter.core.model import Model, collector_paused
-from ir_scatter.core.shapes import agree, show, with_article
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import agree, show
 from ir_scatter.core.tensors import Constant
+from ir_scatter.core.words import with_article
 from ir_scatter.evaluate.operator import TEXT_KINDS, CheckedCase, make_case, read_array, run
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels

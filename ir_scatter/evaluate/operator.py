@@ -16,8 +16,9 @@ from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import IllegalCase, IllegalIndex, UsageError
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import OpKey, Value
-from ir_scatter.core.shapes import show_numbers, with_article
+from ir_scatter.core.shapes import show_numbers
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import with_article
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.targets import IndexOutOfRange, Operation, Task, find_illegal
 from ir_scatter.ops.lookup import SPECS, by_text, find, newest

@@ -14,7 +14,8 @@ from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import SUFFIXES, open_regular, search
-from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import Format, ReadOptions
 

@@ -13,15 +13,15 @@ from threading import Condition, Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.workshop import NODES, Refusals, Workshop, takes
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.execute import NODES, Refusals, Workshop, takes
 from ir_scatter.fuzz.explain import Explainer, Finding, Lot
-from ir_scatter.inputs.cases import Case
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.runners.base import Runner, Streamed

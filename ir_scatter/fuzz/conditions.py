@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.inputs.cases import Feature
+from ir_scatter.fuzz.features import Feature
 
 _LONGEST = 3
 """More features in one sentence are an anecdote."""

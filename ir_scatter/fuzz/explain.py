@@ -10,16 +10,18 @@ from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
 
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import Judged, contradicted, judge
+from ir_scatter.cases.twins import TWINS, twin
+from ir_scatter.cases.workshop import NODES, Workshop, takes
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
-from ir_scatter.fuzz.draw import Drawer, variations
-from ir_scatter.fuzz.execute import NODES, Workshop, takes
-from ir_scatter.fuzz.judge import Judged, contradicted, described, judge
+from ir_scatter.fuzz.features import Feature, described
 from ir_scatter.fuzz.known_defects import known_defects
+from ir_scatter.fuzz.rounds import Drawer, variations
 from ir_scatter.fuzz.shrink import shrink, size
-from ir_scatter.inputs.cases import TWINS, Case, Feature, twin
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 _NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")

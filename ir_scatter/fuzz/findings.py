@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from ir_scatter.cases.broken import specification_of
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import reference
 from ir_scatter.compare.measure import default_tolerance
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.element_types import ElementType, dtype, from_dtype
 from ir_scatter.core.errors import explained
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.judge import reference
 from ir_scatter.fuzz.known_defects import is_regression, told_since
-from ir_scatter.inputs.cases import Case
 
 RECORD = "finding.json"
 """What the report says of a finding, in its folder; written last, so that what has it is whole."""
@@ -145,7 +147,7 @@ def _about_case(finding: Finding, model: str, feeds: Mapping[str, Array]) -> tup
         "inputs": inputs,
         "output": about_type(case.element_type),
         "sentence": f"{finding.operator} on {finding.runner}: {finding.when}",
-        "document": case.documented,
+        "document": specification_of(case),
     }
     needs = _PACKAGES.get(runtime, "onnx")
     needs += f"=={release}" if release else ""
@@ -188,7 +190,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         "",
         same,
         "",
-        f"The document says: {case.documented}",
+        f"The document says: {specification_of(case)}",
         "",
         "The simplest case that was found:",
         "",

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.cases.case import Case
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.temporary import temporary_folder
@@ -13,7 +14,6 @@ from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Symptom
 from ir_scatter.defects.evidence import STAND_IN, Result, Row, Target, evidence, history, order, result_of
 from ir_scatter.formats import FORMATS
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.spec import Role
 from ir_scatter.portability import plain_name
 from ir_scatter.reading import read

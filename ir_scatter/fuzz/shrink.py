@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ir_scatter.cases.case import Case
 from ir_scatter.core.arrays import Array, kind
-from ir_scatter.fuzz.draw import again
-from ir_scatter.inputs.cases import Case
+from ir_scatter.fuzz.rounds import again
 
 _AT_ONCE = 48
 _NOTHING = 12

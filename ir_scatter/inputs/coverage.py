@@ -16,7 +16,7 @@ from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Dataflow, Repeat
 from ir_scatter.core.errors import NoInputs
-from ir_scatter.core.shapes import listed
+from ir_scatter.core.words import listed
 from ir_scatter.evaluate.model import Sketch
 from ir_scatter.inputs.constraints import Use
 from ir_scatter.inputs.model import Drawn
@@ -146,6 +146,15 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
     uses = [use for run in runs for use in run.uses if _is_of_targets(use) and use.is_unique]
     found.unspecified = list(dict.fromkeys(use.name for use in uses if not use.has_repeats))
     return found
+
+
+def are_repeats_untried(drawn: Run, given: Run) -> bool:
+    """Tell whether targets that only one of two models lets repeat do not repeat in the inputs given.
+
+    Where targets come from is known of inputs that were drawn, of the same shapes.
+    """
+    is_between = len(drawn.uses_of_models) == 2 and _are_forbidden_once(drawn)
+    return is_between and not any(use.has_repeats for use in given.uses if use.is_scatter)
 
 
 def _remove(missing: dict[Body, None], run: Run) -> bool:

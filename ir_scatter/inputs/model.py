@@ -17,7 +17,8 @@ from ir_scatter.analysis.interpreter import Plan
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.errors import BadFeed, NoInputs, UsageError
-from ir_scatter.core.model import Model, collector_paused
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch

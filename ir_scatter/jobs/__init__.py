@@ -1,23 +1,31 @@
 """Jobs and executors: a job is a call of one of our functions by name, and an executor runs jobs somewhere.
 
+The module that defines such a function registers it. A process that does jobs for others must first import
+all these modules: the worker is told which module does that.
+
 `submit(job, needs)` returns a `Future` at once. The caller submits all its work and then reads the results in
 any order; the executor decides whether this process, several processes or other machines do it.
 """
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ir_scatter.core.errors import Error
 
-TABLE = {
-    "validate": "ir_scatter.lint:check_file",
-    "compare": "ir_scatter.compare.request:compare_file",
-    "doctor": "ir_scatter.doctor:probe_device",
-    "run": "ir_scatter.jobs.runner:run",
-    "stream": "ir_scatter.jobs.runner:stream",
-}
-"""All that can be asked for."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+TABLE: dict[str, Callable[..., Any]] = {}
+"""All that can be asked for: functions by name, as the modules that define them registered them."""
+
+
+def register(name: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that makes a function of a module a job by this name."""
+
+    def enter(function: _Function) -> _Function:
+        assert TABLE.setdefault(name, function) is function, f"two functions are the job {name!r}"
+        return function
+
+    return enter
 
 
 class NotDone(Error):
@@ -75,13 +83,6 @@ class Executor(Protocol):
         """End running jobs; the caller no longer needs their results."""
 
 
-def function(name: str) -> Callable[..., Any]:
-    """Return the function that a row of the table names."""
-    module, _, attribute = TABLE[name].partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), attribute)
-    return function
-
-
 def perform(job: Job) -> Any:
     """Do a job here."""
-    return function(job.name)(*job.arguments)
+    return TABLE[job.name](*job.arguments)

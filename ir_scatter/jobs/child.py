@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ir_scatter import jobs
 from ir_scatter.core.errors import Error
 from ir_scatter.core.process import shortened
 from ir_scatter.core.shortage import cannot_run
+from ir_scatter.jobs import TABLE
 from ir_scatter.jobs.wire import RequestRefused, decode, encode
 
 
@@ -22,7 +22,7 @@ def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any
     os.chdir(root + folder)
     try:
         arguments = decode(payload, root=root, large=lambda hash: Path(root, ".arrays", hash).read_bytes())
-        result, status = jobs.function(name)(*arguments), "done"
+        result, status = TABLE[name](*arguments), "done"
     except RequestRefused as error:
         return {"status": "refused", "message": str(error)}
     except Error as error:

@@ -27,8 +27,8 @@ from distributed import rpc
 from ir_scatter.core import errors
 from ir_scatter.core.errors import Absent, UsageError
 from ir_scatter.core.files import read_regular
-from ir_scatter.core.shapes import counted, listed
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.words import counted, listed
 from ir_scatter.jobs import Gone, Job, NotDone, perform
 from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, read_announcement
 from ir_scatter.jobs.security import Address, demand_reachable

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ir_scatter.core.process import safe_path
-from ir_scatter.jobs import Job, NotDone, perform
+from ir_scatter.jobs import TABLE, Job, NotDone, perform
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as Running
@@ -52,7 +51,7 @@ class Processes:
     def submit(self, job: Job, needs: Sequence[str] = ()) -> "_InProcess":
         future = _InProcess(self, job)
         self._open[future] = None
-        future.running = self._pool.submit(perform, job)
+        future.running = self._begin(job)
         return future
 
     def result(self, future: "_InProcess") -> Any:
@@ -80,7 +79,11 @@ class Processes:
         self.close()
         self._pool = _pool(1)
         for future in lost:
-            future.running = self._pool.submit(perform, future.job)
+            future.running = self._begin(future.job)
+
+    def _begin(self, job: Job) -> "Running[Any]":
+        """Submit the function itself: it is pickled by its module, which a spawned process imports."""
+        return self._pool.submit(TABLE[job.name], *job.arguments)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -108,6 +111,7 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     # A fork has all imported modules, but a lock that another thread holds would stay locked.
     if hasattr(os, "fork") and threading.active_count() == 1:
         return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
+    from ir_scatter.core.process import safe_path
     from ir_scatter.jobs.spawn import SafeSpawn
 
     with safe_path():  # this starts the resource tracker process

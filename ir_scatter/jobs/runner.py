@@ -11,19 +11,8 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.jobs import Job, NotDone
 from ir_scatter.jobs.fleet import Fleet, split
 from ir_scatter.jobs.machine import Machine
+from ir_scatter.jobs.model_runs import RUN, STREAM
 from ir_scatter.runners.base import Availability, Outcome, Runner, Status, Streamed
-
-
-def run(name: str, model: str, feeds: Mapping[str, Array], options: Mapping[str, Any]) -> Outcome:
-    """Run a model on a runner of this machine."""
-    return runners.find_here(name).run(model, feeds, **options)
-
-
-def stream(
-    name: str, model: str, feeds: Sequence[Mapping[str, Array]], options: Mapping[str, Any]
-) -> list[Streamed]:
-    """Run a model once for each of the feeds on a runner of this machine."""
-    return runners.find_here(name).stream(model, feeds, **options)
 
 
 class FleetRunner(Runner):
@@ -68,7 +57,7 @@ class FleetRunner(Runner):
     def run(self, model_path: str | Path, feeds: Mapping[str, Array], **options: Any) -> Outcome:
         path = str(model_path)
         plain_options = {**options, "taps": tuple(options.get("taps", ()))}
-        job = Job("run", (self._there.name, path, dict(feeds), plain_options), path)
+        job = Job(RUN, (self._there.name, path, dict(feeds), plain_options), path)
         try:
             outcome, machine = self._send(job)
         except NotDone as error:
@@ -82,7 +71,7 @@ class FleetRunner(Runner):
     ) -> list[Streamed]:
         path = str(model_path)
         try:
-            return list(self._send(Job("stream", (self._there.name, path, list(feeds), options), path))[0])
+            return list(self._send(Job(STREAM, (self._there.name, path, list(feeds), options), path))[0])
         except NotDone as error:
             return [Streamed(Status.CRASHED, message=str(error)) for _ in feeds]
 

@@ -15,7 +15,8 @@ from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, as_bytes, dtype
+from ir_scatter.core.array_pickler import ArrayPickler
+from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import Error
 from ir_scatter.jobs import TABLE
 from ir_scatter.version import __version__
@@ -105,7 +106,8 @@ def read_head(text: object, payload: object) -> Head:
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise RequestRefused("this is not a job: its head is malformed") from None
     if head.name not in TABLE:
-        raise RequestRefused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(TABLE)}")
+        names = ", ".join(sorted(TABLE))
+        raise RequestRefused(f"there is no job {head.name[:40]!r}, expected one of {names}")
     for path in (head.folder, *(file.path for file in files)):
         if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
             raise RequestRefused(f"{path[:80]!r} is not an absolute path without '..'")
@@ -159,7 +161,7 @@ def _refuse_large_array(hash: str) -> bytes:
     raise RequestRefused("there are no large arrays here")
 
 
-class _Pickler(pickle.Pickler):
+class _Pickler(ArrayPickler):
     def __init__(self, stream: io.BytesIO, paths: Collection[str], root: str) -> None:
         super().__init__(stream, 5)
         self.large: dict[str, bytes] = {}
@@ -170,15 +172,15 @@ class _Pickler(pickle.Pickler):
             if self._root and self._root in value:
                 return "text", value.replace(self._root, "").encode("utf-8", "surrogatepass")
             return ("path", value.encode("utf-8", "surrogatepass")) if value in self._paths else None
-        if (named_array := as_bytes(value)) is None:
-            return None
-        name, array = named_array
+        return super().persistent_id(value)
+
+    def place(self, name: str, array: "Array") -> tuple[Any, ...]:
         data = array.tobytes()
         if len(data) < INLINE_BYTES or self._root:
-            return "array", name, value.shape, data
+            return "array", name, array.shape, data
         hash = hash_of(data)
         self.large[hash] = data
-        return "large", name, value.shape, hash
+        return "large", name, array.shape, hash
 
 
 class _Unpickler(pickle.Unpickler):

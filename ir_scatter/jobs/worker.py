@@ -72,13 +72,14 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
 class RequestHandler:
     """Handles the requests that a worker receives."""
 
-    def __init__(self, store: Store, slots: int) -> None:
+    def __init__(self, store: Store, slots: int, child: str) -> None:
+        """Do `slots` jobs at a time, each in a process with the handlers of the module `child`."""
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
         self._left, self._lock = set[str](), Lock()
         for _ in range(slots):
-            self._children.put(Child("ir_scatter.jobs.child"))
+            self._children.put(Child(child))
         self._slots = asyncio.Semaphore(slots)
 
     async def answer(self, comm: Any = None, ask: Any = None, **fields: Any) -> dict[str, Any]:
@@ -140,15 +141,15 @@ class RequestHandler:
         return dict(answer)
 
 
-async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell) -> None:
-    """Do jobs until it is stopped; if the scheduler goes away, wait until it is back.
+async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell, child: str) -> None:
+    """Do jobs, in processes of the module `child`, until it is stopped; wait for a lost scheduler.
 
     Raises:
         Absent: the scheduler cannot be reached at the start, or has a worker with this name.
     """
     _configure()
     await asyncio.to_thread(demand_reachable, address)
-    handler = RequestHandler(store, machine.slots)
+    handler = RequestHandler(store, machine.slots, child)
     while True:
         await _demand_free_name(address, machine.name)
         worker = _without_pages(Worker)(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, counted, show_numbers
+from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Dim, Shape, show_numbers
+from ir_scatter.core.words import counted
 from ir_scatter.ops.attributes import Attributes, zero_copies
 
 _Size: TypeAlias = tuple[int, ...]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_element_type, is_element_type
 from ir_scatter.core.model import OPENVINO, OperatorUse
-from ir_scatter.core.shapes import Shape, counted, element_count, is_static, show
+from ir_scatter.core.shapes import Shape, element_count, is_static, show
+from ir_scatter.core.words import counted
 from ir_scatter.ops import openvino_opsets
 from ir_scatter.ops.general import GeneralOp, find, output_shapes
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer, dims_of, sizes_of, top

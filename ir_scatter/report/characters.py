@@ -17,12 +17,12 @@ _SCHEMA = 1
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return how many cells of a terminal a text takes; rich is only imported for text that is not ASCII."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
+    from rich.cells import cell_len
 
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    return cell_len(text)
 
 
 def head(text: str, room: int) -> str:
@@ -148,17 +148,15 @@ def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str |
 
     None if it is wider than the limit, or if a cell has whitespace at its ends, which rich may cut off.
     """
-    from rich.cells import cell_len
-
     if any(text != text.strip() or "\n" in text for row in texts for text in row):
         return None
-    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*texts, strict=True)]
     if not widths or 0 in widths or sum(widths) + 2 * (len(widths) - 1) > limit:
         return None
 
     def padded(row: Sequence[str]) -> list[str]:
         pairs = zip(row, widths, strict=True)
-        return [text + " " * (width - cell_len(text)) for text, width in pairs]
+        return [text + " " * (width - cells(text)) for text, width in pairs]
 
     lines = ["  ".join(padded(row)) for row in texts]
     if color:

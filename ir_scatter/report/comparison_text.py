@@ -8,7 +8,7 @@ from ir_scatter.compare.headline import NOTHING, Headline, State, headline, head
 from ir_scatter.compare.measure import Excuse, Verdict, shown
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Cell, Table, table_text, visible, without_middle, wrapped
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (

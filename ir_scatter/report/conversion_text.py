@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.report.characters import visible, wrapped
 from ir_scatter.rewrites.guard import NAMES
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects.evidence import Basis, Result
 from ir_scatter.doctor import Checked, Diagnosis
 from ir_scatter.report.doctor_text import groups, shortened, state, summary

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import Checked, Diagnosis

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Severity
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.lint import FileResult, Report, place_of
 from ir_scatter.report import phrases
 from ir_scatter.report.findings_text import Snippet, pieces, snippets

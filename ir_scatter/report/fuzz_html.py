@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.defects import by_code
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import document, named, plain
@@ -23,6 +23,8 @@ _WORDS = {
     "accepted-illegal": "It computes something for what the document forbids, and says nothing.",
     "nondeterministic": "The same inputs give different results.",
 }
+MOST_SHOWN = 1_000
+"""Findings that a page shows: each takes 3 kB, and tens of thousands no browser opens."""
 
 
 def render(found: Campaign) -> str:
@@ -41,7 +43,10 @@ def _body(told: Mapping[str, Any]) -> Iterator[str]:
     yield f'<p class="banner {state}">{plain(_headline(told))}</p></header>'
     yield '<main id="found" tabindex="-1">'
     yield from _matrix(told)
-    for number, one in enumerate(told["findings"]):
+    total = len(told["findings"])
+    if total > MOST_SHOWN:
+        yield f"<p>{plain(f'Showing the first {MOST_SHOWN:,} of {total:,} findings; JSON contains all.')}</p>"
+    for number, one in enumerate(told["findings"][:MOST_SHOWN]):
         yield from _card(number, one)
     yield "<section><h2>What was drawn</h2>"
     rates = f"{told['rates']['forms']:g} cases/s of forms, {told['rates']['batches']:g} of batches"
@@ -66,7 +71,8 @@ def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
     runners = told["runners"]
     badges = defaultdict[str, defaultdict[str, str]](lambda: defaultdict(str))
     for number, one in enumerate(told["findings"]):
-        badges[one["operator"]][one["runner"]] += f" {_badge(one['symptom'], f'#f{number}')}"
+        if number < MOST_SHOWN:
+            badges[one["operator"]][one["runner"]] += f" {_badge(one['symptom'], f'#f{number}')}"
     rows = [
         (named(operator), *(cells[runner].lstrip() for runner in runners))
         for operator, cells in sorted(badges.items())

@@ -1,6 +1,6 @@
 """What the fuzzer found, in a few lines each, and what it looked at."""
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.report.characters import visible, wrapped

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
 from ir_scatter.report.characters import Table, cells, fold, table_text, visible, without_middle, wrapped
 

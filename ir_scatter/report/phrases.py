@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
 

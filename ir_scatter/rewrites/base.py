@@ -1,6 +1,6 @@
 """What a rewrite is, and the scatter node as it sees it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -83,10 +83,15 @@ class View:
 
     @property
     def writes_nothing(self) -> bool:
-        """Whether updates are known to have no elements, so that the output is data."""
-        updates, indices = map(self.scatter.operand, (Role.UPDATES, Role.INDICES))
+        """Whether data or updates are known to have no elements, so that the output is data.
+
+        A form of such a node computes nothing from sizes: OpenVINO divides by the number of elements where
+        it computes a Broadcast while it loads a model (SIGFPE), and before opset 14 of ONNX no Reshape can
+        say 0.
+        """
+        data, updates, indices = map(self.scatter.operand, (Role.DATA, Role.UPDATES, Role.INDICES))
         are_tuples = self.scatter.spec.layout is Layout.TUPLES  # one without coordinates names all of data
-        operands = [updates] if are_tuples else [updates, indices]
+        operands = [data, updates] if are_tuples else [data, updates, indices]
         return any(one is not None and element_count(one.value.shape) == 0 for one in operands)
 
     @property
@@ -201,6 +206,13 @@ class View:
             return self.indices
         return build.from_front(self.indices, self.size_on_axis(build))
 
+    def without_elements(self, build: Builder, shape: "Sequence[int] | Value") -> tuple[Value, Value]:
+        """Return indices and updates of a node that writes nothing, in a shape without elements."""
+        updates = build.reshape(self.updates, shape, "updates_empty")
+        if element_count(self.indices.shape) == 0:
+            return build.reshape(build.fitting_indices(self.indices), shape, "indices_empty"), updates
+        return build.convert(updates, I64, "indices_empty"), updates
+
     def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
         """Return a tuple of coordinates for each update, and updates in the shape that fits.
 
@@ -213,6 +225,8 @@ class View:
         axis, shape, data = self.scatter.axis, self.indices.shape, self.data.shape
         if shape is None and data is not None:
             shape = (UNKNOWN_DIM,) * len(data)
+        if shape is not None and element_count(shape) == 0:
+            return build.empty_tuples(indices, self.updates, len(shape))
         if axis is None or shape is None:
             one, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
             ones = build.broadcast(one, dims, "ones")
@@ -223,8 +237,6 @@ class View:
             tuples = build.select(self.axis_mask(build), rows, grid, "coordinates")
             return tuples, build.reshape(self.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
         rank = len(shape)
-        if element_count(shape) == 0:
-            return build.empty_tuples(indices, shape, rank), self.updates
         dims = build.shape_of(self.indices, "indices_shape")
         column_shape = build.concat([dims, build.constant([1], "one_column")], 0, "column_shape", (rank + 1,))
         columns = []

@@ -18,7 +18,7 @@ import numpy as np
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, free_name
 from ir_scatter.core.model import ONNX, OPENVINO, Node, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count, static
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, element_count, lowest, static
 from ir_scatter.ops.general import named
 from ir_scatter.ops.general_kernels import UnsupportedCase, compute
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
@@ -165,15 +165,37 @@ class Builder:
         wanted = [] if numbers is None else numbers.tolist()
         if wanted == [-1] and own and len(own) == 1:
             return value
-        zeros = [place for place, number in enumerate(wanted) if number == 0]
-        says_zero = bool(named("Reshape").emit(self.domain, self.opset, {}).attributes)
-        if says_zero or all(own is not None and own[place : place + 1] == (0,) for place in zeros):
-            return self.make("Reshape", [value, target], found, label)
-        # A 0 would copy a dimension that is not known to be 0: make it flat, then a column, repeated.
-        flat = self.reshape(value, [-1], f"{label}_flat", (0,))
-        others = [axis for axis in range(len(wanted)) if axis != zeros[0]]
-        column = self.unsqueeze(flat, others, f"{label}_column")
-        return self.make("Broadcast", [column, target], found, label)
+        if not named("Reshape").emit(self.domain, self.opset, {}).attributes:
+            if numbers is None:
+                target = self._without_zeros(target, found, label)
+            elif 0 in wanted and own != found:
+                return self._reshaped_to_nothing(value, wanted, label)
+        return self.make("Reshape", [value, target], found, label)
+
+    def _without_zeros(self, target: Value, shape: Shape, label: str) -> Value:
+        """Return a computed shape in which -1 stands for 0, which copies a dimension before opset 14 of ONNX.
+
+        The size that is left is 0 where there are no elements. Of two such sizes no runtime makes any.
+        """
+        if shape is not None and all(lowest(dim) > 0 for dim in shape):
+            return target
+        is_zero = self.binary("Equal", target, self.constant(0, "zero"), f"{label}_is_0")
+        return self.select(is_zero, self.constant(-1, "rest"), target, f"{label}_shape_left")
+
+    def _reshaped_to_nothing(self, value: Value, shape: Sequence[int], label: str) -> Value:
+        """Return a value without elements in another shape, where a 0 copies a dimension."""
+        first, *others = [place for place, size in enumerate(shape) if size == 0]
+        sizes = [-1 if place == first else size or 1 for place, size in enumerate(shape)]
+        if not others:
+            return self.reshape(value, sizes, label, tuple(shape))
+        long = self.reshape(
+            value,
+            sizes,
+            f"{label}_long",
+            tuple(size or int(place != first) for place, size in enumerate(shape)),
+        )
+        ends = self.constant([0] * len(others), "no_end")
+        return self.slice(long, ends, ends, others, label, tuple(shape))
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -193,6 +215,8 @@ class Builder:
             return value
         if whole is not None and 0 in whole and value.element_type is not None:
             # OpenVINO, which computes what it can when it loads a model, divides by the number of elements.
+            # It drops an empty constant from a Concat, and reads an empty initializer as a scalar: whoever
+            # needs one for that returns data as it is.
             return self.constant(np.empty(whole), label, value.element_type)
         return self.make("Broadcast", [value, target], found, label)
 
@@ -206,17 +230,15 @@ class Builder:
             return self.convert(updates, I64, label)
         return self.broadcast(column, self.shape_of(updates, "updates_shape"), label, shape)
 
-    def empty_tuples(self, value: Value, shape: tuple[Dim, ...], depth: int) -> Value:
-        """Return tuples of coordinates for no element at all, made of a value of this shape.
+    def empty_tuples(self, value: Value, updates: Value, depth: int) -> tuple[Value, Value]:
+        """Return a list of tuples of coordinates, made of a value without elements, and updates that fit.
 
-        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar, and
-        drops an empty constant from a Concat, so that the shape is that of the other inputs.
+        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar. Nor
+        are they joined of columns, whatever is open: it drops what is empty from a Concat, so that the shape
+        is that of the other inputs, or of none.
         """
-        numbers, whole = self.convert(value, I64, "indices_i64"), static(shape)
-        if whole is not None:
-            return self.reshape(numbers, [*whole, depth], "coordinates")
-        column = self.unsqueeze(numbers, [len(shape)], "indices_unsqueezed")
-        return self.concat([column] * depth, len(shape), "coordinates", (*shape, depth))
+        tuples = self.reshape(self.convert(value, I64, "indices_i64"), [0, depth], "coordinates")
+        return tuples, self.reshape(updates, [0], "updates_flat")
 
     def concat(self, values: Sequence[Value], axis: int, label: str, shape: Shape) -> Value:
         return values[0] if len(values) == 1 else self.make("Concat", values, shape, label, axis=axis)
@@ -281,7 +303,8 @@ class Builder:
     def along(self, mask: Value, value: Value, label: str) -> Value:
         """Lay a list along the one axis that a mask names, with 1 on all other axes."""
         rest, one = self.constant(-1, "rest"), self.constant(1, "one")
-        return self.reshape(value, self.select(mask, rest, one, f"{label}_shape"), label)
+        target = self.select(mask, rest, one, f"{label}_shape")
+        return self.make("Reshape", [value, target], _reshaped(value.shape, None, target.shape, None), label)
 
     def is_first(self, places: Value) -> Value:
         return self.binary("Equal", places, self.constant(0, "zero"), "is_first")

@@ -75,6 +75,8 @@ def _one_list(view: View, build: Builder) -> Value:
 
 
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    if view.writes_nothing:
+        return build.scatter(target, view.data, *view.coordinates(build, view.indices))
     has_word, is_counted = has(target, view.reduction), _is_counted(view, target)
     if not has_word and not is_counted and view.keeps_initial:  # no two updates meet: join them first
         tuples, updates = view.coordinates(build, _places(view, build))
@@ -120,7 +122,7 @@ def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
     are taken by all of their coordinates: OpenVINO drops a slice before `GatherElements` and then refuses
     its shapes.
     """
-    if view.reduction is Reduction.NONE or not view.keeps_initial:
+    if view.reduction is Reduction.NONE or not view.keeps_initial or view.writes_nothing:
         return view.updates
     axis, places = view.scatter.axis, _places(view, build)
     shorter = [] if are_slices or axis is None else _shorter(view, axis)

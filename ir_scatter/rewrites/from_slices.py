@@ -79,8 +79,7 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     axis, shape, index_shape = view.scatter.axis, view.data.shape, view.indices.shape
     data, indices, updates = view.data, view.indices, view.updates
     if view.writes_nothing and shape and updates.shape:  # whose coordinates may be any numbers
-        tuples = build.empty_tuples(updates, updates.shape, len(shape))
-        return build.scatter(target, data, tuples, updates)
+        return build.scatter(target, data, *build.empty_tuples(updates, updates, len(shape)))
     is_on_first = axis == 0 or (axis is None and view.scatter.written_axis == 0)
     if is_on_first and index_shape is not None:
         return _scattered(build, target, data, indices, updates)

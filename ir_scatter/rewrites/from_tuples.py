@@ -18,12 +18,12 @@ from math import prod
 
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.core.model import Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, lowest, static
 from ir_scatter.ops import scatter_onnx as onnx_ops
 from ir_scatter.ops import scatter_openvino as openvino_ops
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction
 from ir_scatter.rewrites.base import View, between
-from ir_scatter.rewrites.builder import BOOLEAN, I64, Builder, array_of
+from ir_scatter.rewrites.builder import BOOLEAN, I64, LAST, Builder, array_of
 from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, saturates, wrapped
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
@@ -42,6 +42,8 @@ class _Linear:
 
 
 def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
+    if view.writes_nothing and view.data.shape:
+        return _writing_nothing(view, build, target, view.data.shape)
     parts = _linear(view, build, target)
     indices = parts.indices
     if target.layout is Layout.ELEMENTS:
@@ -53,8 +55,29 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
     return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
+def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
+    """Return a node that writes nothing, along axis 0; off that indices are not longer than data."""
+    if target.layout is Layout.ELEMENTS:
+        short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
+        indices, updates = view.without_elements(build, short)
+    else:
+        others = static(shape[1:])
+        whole: Value | list[int] = [0, *(others or ())]
+        if others is None:
+            rest = build.slice(
+                build.shape_of(view.data, "data_shape"), build.constant([1], "one"),
+                build.constant([LAST], "end"), [0], "other_dims", (len(shape) - 1,),
+            )  # fmt: skip
+            whole = build.concat([build.constant([0], "no_row"), rest], 0, "updates_shape", (len(shape),))
+        indices, updates = view.without_elements(build, whole)
+        indices = build.reshape(indices, [0], "indices_flat")
+    return build.scatter(target, view.data, build.fitting_indices(indices, target), updates)
+
+
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction, indices = view.updates, view.reduction, view.indices
+    if view.writes_nothing:
+        return build.scatter(target, view.data, indices, updates)
     if not has(target, reduction):
         found = joined_updates(view, build)
         if isinstance(found, Refusal):
@@ -129,6 +152,8 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
 
 def joined_updates(view: View, build: Builder) -> Value | Refusal:
     """Return updates joined with the old values in their places, where no two tuples are equal."""
+    if view.writes_nothing:
+        return view.updates
     indices, shape = view.indices, view.updates.shape
     if view.depth == 0:  # they name all of data
         dims = build.shape_of(view.updates, "updates_shape")

@@ -210,10 +210,12 @@ def _sizes(view: View, build: Builder) -> Value:
     """Return the sizes that indices count on, whole numbers that are broadcast to them."""
     if view.scatter.spec.layout is not Layout.TUPLES:
         return view.size_on_axis(build)
-    if view.depth == 1 and view.data.shape is None:  # a list of sizes might be longer, and hide the depth
-        return build.gather(
-            build.shape_of(view.data, "data_shape"), build.constant(0, "place"), 0, "size", ()
-        )
+    if view.depth == 1:  # as for elements and slices along axis 0, so that a guard of one serves the other
+        shape = view.data.shape
+        if shape and isinstance(shape[0], int):
+            return build.constant(shape[0], "size")
+        dims = build.shape_of(view.data, "data_shape")
+        return build.gather(dims, build.constant(0, "place"), 0, "size", ())
     return view.tuple_dims(build)
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.shapes import with_article
 from ir_scatter.core.suggestions import close_words
 from ir_scatter.core.tensors import Constant
+from ir_scatter.core.words import with_article
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Attribute, Kind, OpSpec, Reduction
 from ir_scatter.rules.base import Finding, Findings, Rule, attribute, to_opset

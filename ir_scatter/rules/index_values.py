@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
-from ir_scatter.analysis.origins import is_all_zeros, is_fed
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
-from ir_scatter.core.shapes import counted, element_count, listed
+from ir_scatter.core.shapes import element_count
+from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.general_bounds import show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
@@ -239,21 +239,22 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
     Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
     the updates of a target overwrite each other.
     Applies to: every operator with reduction none that writes into zeros, where indices are an input of the
-    model, moved or shifted at most, unless all updates are the same number, or there is one index only.
-    Indices that are computed, as those of TopK and NonZero are, count as different.
+    model (in a function, at each call), moved or shifted at most, unless all updates are the same number, or
+    there is one index only. Indices that are computed, as those of TopK and NonZero are, count as different.
     Runtimes: OpenVINO's TensorFlow frontend reads ScatterNd, which adds, as ScatterNDUpdate without a
     reduction.
     Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
     Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
     """
+    # What costs least comes first: this is asked about each node of a model.
+    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE:
+        return
     data, indices = scatter.data, scatter.indices
     if data is None or indices is None or scatter.reduction is not Reduction.NONE:
         return
-    if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE or scatter.node.graph.scope:
+    if data.element_type is None or data.element_type.name not in NUMERIC or index_count(scatter) in {0, 1}:
         return
-    if index_count(scatter) in {0, 1} or data.element_type is None or data.element_type.name not in NUMERIC:
-        return
-    if not is_fed(scatter.facts, indices.value) or not is_all_zeros(scatter.facts, data.value):
+    if not scatter.sets_zeros_at_given:
         return
     if crowding(scatter) is not None or scatter.has_equal_updates:
         return

@@ -3,7 +3,7 @@
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Part, Side
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.rules.base import Finding, Findings, Rule
 
 

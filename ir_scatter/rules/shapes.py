@@ -11,15 +11,14 @@ from ir_scatter.core.shapes import (
     Shape,
     agree,
     at_most,
-    counted,
     differing_dim,
     element_count,
     is_static,
-    listed,
     lowest,
     show,
     show_dim,
 )
+from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
 

@@ -43,8 +43,9 @@ def least_size(scatter: ScatterNode) -> Findings:
     """Constant indices name positions that data may not have, as the model leaves its size open.
 
     Why: the indices were exported for one size: the model promises any size, and fails at a smaller one.
-    Applies to: every operator but TensorScatter, where the constant indices count on an open dimension. In an
-    ONNX model the dimension must have a symbol. An error where the same symbol must be smaller for updates.
+    Applies to: every operator where the constant indices count on an open dimension (TensorScatter in
+    linear mode). In an ONNX model the dimension must have a symbol. An error where the same symbol must be
+    smaller for updates.
     Runtimes: see SCT302; what they do is known when the model runs.
     Example: data [N, 5] and indices 0 to 8: N must be 9 or more.
     Fix: compute the indices from the shape of data, or fix the size of the dimension.

@@ -56,6 +56,9 @@ class TapRun(NamedTuple):
     output: Value
     markers: Sequence[Value] = ()
     """What is 1 where a branch around the node was taken, with the loops around the branch."""
+    counts: Sequence[Value] = ()
+    """The number of iterations of each loop around the node, the outermost first, with the loops around it:
+    what is stacked beyond that was never computed. Empty where a runtime stacks what was computed only."""
     caller: str = ""
 
     def executions(self, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
@@ -70,7 +73,8 @@ class TapRun(NamedTuple):
             return found
 
         for place in product(*map(range, arrays[self.output[0]].shape[: self.output[1]])):
-            if all(array(marker).all() for marker in self.markers):
+            is_taken = all(array(marker).all() for marker in self.markers)
+            if is_taken and all(place[count[1] or 0] < array(count).max(initial=0) for count in self.counts):
                 inputs = (None if value is None else array(value) for value in self.inputs)
                 yield Execution(place, tuple(inputs), array(self.output), self.caller)
 
@@ -292,7 +296,7 @@ def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
 def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
     """Return the keys of the arrays that a tap needs."""
     runs = () if isinstance(tap, str) else tap
-    values = [value for run in runs for value in (*run.inputs, run.output, *run.markers)]
+    values = [value for run in runs for value in (*run.inputs, run.output, *run.markers, *run.counts)]
     return {value[0] for value in values if value is not None and value[1] is not None}
 
 

@@ -96,7 +96,7 @@ LOOP = (
     [
         ("0", "1", BarrierKind.NO_TRIPS),
         ("-1", "1", BarrierKind.NO_TRIPS),
-        ("2", "0", BarrierKind.NO_TRIPS),
+        ("2", "0", BarrierKind.SKIPPED),
         ("2", "1", None),
     ],
 )

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import judge
+from ir_scatter.cases.workshop import NODES, Workshop
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
-from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.execute import NODES, Workshop
-from ir_scatter.fuzz.judge import judge
-from ir_scatter.inputs.cases import Case
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.runners.base import Runner
 
 CPU = "openvino:CPU"

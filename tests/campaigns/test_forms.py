@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners, validate
+from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.diagnostics import Severity
@@ -18,7 +20,6 @@ from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Symptom
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput
-from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, repeats
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.reading import read
@@ -27,11 +28,14 @@ from tests.campaigns.test_conversions import ROUTES, same
 from tests.scale import cases, generator, in_part_and_whole
 
 TYPES = frozenset({"f32", "f16", "i64", "i32", "u8", "i8", "boolean"})
-LIMITS = Limits(element_types=TYPES, index_types=frozenset({"i32", "i64"}), may_repeat=False, values="plain")
+LIMITS = Limits(
+    element_types=TYPES, index_types=frozenset({"i32", "i64"}), may_repeat=False, ranks=6, values="plain"
+)
 ROWS = {
     "ir": ("ScatterUpdate-3", "ScatterElementsUpdate-3", "ScatterElementsUpdate-12", "ScatterNDUpdate-3",
            "ScatterNDUpdate-15"),
-    "onnx": ("ScatterElements-18", "ScatterND-18", "TensorScatter-24", "ScatterElements-13", "ScatterND-11"),
+    "onnx": ("ScatterElements-18", "ScatterND-18", "TensorScatter-24", "ScatterElements-13", "ScatterND-11",
+             "ScatterND-16"),
 }  # fmt: skip
 DEVICES = {"ir": ("CPU",), "onnx": ("onnxruntime", "CPU")}
 SPECS_BY_NAME = {str(key): spec for key, spec in SPECS.items()}
@@ -60,15 +64,24 @@ def draw(chance: Random, dialect: str) -> Case:
 
 def with_open_dims(chance: Random, input: OneInput) -> OneInput:
     """Return an input some of whose dimensions the model does not state, or states within bounds."""
-    kind = "static" if input.is_constant else chance.choice(["static", "static", "dynamic", "bounded"])
+    if input.is_constant:
+        return input
+    kind = chance.choice(["static", "dynamic", "bounded", "mixed"])
 
     def declared(dim: int) -> Dim:
-        if kind == "static" or chance.random() < 0.4:
+        own = chance.choice(["static", "dynamic", "bounded"]) if kind == "mixed" else kind
+        if own == "static" or (kind != "mixed" and chance.random() < 0.4):
             return dim
-        return UNKNOWN_DIM if kind == "dynamic" else Bounds(chance.choice([0, dim]), dim + 2)
+        return UNKNOWN_DIM if own == "dynamic" else bounds_around(chance, dim)
 
-    shape = None if input.is_constant else tuple(map(declared, input.array.shape))
-    return replace(input, shape=shape)
+    return replace(input, shape=tuple(map(declared, input.array.shape)))
+
+
+def bounds_around(chance: Random, dim: int) -> Bounds:
+    """Return bounds that a size is within, those of an exporter (1..8) among them."""
+    return chance.choice(
+        [Bounds(0, dim + 2), Bounds(dim, dim + 2), Bounds(min(dim, 1), 8), Bounds(dim, None)]
+    )
 
 
 def write(chance: Random, case: Case, folder: Path) -> tuple[Path, Mapping[str, Array]]:
@@ -164,7 +177,7 @@ class Trial:
             return None
         after = self.folder / f"after{self.before.suffix}"
         conversion.write(after, overwrite=True)
-        broken = [one.code for one in validate(after) if one.severity is Severity.ERROR]
+        broken = [f"{one.code} {one.message}" for one in validate(after) if one.severity is Severity.ERROR]
         assert not broken, f"{self.title}: {broken}"
         assert same([*evaluate_model(after, self.feeds).values()], self.expected), self.title
         return after

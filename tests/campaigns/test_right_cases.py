@@ -9,10 +9,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from ir_scatter.cases.case import Case, Limits
+from ir_scatter.cases.draw import Draws, Form, draw_form, draw_sizes, fill
+from ir_scatter.cases.judge import judge
+from ir_scatter.cases.workshop import Workshop
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.execute import Workshop
-from ir_scatter.fuzz.judge import judge
-from ir_scatter.inputs.cases import Case, Draws, Form, Limits, draw_form, draw_sizes, fill
 from ir_scatter.ops.spec import OpSpec, Reduction
 from ir_scatter.runners import find
 from tests import scale

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import parser
 
+from ir_scatter.cases.from_probe import case_of
 from ir_scatter.defects.base import Probe
-from ir_scatter.doctor import case_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
 from ir_scatter.ops.spec import Role

@@ -225,3 +225,21 @@ def test_edge_values_that_a_cast_does_not_take_are_said_not_to_be_tried(tmp_path
     assert compared(tmp_path, OVERWRITE, NARROWED).not_tried == ()
     alone = compared(tmp_path, NARROWED, values="edge", runners=[Planted()])
     assert headline(alone).sentence.endswith("; edge values of d were not tried")
+
+
+@pytest.mark.parametrize(("first", "second"), [(ADD, BY_HAND), (BY_HAND, ADD), (ADD, ADD)])
+@pytest.mark.parametrize("places", [[1, 0, 3, 5], [1, 0, 1, 5]])
+def test_inputs_of_ones_own_say_that_repeated_indices_were_not_tried(
+    places: list[int], first: str, second: str, tmp_path: Path
+) -> None:
+    """Two models are compared on these inputs alone: only if no index repeats in them that is said."""
+    feeds = {
+        "d": np.ones((6, 6), np.float32),
+        "i": np.array(places, np.int64).reshape(4, 1),
+        "u": np.arange(24, dtype=np.float32).reshape(4, 6),
+    }
+    found = compared(tmp_path, first, second, runners=[Planted()], feeds=feeds)
+    is_said = first != second and len({*places}) == len(places)
+    assert ("repeated indices were not tried" in found.not_tried) is is_said
+    assert ("repeated indices were not tried" in headline(found).sentence) is is_said
+    assert ("repeated indices were not tried" in document(found)["not_tried"]) is is_said

@@ -12,7 +12,7 @@ from ir_scatter.compare.extract import extract
 from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.result import Level, Settings
 from ir_scatter.compare.run import compare
-from ir_scatter.core.errors import CannotWrite
+from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.evaluate.archive import fit_types, read_arrays
 from ir_scatter.formats import dataflow_of
 from ir_scatter.reading import read
@@ -131,3 +131,22 @@ def test_a_plugin_shows_the_same_difference(tmp_path: Path) -> None:
         only(one, Level.NODE, "openvino:CPU").measure for one in (whole, run(model, ["CPU"], feeds_of(model)))
     )
     assert (then.verdict, then.mismatched, then.worst) == (now.verdict, now.mismatched, now.worst)
+
+
+def test_models_that_came_in_between_stay(tmp_path: Path) -> None:
+    """What was extracted before is replaced; what is not of that kind stays unless it may be overwritten."""
+    path, feeds = write_node(tmp_path, *CASES["ir"][:4])
+    found = compare(path, [FakeRunner("fake", wrong_at(0))], Settings(), feeds=feeds)
+    (line,) = extract(found, tmp_path / "out", overwrite=False)
+    (again,) = extract(found, tmp_path / "out", overwrite=False)
+    assert line == again
+    model = Path(line.split(" extracted to ")[1])
+    model.write_text("mine")
+    (model.parent / "README.txt").unlink()
+    (model.parent / "inputs.npz").unlink()
+    with pytest.raises(UsageError, match="exists, expected a path that is free or --overwrite"):
+        list(extract(found, tmp_path / "out", overwrite=False))
+    assert model.read_text() == "mine"
+    assert not (model.parent / "inputs.npz").exists()
+    assert list(extract(found, tmp_path / "out")) == [line]
+    assert model.read_text() != "mine"

@@ -15,7 +15,7 @@ from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.result import Compared, Level, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import ArrayShelf, ArrayStore, load, save
-from ir_scatter.core.errors import BadFeed, CannotWrite, Error
+from ir_scatter.core.errors import BadFeed, CannotWrite, Error, UsageError
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.runners.base import NodeFacts, Status
 from tests.compare.models import Array, floats, verdicts, write_node
@@ -220,3 +220,18 @@ def test_damaged_arrays(tmp_path: Path) -> None:
         file.write_bytes(damaged)
         with suppress(Error):
             again(tmp_path, path)
+
+
+def test_results_that_came_in_between_stay(tmp_path: Path) -> None:
+    path, found = saved(tmp_path, FakeRunner("a"))
+    folder = tmp_path / "results"
+    (folder / "results.json").write_text("of another run")
+    (folder / "case_0.npz").write_text("of another run")
+    with pytest.raises(
+        UsageError, match=r"results\.json exists, expected a path that is free or --overwrite"
+    ):
+        save(found, folder, overwrite=False)
+    assert sorted(path.name for path in folder.iterdir()) == ["case_0.npz", "results.json"]
+    assert all(path.read_text() == "of another run" for path in folder.iterdir())
+    save(found, folder)
+    assert not again(tmp_path, path).differs

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from ir_scatter import runners
+from ir_scatter.cases.from_probe import case_of
 from ir_scatter.compare.headline import headline
-from ir_scatter.compare.result import Level, Settings
+from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.result import Level, Relation, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
-from ir_scatter.doctor import case_of
 from ir_scatter.evaluate.model import ForwardArrays, prepare
 from ir_scatter.formats import FORMATS
+from ir_scatter.reading import read
 
 _DEFECT = by_code()["DEV116"]
 _SUM = next(probe for probe in _DEFECT.probes if probe.name == "elements")
@@ -81,3 +83,30 @@ def test_a_state_that_changes_as_it_should_is_right(tmp_path: Path) -> None:
     assert not alone.differs
     assert "inferences after the first depend on states" in " ".join(alone.remarks)
     cpu.close()
+
+
+def test_later_inferences_of_two_models_are_compared(tmp_path: Path) -> None:
+    """They are the same in the first inference, and what they keep for the next differs."""
+    paths = []
+    for assigns in ("read", "computed"):
+        (tmp_path / assigns).mkdir()
+        paths.append(_written(tmp_path / assigns, assigns=assigns))
+    models = [read(path) for path in paths]
+    assert not compare(models, [], Settings(), feeds=_FEEDS).differs
+    found = compare(models, [], Settings(repeat=3), feeds=_FEEDS)
+    (output,) = (one for one in found.comparisons if one.relation is Relation.MODELS)
+    assert output.measure.verdict is Verdict.MISMATCH
+    assert output.wrong_runs == (2, 3)
+    assert not compare([models[1], read(paths[1])], [], Settings(repeat=3), feeds=_FEEDS).differs
+
+
+def test_a_state_that_one_of_two_models_updates_in_place(tmp_path: Path) -> None:
+    path, cpu = _written(tmp_path, assigns="read"), runners.find("CPU")
+    models = [read(path), read(path)]
+    assert not compare(models, [cpu], Settings(), feeds=_FEEDS).differs
+    found = compare(models, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    cpu.close()
+    wrong = [one for one in found.comparisons if one.measure.verdict is Verdict.MISMATCH]
+    assert {(one.subject, one.relation, one.wrong_runs) for one in wrong} == {
+        (cpu.name, Relation.DOCUMENT, (2, 3))
+    }

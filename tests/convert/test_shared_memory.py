@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ir_scatter.cases.from_probe import case_of
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.defects import by_code
-from ir_scatter.doctor import case_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
 from tests.models.onnx_text import save

@@ -8,14 +8,15 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
+from ir_scatter.cases.case import Case, Limits
+from ir_scatter.cases.draw import Draws, draw_case, draw_form
+from ir_scatter.cases.judge import judge
+from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.model import ONNX
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.evidence import Row, Target
 from ir_scatter.doctor import probe
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.execute import Workshop
-from ir_scatter.fuzz.judge import judge
-from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.portability import Portability
 from ir_scatter.reading import read

@@ -14,7 +14,7 @@ from ir_scatter.defects.base import Probe
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
 from tests.models.nested_ir import result
-from tests.rules.ir_text import IrText
+from tests.rules.ir_text import IrText, Output
 
 ELEMENTS: Final = "ScatterElementsUpdate-12"
 SLICES: Final = "ScatterUpdate-3"
@@ -330,3 +330,55 @@ def test_a_known_negative_index_beside_others_of_an_open_count(
     (node,) = scatter_nodes(model.graph, Facts(model=model))
     meeting = affects(node)
     assert (None if meeting is None else meeting.when) == when
+
+
+def met_behind(code: str, operator: str, count: int | str, tmp_path: Path) -> str | None:
+    """Return when tuples meet a defect, an input of which comes from an operator without stored shapes."""
+    ir = IrText()
+    type = "i4" if code == "DEV311" else "f32"
+    data = ir.parameter("data", type, (4, 5) if code == "DEV313" else (4, 5, 6))
+    sizes: dict[str, tuple[str, tuple[int | str, ...]]] = {
+        "DEV311": (type, (4, 5, 6)), "DEV312": ("f32", (5, 6)), "DEV313": ("i64", (3, 1, 2))
+    }  # fmt: skip
+    word, dims = sizes[code]
+    dims = (*dims[:-1], count)
+    long = ir.parameter("long", word, (1, *dims))
+    made = ir.add("made", operator, "opset15", [long, ir.const("axis", "i64", [0])], [(word, ())])
+    updates: Output | None = None
+    if code == "DEV311":
+        indices, updates = ir.const("indices", "i64", [[1]]), ir.parameter("updates", type, (1, 5, 6))
+        data = made
+    elif code == "DEV312":
+        indices, updates = ir.parameter("indices", "i64", ("?",)), made
+    else:
+        indices, updates = made, ir.parameter("updates", "f32", (3, 1))
+    node = ir.add("node", "ScatterNDUpdate", "opset4", [data, indices, updates], [(type, ())])
+    result(ir, node)
+    model = read(ir.write(tmp_path))
+    (found,) = scatter_nodes(model.graph, Facts(model=model))
+    affects = by_code()[code].affects
+    assert affects is not None
+    meeting = affects(found)
+    return None if meeting is None else meeting.when
+
+
+_OPEN_TUPLES = {
+    "DEV311": ("data is not empty", 6),
+    "DEV312": ("indices are one coordinate and the sizes of a slice differ", 6),
+    "DEV313": ("a coordinate behind the first is not 0", 2),
+}
+_UNKNOWN = {
+    "DEV311": "the shape of data is open and data is not empty",
+    "DEV312": "the shape of updates is open and indices are one coordinate and the sizes of a slice differ",
+    "DEV313": "the shape of indices is open and indices have three dimensions and "
+    "a tuple has more coordinates than one and a coordinate behind the first is not 0",
+}
+
+
+@pytest.mark.parametrize("code", _OPEN_TUPLES)
+def test_tuples_behind_what_is_unknown_or_open(code: str, tmp_path: Path) -> None:
+    """Unknown is not open: behind Squeeze a static shape is inferred, behind an unknown operator none is."""
+    when, size = _OPEN_TUPLES[code]
+    assert met_behind(code, "Squeeze", size, tmp_path) is None
+    assert met_behind(code, "NoSuchOperator", size, tmp_path) == _UNKNOWN[code]
+    assert (met_behind(code, "Squeeze", "?", tmp_path) or "").endswith(when)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper, save
 
-from ir_scatter import read
+from ir_scatter import read, runners
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
+from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
 from ir_scatter.portability import diagnose, portability_to
+from ir_scatter.runners.base import Status
 
 INT64 = np.int64
 
@@ -117,3 +119,54 @@ def test_the_initializers_of_a_model_behind_identity(tmp_path: Path) -> None:
     loaded = read(model("ScatterElements", ["Identity"] * 3, tmp_path))
     found = diagnose(loaded, portability_to(("openvino:CPU@2026.4.1",)))
     assert [one.code for one in found if one.code.startswith("DEV13")] == ["DEV135"]
+
+
+def folded(folder: Path, indices: Sequence[int | None], constants: Sequence[str]) -> Path:
+    """Write a scatter node of data of shape [4, 5, 1, 1] without updates; some inputs are initializers."""
+    given = {"data": (4, 5, 1, 1), "indices": indices, "updates": (0, 3, 1, 1)}
+    inputs, initializers = [], []
+    for name, shape in given.items():
+        if name in constants:
+            array = np.ones([size or 0 for size in shape], np.float32)
+            initializers.append(numpy_helper.from_array(array, name))
+            continue
+        type = TensorProto.INT64 if name == "indices" else TensorProto.FLOAT
+        inputs.append(helper.make_tensor_value_info(name, type, shape))
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, given["data"])
+    nodes = [helper.make_node("ScatterND", [*given], ["y"], name="node")]
+    graph = helper.make_graph(nodes, "g", inputs, [output], initializers)
+    path = folder / "folded.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("indices", "constants", "is_refused"),
+    [
+        ((0, 3, None), ("data", "updates"), False),
+        ((0, 3, None), ("updates",), True),
+        ((0, 3, 2), ("data", "updates"), True),
+        ((None, 3, None), ("data", "updates"), True),
+        ((None, 3, 2), ("data", "updates"), True),
+    ],
+)
+def test_a_node_that_is_replaced_by_constant_data(
+    indices: Sequence[int | None], constants: Sequence[str], is_refused: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("openvino")
+    path = folded(tmp_path, indices, constants)
+    found = [one.code for one in diagnose(read(path), portability_to(("openvino:CPU@2026.4.1",)))]
+    assert ("DEV134" in found) == is_refused
+    feeds: dict[str, Array] = {
+        "indices": np.zeros((0, 3, 2), INT64), "data": np.ones((4, 5, 1, 1), np.float32)
+    }  # fmt: skip
+    runner = runners.find("CPU")
+    try:
+        fed = {name: feeds[name] for name in feeds if name not in constants}
+        outcome = runner.run(path, fed, timeout=60)
+    finally:
+        runner.close()
+    assert (outcome.status is not Status.OK) == is_refused
+    if not is_refused:
+        np.testing.assert_array_equal(outcome.outputs["y"], feeds["data"])

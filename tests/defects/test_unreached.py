@@ -119,6 +119,13 @@ def loop(trips: str) -> str:
     return f"out = Loop ({trips}, yes, x) <{head} {{ {body} }}>"
 
 
+SHAPE_BEHIND_IF = (
+    f"{HALVES} z = If (flag) <then_branch = a () => (p) {{ d = Shape (s) p = Reshape (s, d) }}, "
+    "else_branch = b () => (q) { q = Identity (s) }> out = Shape (z)"
+)
+"""onnxruntime 1.31.1 and 1.32.0 do not infer the shape of such an If, and compute the node."""
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -127,6 +134,7 @@ def loop(trips: str) -> str:
         (f"{HALVES} out = Shape (s)", []),
         (f"{HALVES} z = Relu (s) out = Shape (s)", [(Severity.ERROR, "")]),
         (f"{HALVES} out = Size (s)", [(Severity.ERROR, "")]),
+        (SHAPE_BEHIND_IF, [(Severity.WARNING, "its shape is not inferred")]),
         (branch("no"), []),
         (branch("yes"), [(Severity.ERROR, "")]),
         (branch("flag"), [(Severity.WARNING, "if the branch is taken")]),
@@ -161,20 +169,48 @@ def test_what_onnxruntime_refuses_when_it_compiles(condition: str, count: int, t
     assert [one.severity for one in found] == [Severity.ERROR] * count
 
 
-@pytest.mark.parametrize("way", ["read", "dead", "shape", "no elements"])
+@pytest.mark.parametrize(
+    ("condition", "nodes", "count"),
+    [
+        ("no", "", 0),
+        ("c", "c = Identity (no)", 0),
+        ("c", "c = Constant <value = bool {0}> ()", 0),
+        ("yes", "", 1),
+        ("c", "c = Not (yes)", 1),
+        ("c", "c = Cast <to = 9> (zero)", 1),
+        ("flag", "", 1),
+    ],
+)
+def test_a_loop_that_openvino_does_not_read(condition: str, nodes: str, count: int, tmp_path: Path) -> None:
+    body = (
+        "body = b (int64 i, bool go, float[3, 1] old) => (bool go, float[3, 1] p) "
+        "{ p = ScatterElements (old, at, n) }"
+    )
+    text = (
+        "g (float[3, 1] x, bool flag) => (out) <int64[0, 1] at = {}, float[0, 1] n = {}, bool no = {0}, "
+        f"bool yes = {{1}}, int64 zero = {{0}}, int64 two = {{2}}> "
+        f"{{ {nodes} out = Loop (two, {condition}, x) <{body}> }}"
+    )
+    found = told(save(HEADER + text, tmp_path / "model.onnx"), CPU, "DEV134")
+    assert [one.severity for one in found] == [Severity.ERROR] * count
+
+
+@pytest.mark.parametrize("way", ["read", "broadcast", "dead", "shape", "shape of sum", "no elements"])
 def test_a_wrong_value_matters_where_it_is_read(way: str, tmp_path: Path) -> None:
     ir = IrText()
     data, index = ir.parameter("d", "i32", ["?"]), ir.parameter("at", "i64", [1])
     new, axis = ir.parameter("n", "i32", [1]), ir.const("axis", "i64", 0)
     inputs, words = [data, index, new, axis], {"reduction": "mean"}
     made = ir.add("mean", "ScatterElementsUpdate", "opset12", inputs, [("i32", (-1,))], words)
-    if way == "shape":
+    if way in {"broadcast", "shape of sum"}:
+        made = ir.add("sum", "Add", "opset1", [made, new], [("i32", (-1,))])
+    if way.startswith("shape"):
         made = ir.add("shape", "ShapeOf", "opset3", [made], [("i64", (1,))])
     elif way == "no elements":
         numbers = [ir.const(f"k{number}", "i64", [number]) for number in (0, 0, 1, 0)]
         made = ir.add("part", "Slice", "opset8", [made, *numbers], [("i32", (0,))])
     result(ir, data if way == "dead" else made)
-    assert len(told(ir.write(tmp_path), CPU, "DEV105")) == (way == "read")
+    assert len(told(ir.write(tmp_path), CPU, "DEV105")) == (way in {"read", "broadcast"})
 
 
 def test_each_defect_says_when_it_strikes() -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import convert, runners
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.from_probe import case_of
+from ir_scatter.cases.judge import judge
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Probe
 from ir_scatter.defects.evidence import Result, Target, history, key_of, result_of
-from ir_scatter.doctor import case_of
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.judge import judge
-from ir_scatter.inputs.cases import Case
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Runner, Streamed

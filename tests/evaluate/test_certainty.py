@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalIndex, UsageError, evaluate, evaluate_detailed
+from ir_scatter.cases.case import Case
 from ir_scatter.compare.measure import Verdict, measure_node
 from ir_scatter.evaluate.certainty import DetailedResult
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.spec import Reduction
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, cases

@@ -1,3 +1,4 @@
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,15 @@ def test_an_archive_may_be_big_endian(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", swapped=array.astype(kind.newbyteorder(">")), plain=array)
     found = read_arrays(tmp_path / "in.npz")
     assert found["swapped"].tobytes() == found["plain"].tobytes() == array.tobytes()
+
+
+def test_an_archive_that_unpacks_to_more_than_the_memory(tmp_path: Path) -> None:
+    """A few bytes may say so, whatever they are: nothing is unpacked."""
+    path = tmp_path / "large.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.npy", bytes(1000))
+        archive.filelist[0].file_size = 1 << 50
+    with pytest.raises(
+        BadFeed, match=rf"large\.npz: its arrays have {1 << 50} bytes, expected at most \d+, "
+    ):
+        read_arrays(path)

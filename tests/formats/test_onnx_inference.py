@@ -12,15 +12,15 @@ from onnx import ModelProto
 
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import show
-from ir_scatter.formats.onnx import inference
+from ir_scatter.formats.onnx import inference, inference_process
 from tests.formats.onnx_patches import read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 def end_children() -> None:
-    while inference._idle:
-        inference._idle.pop().end()
+    while inference_process._idle:
+        inference_process._idle.pop().end()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 Runtimes load every model here that is called legal.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,23 @@ def test_a_shape_that_is_inferred(nodes: str) -> None:
     given = "int64[1] rows, int64[2] size, float[1, 1] wide"
     head = f'<ir_version: 10, opset_import: ["" : 18]> m ({_INPUTS}, {given}) => (out) <{_CONSTANTS}>'
     found = read(f"{head} {{ {nodes} }}")
+    assert show([*found.graph.walk()][-1].outputs[0].shape) == SHAPES[nodes]
+
+
+_GIVEN = ("data", "at", "new", "flat", "flag", "count", "rows", "size", "wide")
+_HELD = re.sub(r"int64(\S*) (\w+) = (\{[^}]*\}),?", r"\2 = Constant <value = int64\1 \3> ()", _CONSTANTS)
+"""The constants of the models as nodes, which a function has instead of initializers."""
+
+
+@pytest.mark.parametrize("nodes", SHAPES)
+def test_a_function_has_the_same_shape(nodes: str) -> None:
+    """Inference of a caller walks a function too, whose nodes get barriers of their own."""
+    given = "int64[1] rows, int64[2] size, float[1, 1] wide"
+    call = ", ".join(name for name in _GIVEN if re.search(rf"\b{name}\b", nodes))
+    head = f'<ir_version: 10, opset_import: ["" : 18, "my" : 1]> m ({_INPUTS}, {given}) => (out)'
+    body = f"{_HELD} {nodes.replace('out =', 'r =')}"
+    function = f'<domain: "my", opset_import: ["" : 18]> f ({call}) => (r) {{ {body} }}'
+    found = read(f"{head} {{ x = my.f ({call}) out = Identity (x) }} {function}")
     assert show([*found.graph.walk()][-1].outputs[0].shape) == SHAPES[nodes]
 
 

@@ -17,7 +17,7 @@ from ir_scatter import evaluate_model, read
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.inputs.cases import Feature
+from ir_scatter.fuzz.features import Feature
 from ir_scatter.report.fuzz_text import render
 from ir_scatter.runners.base import Runner, Status, Streamed
 

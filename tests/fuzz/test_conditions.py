@@ -3,11 +3,13 @@ import random
 import numpy as np
 import pytest
 
+from ir_scatter.cases.case import Limits
+from ir_scatter.cases.draw import Draws, draw_case, draw_form
+from ir_scatter.cases.judge import judge
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate, learn
-from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.judge import described, judge
-from ir_scatter.inputs.cases import Draws, Feature, Limits, draw_case, draw_form
+from ir_scatter.fuzz.features import Feature, described
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 

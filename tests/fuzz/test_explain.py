@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from ir_scatter import read
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import Judged, reference
+from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import operators
 from ir_scatter.fuzz.conditions import Condition, Predicate
-from ir_scatter.fuzz.draw import Coverage, Drawer, variations
-from ir_scatter.fuzz.execute import Workshop
 from ir_scatter.fuzz.explain import Explainer, Finding, Lot
-from ir_scatter.fuzz.judge import Judged, described, reference
-from ir_scatter.inputs.cases import Case
+from ir_scatter.fuzz.features import described
+from ir_scatter.fuzz.rounds import Coverage, Drawer, variations
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])

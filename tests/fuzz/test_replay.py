@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import Judged
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UsageError
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.conditions import Condition
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import write_finding
-from ir_scatter.fuzz.judge import Judged
 from ir_scatter.fuzz.replay import replay
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
 

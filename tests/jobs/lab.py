@@ -10,6 +10,7 @@ from socket import socket
 from threading import Thread
 from typing import Any
 
+from ir_scatter import all_jobs
 from ir_scatter.jobs.fleet import Fleet
 from ir_scatter.jobs.machine import Machine
 from ir_scatter.jobs.security import Address, make_certificates
@@ -64,12 +65,18 @@ class Lab:
     ) -> None:
         machine = replace(MACHINE, name=name, **about)
         store = Store(self.folder / "cache" / name, limit, shared)
-        self.start(name, serve_worker(self.address, machine, store, self.told.append), f"{name} works for")
+        self.start(
+            name,
+            serve_worker(self.address, machine, store, self.told.append, all_jobs.__name__),
+            f"{name} works for",
+        )
 
     def again(self, name: str) -> None:
         """Start a worker of a name that is there."""
         store = Store(self.folder / "again", 1000)
-        work = serve_worker(self.address, replace(MACHINE, name=name), store, self.told.append)
+        work = serve_worker(
+            self.address, replace(MACHINE, name=name), store, self.told.append, all_jobs.__name__
+        )
         asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
     def fleet(self, **options: Any) -> Fleet:

@@ -396,7 +396,7 @@ def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> Non
 
 def test_a_process_that_answered_while_its_client_left_is_not_asked_again(tmp_path: Path) -> None:
     """It may be killed by then, and whoever asks next would hear that it ended."""
-    answers = RequestHandler(Store(tmp_path, 1 << 20), 1)
+    answers = RequestHandler(Store(tmp_path, 1 << 20), 1, "ir_scatter.jobs.child")
     told = list[str]()
 
     class Quick:

@@ -29,7 +29,7 @@ def work(word: str) -> str:
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(jobs.TABLE, "work", f"{__name__}:work")
+    monkeypatch.setitem(jobs.TABLE, "work", work)
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], "work", work, raising=False)
     monkeypatch.setattr("threading.active_count", lambda: 1)  # a fork has the row of the table, too
@@ -65,11 +65,6 @@ def test_only_the_job_that_ends_its_process_is_given_up(place: int) -> None:
 def test_all_jobs_end_their_processes() -> None:
     with local(3) as executor:
         assert told(executor, ["die"] * 3) == ["its process ended"] * 3
-
-
-def test_every_row_of_the_table_is_a_function() -> None:
-    for name in list(jobs.TABLE):
-        assert callable(jobs.function(name))
 
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ir_scatter import all_jobs
 from ir_scatter.compare.result import Settings
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.core.files import Source
@@ -134,7 +135,7 @@ def test_a_head_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "os.system"}, "there is no job 'os.system', expected one of validate, "),
+        ({"name": "os.system"}, "there is no job 'os.system', expected one of compare, "),
         ({"version": "9"}, "the job is from ir-scatter 9, and here is"),
         ({"protocol": 2}, "the job is from ir-scatter"),
         ({"folder": "home"}, "'home' is not an absolute path without '..'"),
@@ -162,5 +163,13 @@ def test_a_job_may_have_so_many_bytes() -> None:
         read_head(HEAD.as_text(), bytes(MOST_BYTES))
 
 
-def test_the_table_is_told() -> None:
-    assert {"validate", "compare", "doctor", "run", "stream"} <= set(TABLE)
+def test_the_owners_of_all_jobs_register_them() -> None:
+    owners = {owner.__name__ for owner in all_jobs.OWNERS}
+    assert {name: function.__module__ for name, function in TABLE.items()} == {
+        "validate": "ir_scatter.lint",
+        "compare": "ir_scatter.compare.request",
+        "doctor": "ir_scatter.doctor",
+        "run": "ir_scatter.jobs.model_runs",
+        "stream": "ir_scatter.jobs.model_runs",
+    }
+    assert {function.__module__ for function in TABLE.values()} == owners

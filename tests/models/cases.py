@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ir_scatter.cases.broken import WAYS, break_case
+from ir_scatter.cases.case import Case, Limits
+from ir_scatter.cases.draw import Draws, draw_case, draw_form, types_of
 from ir_scatter.core.errors import UsageError
-from ir_scatter.inputs.cases import WAYS, Case, Draws, Limits, break_case, draw_case, draw_form, types_of
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from tests.formats.ir_files import write_one
 

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from ir_scatter.cases.case import Case
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec, Reduction, Role
 from tests.models.cases import random_case

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import evaluate
-from ir_scatter.inputs.cases import Case
+from ir_scatter.cases.case import Case
 from ir_scatter.ops.kernels import apply, targets
 from tests.ops import naive_scatter
 from tests.ops.scatter_cases import ROWS, cases

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import IllegalCase, IllegalIndex, evaluate, evaluate_detailed
-from ir_scatter.inputs.cases import Case
+from ir_scatter.cases.case import Case
 from ir_scatter.ops.kernels import apply, targets
 from ir_scatter.ops.spec import IndexRange, Layout
 from tests.ops.naive_scatter import positions

@@ -2,15 +2,18 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ir_scatter.compare.headline import headline as headline_of
 from ir_scatter.compare.headline import headline_of_many
 from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import Compared, Level, ModelFacts, Outlier
-from ir_scatter.report.comparison_html import render
+from ir_scatter.compare.result import Compared, Level, ModelFacts, NotTapped, Outlier
+from ir_scatter.fuzz.campaign import Campaign
+from ir_scatter.report import fuzz_html
+from ir_scatter.report.comparison_html import MOST_ROWS, render
 from ir_scatter.runners.base import Availability, Outcome, Status
 from ir_scatter.version import versions
 from tests.report.comparisons import (
@@ -102,14 +105,14 @@ def test_what_it_looks_like(request: pytest.FixtureRequest, name: str) -> None:
 
 
 def test_equal_nodes_of_a_large_model_are_collapsed() -> None:
-    quiet = [of_node(f"node{number}", ZEROS, ZEROS) for number in range(1000)]
+    quiet = [of_node(f"node{number}", ZEROS, ZEROS) for number in range(MOST_ROWS - 1)]
     text = page_text((compared(MISMATCH, *quiet),))
     page = parse_page(text)
     nodes = section(page, "Scatter nodes")
     (details,) = nodes.iter("details")
-    assert words(details[0]) == "1000 nodes equal on every runner"
+    assert words(details[0]) == f"{MOST_ROWS - 1} nodes equal on every runner"
     assert details.get("open") is None
-    assert len(list(details.iter("tr"))) == 1001
+    assert len(list(details.iter("tr"))) == MOST_ROWS
     (loud,) = [table for table in nodes.iter("table") if not list(table.iterancestors("details"))]
     assert [words(one[0]) for one in loud.iter("tr")] == ["Node", "loud ScatterUpdate-3"]
     assert len(text) < 500_000
@@ -255,3 +258,48 @@ def test_pictures_of_a_page_are_limited() -> None:
     page = page_of(*found)
     assert len(list(page.iter("article"))) == 60
     assert words(page).count("1 more difference is in the tables above") == 10
+
+
+def test_a_page_shows_so_many_rows_and_says_so() -> None:
+    """The worst come first, and every count stays true."""
+    more = 5
+    equal = [of_node(f"quiet{number}", ZEROS, ZEROS) for number in range(MOST_ROWS)]
+    loud = [of_node(f"loud{number}", ONE_OFF, ZEROS) for number in range(more)]
+    page = parse_page(page_text([compared(*equal, *loud)]))
+    text = page.text_content()
+    assert f"Showing {MOST_ROWS:,} of {MOST_ROWS + more:,} nodes, the worst first" in text
+    assert f"{MOST_ROWS} nodes equal on every runner" in text
+    rows = page.xpath("//table[contains(@class, 'matrix')]//tbody//th")
+    names = [row.text_content().split()[0] for row in rows]
+    assert len(names) == MOST_ROWS
+    assert [name[:4] for name in names[:more]] == ["loud"] * more
+    hidden = tuple(NotTapped(GPU, f"hidden{number}", "because") for number in range(MOST_ROWS + more))
+    text = page_text([compared(EQUAL, not_tapped=hidden)])
+    assert f"and {more} more; JSON contains all" in text
+
+
+def test_a_page_that_shows_all_rows_says_nothing_of_it() -> None:
+    text = page_text([EVERYTHING])
+    assert "Showing" not in text
+    assert "JSON contains all" not in text
+
+
+def test_a_page_of_the_fuzzer_shows_so_many_findings() -> None:
+    one = {
+        "operator": "ScatterUpdate-3", "runner": CPU, "symptom": "wrong-value", "when": "always",
+        "message": "is wrong", "defects": [], "minimal": {}, "others": {}, "twins": {}, "path": "",
+        "signature": "s",
+    }  # fmt: skip
+    for total in (fuzz_html.MOST_SHOWN, fuzz_html.MOST_SHOWN + 3):
+        told = {
+            "findings": [one] * total, "cases": total, "runners": [CPU], "illegal": False, "seconds": 1,
+            "seed": 0, "rates": {"forms": 1, "batches": 1}, "coverage": {"pairs": 0, "features": {}},
+            "versions": {},
+        }  # fmt: skip
+        text = fuzz_html.render(cast(Campaign, SimpleNamespace(as_json=lambda told=told: told)))
+        page = parse_page(text)
+        assert len(page.xpath("//article")) == fuzz_html.MOST_SHOWN
+        ids = set(page.xpath("//@id"))
+        assert {link[1:] for link in page.xpath("//a/@href") if link.startswith("#")} <= ids
+        limited = f"Showing the first {fuzz_html.MOST_SHOWN:,} of {total:,} findings; JSON contains all."
+        assert (limited in text) is (total > fuzz_html.MOST_SHOWN)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.cases.case import Case
 from ir_scatter.convert.proof import run_fragment
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Location
@@ -17,7 +18,6 @@ from ir_scatter.core.shapes import Shape, is_static
 from ir_scatter.core.tensors import Constant
 from ir_scatter.evaluate import evaluate_detailed
 from ir_scatter.evaluate.operator import make_scatter_node
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites.base import Promises, Rewrite
 from tests.ops import naive_scatter

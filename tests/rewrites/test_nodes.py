@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.cases.case import Case
 from ir_scatter.convert.proof import prove
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import ONNX, OPENVINO, OpKey
 from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim, Shape
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, IndicesLimit, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import all_rewrites

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Numbers
 from ir_scatter.defects.evidence import Row, history, key_of, order, result_of

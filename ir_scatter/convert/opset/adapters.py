@@ -13,7 +13,8 @@ from onnx import AttributeProto, NodeProto, TypeProto, helper, numpy_helper
 
 from ir_scatter.core.element_types import FLOATS, ElementType, dtype, from_onnx_number, onnx_types
 from ir_scatter.core.model import Model, Value
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, counted
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape
+from ir_scatter.core.words import counted
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import text
 from ir_scatter.formats.onnx.tensors import attribute_value, make_attribute

@@ -13,7 +13,7 @@ from onnx.defs import OpSchema
 from ir_scatter.convert.opset.adapters import ADAPTERS, AdaptedNode, CannotAdapt
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.model import Model, Node
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.formats.base import NewNodes, OpsetMove
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import GraphIndex, function_key, text

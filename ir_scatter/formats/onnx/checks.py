@@ -10,7 +10,8 @@ import onnx
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import Defect
-from ir_scatter.core.shapes import Shape, show, with_article
+from ir_scatter.core.shapes import Shape, show
+from ir_scatter.core.words import with_article
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (

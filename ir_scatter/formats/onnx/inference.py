@@ -1,10 +1,7 @@
 """Types and shapes that the file does not say, or says wrongly: onnx's shape inference, kept at a distance.
 
 It also tells which nodes have inputs that their operator does not take, as runtimes infer in the same way.
-It is native code: files exist that end the process (an assertion in Slice), that ask for all memory
-(Concat of a shape with itself, again and again) or for years (functions that call functions twice).
-So it is given copies without stored shapes and weights, in a forked process with limits. That process
-is kept for the next model: to fork takes longer than to infer a small one.
+The inference itself runs in a process of its own (`inference_process.py`).
 
 Inference can follow the numbers of small tensors (data propagation), which many shapes depend on. What it
 raises then is no proof: it keeps the numbers of all graphs of a model in one table by name, and the numbers
@@ -13,18 +10,13 @@ counts as refused only if inference without data propagation refuses it. Other r
 which our own shape rules decide (`analysis/misuse.py`).
 """
 
-import contextlib
-import faulthandler
 import math
-import os
 import re
-import signal
 import time
-import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import onnx
 from onnx import (
@@ -54,10 +46,8 @@ from ir_scatter.formats.onnx.index import (
     schema_of,
     text,
 )
+from ir_scatter.formats.onnx.inference_process import BARRIER, NUMBERED, ask
 from ir_scatter.formats.onnx.tensors import held_type, shape_of
-
-with contextlib.suppress(ImportError):  # where there is no fork either
-    import resource
 
 CPU_SECONDS = 20
 """What one inference may take at most."""
@@ -73,36 +63,21 @@ hundred times what it takes where functions do not multiply."""
 _TOTAL_PER_ONE = 2.5
 """How many times as much all inferences of a model may take together."""
 
-_IDLE_SECONDS = 10.0
-_BASE_MEMORY = 1 << 29
-_MEMORY_PER_BYTE = 16
-
 _SEEN = 256
 """Elements of a constant up to which inference sees it: it reads shapes, axes and the like."""
 
 _IR_VERSION = 10
 """Of what is inferred: initializers need not be inputs, functions may have overloads."""
 
-_NUMBERED = "ir_scatter:"
 _STAND_IN = "ir_scatter: unknown"
-_BARRIER = "ir_scatter: barrier"
 _RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
 """A value of a body whose name another graph of the model has too, as `make_unique` writes it."""
-
-_MOST_ROUNDS = 4
-"""How often inference is repeated to hide numbers from data propagation; after that it goes without."""
 
 _WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
 """What inference says of a node that needs the numbers of a constant that the copy does not have."""
 
-_REFUSED_TYPE = "an element type"
-"""What stands for the complaint about an element type."""
-
-_WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
-_HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
-"""Element types that the sizes of tensors can be cast to, and remain what they are."""
 _REFUSAL = re.compile(
-    rf"[^\n]*?, node name: ({_NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
+    rf"[^\n]*?, node name: ({NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
 """What strict inference says of one node, where it is about that node and not about those in it."""
 
@@ -276,7 +251,7 @@ class Inference:
             if self._left <= 0:
                 return None, True
             start = time.monotonic()
-            answer = _ask((request, propagate, limit), min(self._left, 2.0 * limit))
+            answer = ask((request, propagate, limit), min(self._left, 2.0 * limit))
             took = time.monotonic() - start
             if answer:
                 self._left -= took
@@ -355,7 +330,7 @@ class Inference:
                 copies[position] = _stand_in(node)
                 name = next((name for name in node.output[:1] if name in types), "")
                 if name and held_type(index.tensors[position]):
-                    ghost = _typed(f"{_NUMBERED}{position} of ", None, None)
+                    ghost = _typed(f"{NUMBERED}{position} of ", None, None)
                     ghost.name += name
                     ghost.type.CopyFrom(types[name].type)
                     types[ghost.name] = ghost
@@ -448,7 +423,7 @@ def make_unique(target: ModelProto | FunctionProto) -> None:
         body, around = waiting.pop()
         names = dict(around)
         for name in sorted(_names_of(body)):
-            names[name] = f"{_NUMBERED}{len(taken)}:{name}" if name in taken else name
+            names[name] = f"{NUMBERED}{len(taken)}:{name}" if name in taken else name
             taken.add(names[name])
         for one in (*body.input, *body.output, *body.initializer, *body.value_info):
             one.name = names.get(one.name, one.name)
@@ -513,14 +488,16 @@ def _read_back(
     """
     types: dict[str, TypeProto] = {}
     typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
+    has_complaints = bool(refusals or suspicions)
     for group in (graph.input, graph.output, graph.value_info):
         for value in group:
             if value.HasField("type"):
                 types[_original(value.name)] = value.type
-                typed.update([value.name] if _is_known(value.type) else ())
+                if has_complaints and _is_known(value.type):
+                    typed.add(value.name)
     bodies, refused, suspected = {}, dict[int, str](), dict[int, str]()
-    is_walked = index.bodies or refusals or suspicions
-    nodes = [node for node in graph.node if node.doc_string != _BARRIER] if is_walked else []
+    is_walked = index.bodies or has_complaints
+    nodes = [node for node in graph.node if node.doc_string != BARRIER] if is_walked else []
     for node, position in zip(nodes, index.sorted_positions(), strict=False):
         inside = index.bodies.get(position, {})
         for attribute in node.attribute if inside else ():
@@ -548,7 +525,7 @@ def _is_known(type: TypeProto) -> bool:
 
 def _original(name: str) -> str:
     """Return a name as the file has it."""
-    renamed = _RENAMED.fullmatch(name) if name.startswith(_NUMBERED) else None
+    renamed = _RENAMED.fullmatch(name) if name.startswith(NUMBERED) else None
     return name if renamed is None else renamed[1]
 
 
@@ -565,235 +542,3 @@ def _typed(name: str, onnx_number: int | None, shape: Shape) -> ValueInfoProto:
             elif dim.symbol is not None:
                 added.dim_param = dim.symbol
     return written
-
-
-# The process that infers
-
-
-class _Child:
-    """A forked process that infers one model after another."""
-
-    def __init__(self) -> None:
-        from multiprocessing.connection import Pipe
-
-        self._connection, other = Pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: 3.12 on
-            self._pid = os.fork()
-        if self._pid == 0:
-            try:
-                _serve(other)
-            finally:
-                os._exit(0)
-        other.close()
-
-    def ask(self, question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-        """Return the answer, None if there is none in time.
-
-        Raises:
-            OSError: the process has ended, so that it was not asked.
-        """
-        self._connection.send(question)
-        try:
-            return self._connection.recv_bytes() if self._connection.poll(seconds) else None
-        except (EOFError, OSError):
-            return None
-
-    def end(self) -> None:
-        self._connection.close()
-        with contextlib.suppress(OSError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-
-
-_idle: list[_Child] = []
-"""Processes that nothing is asked of at the moment: one, or one for each thread that reads models.
-
-They end with this process, which holds the other ends of their pipes.
-"""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)
-
-
-def _ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-    """Return the serialized graph with inferred types; None or nothing if that does not work."""
-    if not hasattr(os, "fork"):
-        return _answer(*question[:2])
-    while True:
-        is_kept = bool(_idle)
-        try:
-            child = _idle.pop() if is_kept else _Child()
-        except OSError:
-            return None
-        try:
-            answer = child.ask(question, seconds)
-        except OSError:
-            child.end()
-            if is_kept:
-                continue
-            return None
-        if answer is None:
-            child.end()
-        else:
-            _idle.append(child)
-        return answer
-
-
-def _serve(connection: Any) -> None:
-    """Answer until the parent ends, or asks nothing for long: nothing of the parent may run here.
-
-    The process lets go of files that others wait for, and keeps its last words off the terminal.
-    Processor time is bounded by a signal that ends it, and so is memory beyond what is used already.
-    """
-    faulthandler.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
-        signal.signal(number, signal.SIG_DFL)
-    nowhere, kept = os.open(os.devnull, os.O_RDWR), connection.fileno()
-    for standard in range(3):
-        os.dup2(nowhere, standard)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    while connection.poll(_IDLE_SECONDS):
-        request, propagate, seconds = connection.recv()
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        with contextlib.suppress(OSError, ValueError):
-            with open("/proc/self/statm", encoding="ascii") as file:
-                mapped = int(file.read().split()[0]) * resource.getpagesize()
-            most = mapped + _BASE_MEMORY + _MEMORY_PER_BYTE * len(request)
-            resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
-        connection.send_bytes(_answer(request, propagate))
-
-
-def _answer(request: bytes, propagate: bool) -> bytes:
-    """Return the model with inferred types.
-
-    If nodes are refused, they have numbers for names. `doc_string` says then why they are refused, and
-    `producer_name` what data propagation adds to that.
-    """
-    try:
-        for _ in range(_MOST_ROUNDS if propagate else 0):
-            model = _judged(request, propagate=True)
-            hidden = _hide_numbers(request, model.graph)
-            if hidden is None:
-                break
-            request = hidden
-        else:
-            model = _judged(request, propagate=False)
-        del model.graph.initializer[:]  # the types are asked for
-        del model.functions[:]
-        return bytes(model.SerializeToString())
-    except Exception:
-        # Whatever it is that native code does not like: the stored shapes remain.
-        return b""
-
-
-def _judged(request: bytes, *, propagate: bool) -> ModelProto:
-    try:
-        model = _inferred(request, propagate, check_type=True, strict_mode=True)
-        model.ClearField("doc_string")
-        model.ClearField("producer_name")
-        return model
-    except onnx.shape_inference.InferenceError:
-        numbered = ModelProto.FromString(request)
-        for number, node in enumerate(_all_nodes(numbered.graph)):
-            node.name = f"{_NUMBERED}{number}"
-        request = numbered.SerializeToString()
-        refused, suspected = _complaint(request, propagate=False), ""
-        if propagate:
-            suspected = _complaint(request, propagate=True)
-        model = _inferred(request, propagate)
-        model.doc_string, model.producer_name = refused, suspected
-        return model
-
-
-def _complaint(request: bytes, *, propagate: bool) -> str:
-    """Return what strict inference raises of shapes; of element types only that it refuses one."""
-    try:
-        _inferred(request, propagate, strict_mode=True)
-    except onnx.shape_inference.InferenceError as error:
-        return str(error)
-    try:
-        _inferred(request, propagate, check_type=True, strict_mode=True)
-    except onnx.shape_inference.InferenceError:
-        return _REFUSED_TYPE  # which ends inference at the first: operators.py looks at all
-    return ""
-
-
-def _hide_numbers(request: bytes, inferred: GraphProto) -> bytes | None:
-    """Return the request with barriers where data propagation would follow wrong numbers, None if it has all.
-
-    It keeps a matrix as the list of its numbers, for example, and computes as if it were that:
-
-        p = Unsqueeze (q, 0)           # q is [3, 4], so that p is [[3, 4]]
-        s = Gather (p, 0)              # is [3, 4]; to data propagation 3
-        y = Reshape (x, s)             # has two dimensions; to data propagation one
-
-    A barrier is an Identity, which it does not look through.
-    """
-    misleading = {name for name in _misleading(inferred) if not name.startswith(_BARRIER)}
-    if not misleading:
-        return None
-    hidden, is_changed = ModelProto.FromString(request), False
-    for graph in _all_graphs(hidden.graph):
-        nodes = list[NodeProto]()
-        for node in graph.node:
-            nodes.append(node)
-            name = node.output[0] if node.output else ""
-            if name in misleading and node.doc_string != _BARRIER:  # no barrier after a barrier
-                inner = f"{_BARRIER} {name}"
-                barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=_BARRIER)
-                node.output[0], is_changed = inner, True
-                nodes.append(barrier)
-        if len(nodes) > len(graph.node):
-            copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-            del graph.node[:]
-            graph.node.extend(copies)
-    return hidden.SerializeToString() if is_changed else None
-
-
-def _misleading(graph: GraphProto) -> Iterator[str]:
-    """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
-
-    Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
-    it takes 0; and what Cast makes of numbers that the new type may not hold.
-    """
-    constants = set[str]()
-    for inner in _all_graphs(graph):
-        constants.update(one.name for one in inner.initializer)
-        types = {one.name: one.type.tensor_type for one in (*inner.value_info, *inner.output)}
-        for node in inner.node:
-            if not node.output or node.domain:
-                continue
-            is_misleading = False
-            if node.op_type == "Constant":
-                constants.add(node.output[0])
-            elif node.op_type == "Unsqueeze":
-                type = types.get(node.output[0])
-                is_flat = type is not None and type.HasField("shape") and len(type.shape.dim) < 2
-                is_misleading = not is_flat and (type is None or type.elem_type in _WHOLE)
-            elif node.op_type == "Slice":
-                is_misleading = not constants.issuperset(filter(None, node.input[1:]))
-            elif node.op_type == "Cast":
-                is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
-            if is_misleading:
-                yield node.output[0]
-
-
-def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
-    return onnx.shape_inference.infer_shapes(request, data_prop=propagate, **checks)
-
-
-def _all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for _, body in graphs_of(attribute):
-                yield from _all_graphs(body)
-
-
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    return (node for inner in _all_graphs(graph) for node in inner.node)

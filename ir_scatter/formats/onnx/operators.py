@@ -16,7 +16,8 @@ from onnx.defs import OpSchema
 from ir_scatter.core.dataflow import Source, inflows
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.model import Defect, Function, Node
-from ir_scatter.core.shapes import agree, counted, show, with_article
+from ir_scatter.core.shapes import agree, show
+from ir_scatter.core.words import counted, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.formats.onnx.index import (

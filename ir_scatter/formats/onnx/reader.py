@@ -11,7 +11,8 @@ from onnx import ModelProto
 
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value, follow
+from ir_scatter.core.graph_walk import follow
+from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value
 from ir_scatter.core.shapes import is_static
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions

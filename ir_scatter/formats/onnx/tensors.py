@@ -18,8 +18,8 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Defect, Node
-from ir_scatter.core.shapes import counted, with_article
 from ir_scatter.core.tensors import Constant, Weights, decode
+from ir_scatter.core.words import counted, with_article
 from ir_scatter.formats.base import FileBeside
 from ir_scatter.formats.onnx.index import FIELDS, kind_of, text
 

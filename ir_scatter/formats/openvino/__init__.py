@@ -55,7 +55,7 @@ class OpenVinoIr:
         return unified_diff(source.mark + source.data, edits, path, path)
 
     def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
-        from ir_scatter.formats.openvino.writer import write_nodes
+        from ir_scatter.formats.openvino.one_node import write_nodes
 
         text, weights = write_nodes(nodes)
         return {".xml": text, ".bin": weights}

@@ -19,7 +19,8 @@ from ir_scatter.core.element_types import (
     meant_in_ir,
 )
 from ir_scatter.core.model import Defect, Node
-from ir_scatter.core.shapes import MAX_RANK, Shape, counted, element_count, is_static, parse_shape, show
+from ir_scatter.core.shapes import MAX_RANK, Shape, element_count, is_static, parse_shape, show
+from ir_scatter.core.words import counted
 from ir_scatter.formats.cycles import find_cycles
 from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, IrGraph, Port, byte_range
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places

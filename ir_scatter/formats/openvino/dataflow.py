@@ -21,8 +21,8 @@ from ir_scatter.core.dataflow import (
 )
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Graph, Node, Value
-from ir_scatter.core.shapes import counted
 from ir_scatter.core.tensors import Constant
+from ir_scatter.core.words import counted
 from ir_scatter.formats.openvino.graph import ASSIGN, CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
 from ir_scatter.formats.openvino.xml_text import XmlElement, decoded

@@ -1,19 +1,27 @@
 """Patches to the text of an IR: every byte that they do not concern stays."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
+from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.errors import NotEditable
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode, Patch
-from ir_scatter.core.model import Model, Node, OperatorUse, Value, collector_paused
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, claims_more, show_dim
-from ir_scatter.formats.base import FileBeside, OneInput, OneNode, ReadOptions, Written
+from ir_scatter.core.memory import collector_paused
+from ir_scatter.core.model import Model, Node, OperatorUse, Value
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, claims_more
+from ir_scatter.formats.base import FileBeside, ReadOptions, Written
+from ir_scatter.formats.openvino.elements import (
+    NewBytes,
+    NewElement,
+    Style,
+    escaped,
+    new_edge,
+    new_layer,
+    new_port,
+)
 from ir_scatter.formats.openvino.graph import CONST, PARAMETER, IrGraph, Port
 from ir_scatter.formats.openvino.index import EdgePlace, edge_places
 from ir_scatter.formats.openvino.layers import LayerText
@@ -31,10 +39,6 @@ _LONGEST_ID = 18
 """OpenVINO reads ids as signed numbers of 64 bits."""
 _INPUT_END = b"</input>"
 _USUAL_NAME = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
-_ESCAPES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
-    | {space: f"&#{ord(space)};" for space in "\t\r\n"}
-)
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
@@ -122,274 +126,6 @@ def _constants_end(net: IrGraph) -> int:
     return max((sum(place) for place in places if place), default=0)
 
 
-# Elements as text.
-
-
-class _New(NamedTuple):
-    """A new element: its attributes, and the elements or the text in it."""
-
-    name: str
-    attributes: Mapping[str, str]
-    inside: "Sequence[_New] | str" = ()
-
-
-class _Style(NamedTuple):
-    """How a file is written.
-
-    Attributes:
-        lead: line break and indentation of a layer; nothing if it does not begin a line.
-        step: what its content is indented by beyond that; None if it stands on the same line.
-        quote: the quotation mark.
-        closing: what stands before `/>`.
-    """
-
-    lead: bytes
-    step: bytes | None
-    quote: bytes
-    closing: bytes
-
-    def attribute(self, name: str, text: str) -> bytes:
-        return b" %b=%b%b%b" % (name.encode(), self.quote, _escaped(text), self.quote)
-
-    def inner(self, lead: bytes) -> bytes:
-        """Return the lead of what is inside an element with this lead."""
-        return b"" if not lead or self.step is None else lead + self.step
-
-    def text(self, new: _New, lead: bytes) -> bytes:
-        """Write an element that stands behind a lead, without that lead."""
-        name = new.name.encode()
-        tag = name + b"".join(self.attribute(*pair) for pair in new.attributes.items())
-        if not new.inside:
-            return b"<%b%b/>" % (tag, self.closing)
-        if isinstance(new.inside, str):
-            return b"<%b>%b</%b>" % (tag, new.inside.encode(), name)
-        inner = self.inner(lead)
-        inside = b"".join(inner + self.text(one, inner) for one in new.inside)
-        return b"<%b>%b%b</%b>" % (tag, inside, lead if inner else b"", name)
-
-
-@lru_cache(1 << 8)
-def _escaped(text: str) -> bytes:
-    return text.translate(_ESCAPES).encode()
-
-
-def _port(id: str, value: Value, names: str = "") -> _New:
-    type = value.element_type
-    precision = "UNSPECIFIED" if type is None else type.ir_name or type.name.upper()
-    dims = [_New("dim", {}, str(dim if isinstance(dim, int) else -1)) for dim in value.shape or ()]
-    return _New("port", {"id": id, "precision": precision} | ({"names": names} if names else {}), dims)
-
-
-def _layer(
-    id: str, name: str, type: str, version: object, data: Mapping[str, str],
-    inputs: Sequence[Value], output: Value | None, names: str = "",
-) -> _New:  # fmt: skip
-    """Return a layer whose ports are numbered from 0 on."""
-    inside = [_New("data", data)] if data else []
-    if inputs:
-        inside.append(_New("input", {}, [_port(str(port), value) for port, value in enumerate(inputs)]))
-    if output is not None:
-        inside.append(_New("output", {}, [_port(str(len(inputs)), output, names)]))
-    return _New("layer", {"id": id, "name": name, "type": type, "version": str(version)}, inside)
-
-
-def _edge(origin: tuple[str, str], to: tuple[str, str]) -> _New:
-    ends = ("from-layer", "from-port", "to-layer", "to-port")
-    return _New("edge", dict(zip(ends, origin + to, strict=True)))
-
-
-class _NewBytes:
-    """What goes behind the end of a `.bin` that has `size` bytes; equal bytes are stored once."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._offsets: dict[bytes, int] = {}
-
-    def layer(self, id: str, name: str, constant: NewConstant) -> _New:
-        """Return a Const, whose bytes are placed, types below a byte packed; an empty one takes a byte.
-
-        Raises:
-            NotEditable: constants of this type cannot be written.
-        """
-        from ir_scatter.core.arrays import pack
-
-        type = constant.element_type
-        wanted = None if type is None or type.kind == "string" else dtype(type)
-        if type is None or wanted is None or (type.bits < 8 and type.bits not in (2, 4)):
-            given = "unknown" if type is None else type.name
-            raise NotEditable(
-                f"the new constant '{constant.label}' is of type {given}, which cannot be written"
-            )
-        array = constant.array.astype(wanted.newbyteorder("<"))
-        bytes = (array if type.bits >= 8 else pack(array.reshape(-1), type.bits)).tobytes() or b"\0"
-        if bytes not in self._offsets:
-            self._offsets[bytes] = self._size
-            self._size += len(bytes)
-        shape, offset, size = ", ".join(map(str, constant.shape)), self._offsets[bytes], len(bytes)
-        data = {"element_type": type.name, "shape": shape, "offset": str(offset), "size": str(size)}
-        return _layer(id, name, "Const", "opset1", data, [], Value("", type, constant.shape))
-
-    def join(self) -> bytes:
-        return b"".join(self._offsets)
-
-
-_Graph: TypeAlias = tuple[list[_New], list[_New]]
-"""Layers and edges."""
-
-
-def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
-    """Return the `.xml` and the `.bin` of a model with nodes that know nothing of each other.
-
-    Raises:
-        NotEditable: a constant is of a type that cannot be written.
-    """
-    style, weights = _Style(b"\n\t\t", b"\t", b'"', b" "), _NewBytes(0)
-    graphs, ids = list[_Graph](), count()
-    for node in nodes:
-        graphs.append((_looped if node.iterations else _one)(node, ids, weights))
-    text = (
-        b'<?xml version="1.0"?>\n<net name="%b" version="11">\n'
-        b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
-    )
-    both = [[one for part in parts for one in part] for parts in zip(*graphs, strict=True)]
-    parts = [b"".join(style.lead + style.text(one, style.lead) for one in ones) for ones in both]
-    return text % (b"one_node" if len(nodes) == 1 else b"nodes", *parts), weights.join()
-
-
-def _one(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
-    """Return a node with what feeds it, and its Result, the last layer."""
-    given = [one for one in node.inputs if one is not None]
-    values = [Value(None, one.element_type, one.declared) for one in given]
-    data = {name: str(value) for name, value in node.attributes.items()}
-    layers, sources = list[_New](), list[str]()
-    for one, value in zip(given, values, strict=True):
-        sources.append(str(next(ids)))
-        if one.is_constant:
-            layers.append(
-                weights.layer(sources[-1], one.name, NewConstant(one.name, one.element_type, one.array))
-            )
-        else:
-            layers.append(_parameter(sources[-1], one, value))
-    between, edges, origin = _before(node, (sources[0], "0"), values[0], ids, weights)
-    more, last = _given_out(node, node.type, node.opset, data, sources, values, ids, origin)
-    return layers + between + more, edges + last
-
-
-_Views: TypeAlias = Mapping[str, tuple[str, Callable[[Sequence[int]], Sequence[Sequence[int]]]]]
-
-_BEFORE: _Views = {
-    "Reshape": ("opset1", lambda shape: [[*shape]]),
-    "Unsqueeze": ("opset1", lambda shape: [[0]]),
-    "Squeeze": ("opset1", lambda shape: [[0]]),
-    "Transpose": ("opset1", lambda shape: [[*range(len(shape))]]),
-    "Slice": ("opset8", lambda shape: [[0] * len(shape), [*shape], [1] * len(shape), [*range(len(shape))]]),
-    "Tile": ("opset1", lambda shape: [[1] * len(shape)]),
-    "Roll": ("opset7", lambda shape: [[0], [0]]),
-    "Abs": ("opset1", lambda shape: []),
-}
-"""Operators that may stand before a node: their opset, and the whole numbers that are their other inputs."""
-
-
-def _before(
-    node: OneNode, origin: tuple[str, str], value: Value, ids: Iterator[int], weights: _NewBytes
-) -> tuple[list[_New], list[_New], tuple[str, str]]:
-    """Return what stands between the first input and a node, its edges, and the last layer and its port."""
-    import numpy as np
-
-    layers, edges, i64, shape = list[_New](), list[_New](), ELEMENT_TYPES["i64"], list(value.shape or ())
-    if node.keeps_state:
-        read, written = str(next(ids)), str(next(ids))
-        words = ",".join(map(show_dim, value.shape or ()))
-        kind = "" if value.element_type is None else value.element_type.name
-        data = {"variable_id": f"{node.prefix}state", "variable_type": kind, "variable_shape": words}
-        layers += [
-            _layer(read, f"{node.prefix}read", "ReadValue", "opset6", data, [value], value),
-            _layer(written, f"{node.prefix}written", "Assign", "opset6", data, [value], value),
-        ]
-        edges += [_edge(origin, (read, "0")), _edge((read, "1"), (written, "0"))]
-        origin = read, "1"
-    for number, type in enumerate(node.before):
-        opset, make = _BEFORE[type]
-        fixed = [dim if isinstance(dim, int) else -1 for dim in shape]
-        after = [1, *shape] if type == "Unsqueeze" else shape[1:] if type == "Squeeze" else shape
-        ports, inputs = [origin], [Value(None, value.element_type, tuple(shape))]
-        for place, numbers in enumerate(make(fixed)):
-            id, name = str(next(ids)), f"{node.prefix}before_{number}_{place}"
-            array = np.array(numbers, np.int64)
-            layers.append(weights.layer(id, name, NewConstant(name, i64, array)))
-            ports.append((id, "0"))
-            inputs.append(Value(None, i64, array.shape))
-        id, data = str(next(ids)), {"special_zero": "false"} if type == "Reshape" else {}
-        result = Value(None, value.element_type, tuple(after))
-        layers.append(_layer(id, f"{node.prefix}before_{number}", type, opset, data, inputs, result))
-        edges += [_edge(source, (id, str(port))) for port, source in enumerate(ports)]
-        origin, shape = (id, str(len(inputs))), after
-    return layers, edges, origin
-
-
-def _looped(node: OneNode, ids: Iterator[int], weights: _NewBytes) -> _Graph:
-    """Return a loop with a node in its body, and what feeds both."""
-
-    def held(number: int, name: str, content: int, type: ElementType) -> _New:
-        return weights.layer(str(number), name, NewConstant(name, type, np.array(content, dtype(type))))
-
-    import numpy as np
-
-    own, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
-    layers, edges = _one(node, own, weights)
-    result_id = layers[-1].attributes["id"]
-    goes_on, condition, truth = next(own), next(own), Value(None, boolean, ())
-    layers += [
-        held(goes_on, "goes_on", 1, boolean),
-        _layer(str(condition), "condition", "Result", "opset1", {}, [truth], None),
-    ]
-    edges.append(_edge((str(goes_on), "0"), (str(condition), "0")))
-    given = [one for one in node.inputs if one is not None]
-    fed = [(str(number), one) for number, one in enumerate(given) if not one.is_constant]
-    values = [Value(None, one.element_type, one.declared) for _, one in fed]
-    first = [held(next(ids), "iterations", node.iterations, i64), held(next(ids), "begins", 1, boolean)]
-    first += [_parameter(str(next(ids)), one, value) for (_, one), value in zip(fed, values, strict=True)]
-    entries = [_mapped("input", port, inner) for port, (inner, _) in enumerate(fed, 2)]
-    entries.append(_mapped("output", len(first), result_id))
-    entries.append(_mapped("output", -1, str(condition), purpose="execution_condition"))
-    body = _New("body", {}, [_New("layers", {}, layers), _New("edges", {}, edges)])
-    inside = [_New("port_map", {}, entries), _New("back_edges", {}), body]
-    all_values = [Value(None, i64, ()), truth, *values]
-    sources = [one.attributes["id"] for one in first]
-    (loop, result), outer = _given_out(node, "Loop", "opset5", {}, sources, all_values, ids)
-    return [*first, loop._replace(inside=[*loop.inside, *inside]), result], outer
-
-
-def _parameter(id: str, one: OneInput, value: Value) -> _New:
-    data = {"shape": ",".join(map(show_dim, one.declared or ())), "element_type": one.element_type.name}
-    return _layer(id, one.name, "Parameter", "opset1", data, [], value, one.name)
-
-
-def _mapped(kind: str, outer: int, inner: str, **more: str) -> _New:
-    return _New(kind, {"external_port_id": str(outer), "internal_layer_id": inner, **more})
-
-
-def _given_out(
-    node: OneNode, type: str, opset: object, data: Mapping[str, str],
-    sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
-    first: tuple[str, str] | None = None,
-) -> _Graph:  # fmt: skip
-    """Return a layer that is fed by others, the first input maybe by another port, and its Result."""
-    own, result, prefix = str(next(ids)), str(next(ids)), node.prefix
-    output, port = Value(None, node.element_type, node.shape), str(len(values))
-    layers = [
-        _layer(own, f"{prefix}node", type, opset, data, values, output, f"{prefix}output"),
-        _layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None),
-    ]
-    origins = [(source, "0") for source in sources]
-    origins[:1] = [first or origins[0]]
-    edges = [_edge(origin, (own, str(number))) for number, origin in enumerate(origins)]
-    return layers, [*edges, _edge((own, port), (result, "0"))]
-
-
-# Patches as edits.
-
-
 def _gap(name: str) -> str:
     """Return what stands for a text that differs among nodes; no XML holds the byte 0."""
     return f"\0{name}\0"
@@ -417,7 +153,7 @@ class _Template(NamedTuple):
 class _Writer:
     def __init__(self, net: IrGraph) -> None:
         self.data = net.file.text.data
-        self.new_bytes = _NewBytes(_weights_size(net))
+        self.new_bytes = NewBytes(_weights_size(net))
         self.edits: list[Edit] = []
         self.names: set[bytes] = set()
         self.numbers: dict[bytes, int] = {}
@@ -454,7 +190,7 @@ class _Writer:
         step = inner.removeprefix(lead) if inner.startswith(lead) else b"\t"
         closing = b" " if data[edges[0].end - 3 : edges[0].end] == b" />" else b""
         quote = data[tag[b"id"][1] : tag[b"id"][1] + 1]
-        style = _Style(lead, step if lead and inner else None, quote, closing)
+        style = Style(lead, step if lead and inner else None, quote, closing)
 
         origins = {place.edge[3]: place.edge[:2] for place in edges}
         given = [origins[port.id] for port in layer.inputs]
@@ -485,9 +221,9 @@ class _Writer:
         self.edits += [Edit(start, start, _filled(template.layers, values))] if template.layers else []
         result = fragment.result
         if node.type.lower() != result.type.lower():
-            self.edits.append(Edit(*tag[b"type"], _escaped(result.type)))
+            self.edits.append(Edit(*tag[b"type"], escaped(result.type)))
         if node.opset != result.opset and b"version" in tag:
-            self.edits.append(Edit(*tag[b"version"], _escaped(str(result.opset))))
+            self.edits.append(Edit(*tag[b"version"], escaped(str(result.opset))))
         elif node.opset != result.opset:
             behind = tag[b"type"][1] + len(quote)
             self.edits.append(Edit(behind, behind, style.attribute("version", str(result.opset))))
@@ -507,7 +243,7 @@ class _Writer:
         It begins with a name as written, and may stand in other quotation marks than that.
         """
         base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
-        name = wanted = b"%b/%b" % (base, _escaped(label))
+        name = wanted = b"%b/%b" % (base, escaped(label))
         number = self.numbers.get(wanted, 1)
         while (unescaped(name) if b"&" in name else name) in self.names:
             number += 1
@@ -517,13 +253,13 @@ class _Writer:
         return name
 
     def _template(
-        self, node: Node, fragment: Fragment, layer: LayerText, style: _Style, edge_lead: bytes, part: bytes,
+        self, node: Node, fragment: Fragment, layer: LayerText, style: Style, edge_lead: bytes, part: bytes,
         is_same: tuple[bool, ...],
     ) -> _Template:  # fmt: skip
         result = fragment.result
         labels: list[str] = []
-        layers: list[_New] = []
-        edges: list[_New] = []
+        layers: list[NewElement] = []
+        edges: list[NewElement] = []
         feeds = {
             id(value): (_gap(f"from{number}"), _gap(f"port{number}"))
             for number, value in reversed([*enumerate(fragment.given)])
@@ -542,13 +278,13 @@ class _Writer:
                     feeds[id(value)] = place, "0"
             if new is not result:
                 place, name = begin(new.label)
-                layers.append(_layer(place, name, new.type, new.opset, new.attributes, inputs, new.output))
-                edges += [_edge(feeds[id(value)], (place, str(port))) for port, value in enumerate(inputs)]
+                layers.append(new_layer(place, name, new.type, new.opset, new.attributes, inputs, new.output))
+                edges += [new_edge(feeds[id(value)], (place, str(port))) for port, value in enumerate(inputs)]
                 feeds[id(new.output)] = place, str(len(inputs))
         part, ports = _new_part(node, layer, result, style, part, is_same)
         for value, port, stays in zip(_inputs(result), ports, is_same, strict=True):
             if not stays:
-                edges.append(_edge(feeds[id(value)], (_gap("self"), port)))
+                edges.append(new_edge(feeds[id(value)], (_gap("self"), port)))
         texts = [style.text(one, style.lead) + style.lead for one in layers]
         return _Template(labels, b"".join(texts), edge_lead.join(style.text(one, b"") for one in edges), part)
 
@@ -627,7 +363,7 @@ def _changing_part(rest: bytes) -> bytes:
 
 
 def _new_part(
-    node: Node, layer: LayerText, new: NewNode, style: _Style, part: bytes, is_same: tuple[bool, ...]
+    node: Node, layer: LayerText, new: NewNode, style: Style, part: bytes, is_same: tuple[bool, ...]
 ) -> tuple[bytes, list[str]]:
     """Change `<data>` and the input ports into those of a fragment's result.
 
@@ -648,7 +384,7 @@ def _new_part(
 
     edits = []
     if dict(new.attributes) != layer.attributes:
-        data = style.text(_New("data", new.attributes), b"")
+        data = style.text(NewElement("data", new.attributes), b"")
         if datas:
             start, end = datas[0].start, datas[0].end
             edits.append(Edit(start, end, data) if new.attributes else removal(part, start, end))
@@ -666,9 +402,9 @@ def _new_part(
             dims = tuple(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in value.shape or ())
             is_right = old.element_type is value.element_type and dims == (old.shape or ())
             if not is_right or old.bad_dims or b"rt_info" in part[port.start : port.end]:
-                text = style.text(_port(ids[number], value), line_lead(part, port.start))
+                text = style.text(new_port(ids[number], value), line_lead(part, port.start))
                 edits.append(Edit(port.start, port.end, text))
     place, lead = ports[-1].end, line_lead(part, ports[-1].start)
     for number in range(len(ports), len(wanted)):
-        edits.append(Edit(place, place, lead + style.text(_port(ids[number], wanted[number]), lead)))
+        edits.append(Edit(place, place, lead + style.text(new_port(ids[number], wanted[number]), lead)))
     return apply_edits(part, edits), ids[: len(wanted)]

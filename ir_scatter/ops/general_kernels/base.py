@@ -10,7 +10,8 @@ import numpy as np
 from ir_scatter.core.arrays import LARGEST_RANK, Array, kind, too_many_dimensions
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import Error
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.ops.attributes import Attributes
 
 WHOLE = frozenset({"signed", "unsigned"})

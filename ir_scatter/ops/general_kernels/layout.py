@@ -10,7 +10,8 @@ from types import EllipsisType
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.core.shapes import counted, show, show_numbers
+from ir_scatter.core.shapes import show, show_numbers
+from ir_scatter.core.words import counted
 from ir_scatter.ops.attributes import zero_copies
 from ir_scatter.ops.general_kernels.base import (
     KernelCase,

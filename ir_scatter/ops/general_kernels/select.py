@@ -5,7 +5,8 @@ from math import prod
 import numpy as np
 
 from ir_scatter.core.arrays import Array, kind
-from ir_scatter.core.shapes import counted, show
+from ir_scatter.core.shapes import show
+from ir_scatter.core.words import counted
 from ir_scatter.ops.general_kernels.base import (
     WHOLE,
     KernelCase,

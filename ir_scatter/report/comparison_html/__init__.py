@@ -16,7 +16,7 @@ from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.shapes import counted
+from ir_scatter.core.words import counted
 from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
     describe,
@@ -63,6 +63,8 @@ _MOST_DETAILED = 20
 _LEAST_OUTPUTS = 5
 """Places among them that nodes do not take from outputs."""
 _MOST_ON_PAGE = 60
+MOST_ROWS = 1_000
+"""Rows that each table shows, the worst first: 10,000 nodes took 7 MB."""
 _HEAD, _TAIL = 56, 28
 """Letters of a long name that are shown."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
@@ -171,6 +173,13 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
     ]
     compared = {one.node for one in found.comparisons}
     loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
+    kernels = [
+        {"runner": runner, "facts": one, "is_quiet": loud.isdisjoint(one.originals)}
+        for runner, facts in found.facts.items()
+        for one in facts
+        if not compared.isdisjoint(one.originals)
+    ]
+    kernels.sort(key=itemgetter("is_quiet"))
     return {
         "anchor": anchor,
         "found": found,
@@ -195,12 +204,9 @@ def _model(found: Compared, anchor: str, most: int, inputs: str | None, against:
         "more": len(groups) - len(chosen),
         "indices": _indices(found),
         "blames": _blames(found),
-        "kernels": [
-            {"runner": runner, "facts": one, "is_quiet": loud.isdisjoint(one.originals)}
-            for runner, facts in found.facts.items()
-            for one in facts
-            if not compared.isdisjoint(one.originals)
-        ],
+        "kernels": kernels[:MOST_ROWS],
+        "all_kernels": len(kernels),
+        "most": MOST_ROWS,
         "tolerances": _tolerances(found),
         "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
         "inputs": inputs,
@@ -261,9 +267,18 @@ def _matrix(found: Compared, noun: str, chosen: Sequence[Comparison], *, is_node
         "columns": columns,
         "references": references,
         "is_of_two": models[0] != models[1],
-        "rows": made[:loud],
-        "quiet": made[loud:],
+        "rows": made[: min(loud, MOST_ROWS)],
+        "quiet": made[loud:MOST_ROWS],
+        "quiet_count": len(made) - loud,
+        "limited": _limited(len(made), noun),
     }
+
+
+def _limited(total: int, noun: str) -> str:
+    """Say how many rows of a table the page shows, and where all of them are; "" if it shows all."""
+    if total <= MOST_ROWS:
+        return ""
+    return f"Showing {MOST_ROWS:,} of {total:,} {noun}s, the worst first; JSON contains all."
 
 
 def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Parts:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.errors import UsageError
-from ir_scatter.core.shapes import listed
+from ir_scatter.core.words import listed
 from ir_scatter.runners.base import Availability, Family
 from ir_scatter.runners.gpu_on_cpu.layer import build_layer
 from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner

@@ -242,7 +242,7 @@ class _Tapper:
                     markers.append((name, sum(outer.kind in {LOOP, SCAN} for outer, _ in levels[:number])))
             output = placed.pop()
             assert output is not None
-            runs.append(TapRun(placed, output, markers, caller))
+            runs.append(TapRun(placed, output, markers, caller=caller))
         return runs
 
     def _placed(self, value: "_Lifted | str | None", call: Call, hint: Size) -> Value | None:

@@ -9,8 +9,9 @@ import numpy as np
 from ir_scatter.core.arrays import Array, pack
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype
 from ir_scatter.core.process import Failure
-from ir_scatter.core.shapes import Bounds, Shape, listed, show
+from ir_scatter.core.shapes import Bounds, Shape, show
 from ir_scatter.core.tensors import decode
+from ir_scatter.core.words import listed
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.engine import Input, names_of_feeds

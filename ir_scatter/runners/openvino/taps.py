@@ -14,10 +14,11 @@ from ir_scatter.runners.base import Tap
 from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
 from ir_scatter.runners.openvino.inputs import partial_shape, to_array, type_name
 
+_LOOP = "Loop"
 _RESULT = "Result"
 _BODIES_OF = {
     "If": {"then_body": "get_then_body", "else_body": "get_else_body"},
-    "Loop": {"body": "get_function"},
+    _LOOP: {"body": "get_function"},
     "TensorIterator": {"body": "get_body"},
 }
 _OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
@@ -99,7 +100,10 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
             place = INSIDE
         tapper.loaded.taps.append(place if isinstance(place, str) else tapper.tap(place))
     if tapper.added:
-        model.add_outputs(tapper.added)
+        from openvino import opset8
+
+        # add_outputs leaves the order of nodes as it was, without those that loops read newly
+        model.add_results([opset8.result(output) for output in tapper.added])
     model.validate_nodes_and_infer_types()
     for key, size in tapper.loaded.sizes.items():
         shape = static(partial_shape(model.output(int(key)).get_partial_shape()))
@@ -130,6 +134,8 @@ class _Tapper:
         }
 
     def tap(self, place: Place) -> list[TapRun] | str:
+        if any(_never_runs(owner.node) for owner in place.owners):
+            return []  # outputs of a loop that are stacked from nothing end the process in the CPU plugin
         try:
             inputs = [self._value(place, source) for source in place.node.input_values()]
             output = self._value(place, place.node.output(0))
@@ -138,11 +144,16 @@ class _Tapper:
                 for depth, owner in enumerate(place.owners)
                 if owner.kind != "body"
             ]
+            counts: list[Value] = [
+                (self._output(self._count(place.owners[: depth + 1])), _loops(place.owners[:depth]))
+                for depth, owner in enumerate(place.owners)
+                if owner.kind == "body"
+            ]
         except Failure as failure:
             return failure.message
         except AttributeError as error:  # of an older release
             return f"this release does not lead it out: {shortened(str(error))}"
-        return [TapRun([*inputs], output, markers)]
+        return [TapRun([*inputs], output, markers, counts)]
 
     def _value(self, place: Place, source: Any) -> Value:
         """Return where the array will be found; constants and feeds need no output."""
@@ -175,6 +186,26 @@ class _Tapper:
             self._exported[key] = self._out_of_branch(owners[:-1], branch, taken, other)
         return self._exported[key]
 
+    def _count(self, owners: tuple[Owner, ...]) -> Any:
+        """Return an output that is the number of iterations of the innermost loop.
+
+        A stacked output does not tell it: OpenVINO gives it the size of the greatest number that is known,
+        and leaves what no iteration writes as it was in memory. So the loop carries a counter from 0 on.
+        """
+        from openvino import opset8
+
+        key = ("count", *_keys(owners))
+        if key not in self._exported:
+            owner = owners[-1]
+            old = opset8.parameter([1], np.int64)
+            new = opset8.result(opset8.add(old, _constant(np.ones([1], np.int64))))
+            owner.body.add_parameters([old])
+            owner.body.add_results([new])
+            owner.node.set_merged_input(old, _constant(np.zeros([1], np.int64)), new.output(0))
+            total = owner.node.get_iter_value(new.output(0), -1)
+            self._exported[key] = self._export(owners[:-1], total)
+        return self._exported[key]
+
     def _export(self, owners: tuple[Owner, ...], source: Any) -> Any:
         """Lead a value of a body out to the main graph."""
         from openvino import opset8
@@ -204,6 +235,11 @@ class _Tapper:
             results.append(opset8.result(value if kind == branch.kind else other))
             body.add_results(results[-1:])
         return self._export(outside, branch.node.set_output(*results))
+
+
+def _never_runs(node: Any) -> bool:
+    """Whether a node is a loop of which the file says that it has no iterations."""
+    return bool(node.get_type_name() == _LOOP and node.get_num_iterations() == 0)
 
 
 def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:

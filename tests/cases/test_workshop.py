@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ir_scatter import read
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.workshop import Refusals, Workshop
 from ir_scatter.core.model import Node
 from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.execute import Refusals, Workshop
-from ir_scatter.inputs.cases import Case
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])

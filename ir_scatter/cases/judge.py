@@ -1,22 +1,19 @@
 """What a runner made of a case, held against the document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
-import numpy as np
-
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.twins import promised
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
-from ir_scatter.core.arrays import Array, kind, same_bits
+from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.core.shortage import names_shortage
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.evaluate.operator import CheckedCase
-from ir_scatter.inputs.cases import Case, Feature, features, promised, value_features
 from ir_scatter.ops.kernels.apply import scatter
-from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Status, Streamed
 
 
@@ -29,8 +26,6 @@ class Judged(NamedTuple):
     is_run: bool = True
 
 
-_described: "WeakKeyDictionary[Case, Mapping[str, Feature]]" = WeakKeyDictionary()
-"""Features of cases that are there: what to ask for, what to count and what to learn needs them."""
 _FAILED = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.HUNG}
 
 
@@ -40,37 +35,6 @@ def reference(case: Case) -> DetailedResult:
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
     return DetailedResult(values, CheckedCase(task, data, indices, updates, case.spec, data.dtype))
-
-
-def described(case: Case) -> Mapping[str, Feature]:
-    """Return the features of a case, and of a legal one those of its result, where wrong values show."""
-    if (known := _described.get(case)) is None:
-        known = _described[case] = _features(case)
-    return known
-
-
-def _features(case: Case) -> Mapping[str, Feature]:
-    if case.broken is not None:
-        return features(case)
-    expected = reference(case)
-    found = {**features(case), **value_features([expected.values], "a result")}
-    if case.data.dtype == np.float64:
-        narrow = _in(case, np.float32).astype(np.float64)
-        is_other = measure_node(expected, narrow, case.reduction).verdict is Verdict.MISMATCH
-        found["a result differs in f32"] = is_other
-    elif case.reduction is Reduction.MEAN and kind(case.data) in {"signed", "unsigned"}:
-        means = _in(case, np.float64)
-        found["a mean is rounded"] = bool((means % 1 != 0).any())
-        found["a negative mean is rounded"] = bool(((means % 1 != 0) & (means < 0)).any())
-    return found
-
-
-def _in(case: Case, type: type[Any]) -> Array:
-    """Return what the document says if data and updates are of another type."""
-    operation = case.operation()
-    with np.errstate(all="ignore"):
-        data, updates = operation.data.astype(type), operation.updates.astype(type)
-        return scatter(operation.task, data, operation.indices, updates)
 
 
 def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:

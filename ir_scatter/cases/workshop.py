@@ -11,13 +11,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
+from ir_scatter.cases.case import Case
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import CannotWrite, Error
 from ir_scatter.core.model import ONNX
 from ir_scatter.core.temporary import explained_temporary
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR, ONNX_FORMAT
-from ir_scatter.inputs.cases import Case
 from ir_scatter.ops.spec import Layout, OpSpec
 from ir_scatter.runners.base import Runner, Status, Streamed
 

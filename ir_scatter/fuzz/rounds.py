@@ -6,23 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, cycle
 from zlib import crc32
 
+from ir_scatter.cases.broken import WAYS, break_case
+from ir_scatter.cases.case import Case, Limits
+from ir_scatter.cases.draw import Draws, Form, draw_case, draw_form, draw_sizes, fill, types_of
+from ir_scatter.cases.twins import TWINS, twin
 from ir_scatter.fuzz.conditions import Predicate
-from ir_scatter.inputs.cases import (
-    TWINS,
-    WAYS,
-    Case,
-    Draws,
-    Feature,
-    Form,
-    Limits,
-    break_case,
-    draw_case,
-    draw_form,
-    draw_sizes,
-    fill,
-    twin,
-    types_of,
-)
+from ir_scatter.fuzz.features import Feature
 from ir_scatter.ops.spec import OpSpec, Role
 
 _CANDIDATES, _OF_BATCHES = 6, 3

@@ -5,11 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from ir_scatter.cases.case import Case
+from ir_scatter.cases.judge import Judged, contradicted, judge, reference
+from ir_scatter.cases.twins import TWINS, promised, twin
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.defects.base import Symptom
-from ir_scatter.fuzz.draw import Coverage, Drawer
-from ir_scatter.fuzz.judge import Judged, contradicted, judge, reference
-from ir_scatter.inputs.cases import TWINS, Case, promised, twin
+from ir_scatter.fuzz.rounds import Coverage, Drawer
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.runners.base import Status, Streamed
 

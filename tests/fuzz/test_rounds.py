@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate
+from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.draw import Draws, draw_case, draw_form
+from ir_scatter.cases.judge import contradicted, judge, reference
 from ir_scatter.core.arrays import are_equal
-from ir_scatter.fuzz.draw import Coverage, Drawer, again, variations
-from ir_scatter.fuzz.judge import contradicted, described, judge, reference
+from ir_scatter.fuzz.features import described, features
+from ir_scatter.fuzz.rounds import Coverage, Drawer, again, variations
 from ir_scatter.fuzz.shrink import shrink, size
-from ir_scatter.inputs.cases import Case, Draws, Limits, draw_case, draw_form, features, repeats
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Role
 from ir_scatter.runners.base import Status, Streamed
@@ -60,7 +62,7 @@ def test_pairs_that_were_not_seen_come_first(drawer: Drawer) -> None:
     for number in range(60):
         drawer.batch(spec, number, 1)
         draws = Draws(number)
-        from ir_scatter.fuzz.draw import form_features
+        from ir_scatter.fuzz.rounds import form_features
 
         chance.count(str(spec.key), form_features(draw_form(draws, spec)), 1)
     assert len(drawer.coverage.pairs) > 1.1 * len(chance.pairs)

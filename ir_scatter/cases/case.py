@@ -1,0 +1,202 @@
+"""A case: inputs and attributes for one operator, and how it becomes a node of a model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, from_dtype
+from ir_scatter.core.model import ONNX
+from ir_scatter.core.shapes import UNKNOWN_DIM, Bounds, Dim
+from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
+from ir_scatter.ops import index_values
+from ir_scatter.ops.kernels.targets import Operation, Task
+from ir_scatter.ops.names import OperatorName
+from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
+
+LARGEST_RANK, LARGEST_DIM = 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be drawn.
+
+    Attributes:
+        reductions, element_types, index_types: those that may be, None for all of the row.
+        may_repeat: whether targets may repeat with reduction none.
+        ranks: the largest rank of data; seldom above `LARGEST_RANK`.
+        is_wild: whether tuples may have no coordinates.
+        constants: whether inputs other than the axis may be constant.
+        shapes: "static", "bounded", "dynamic": how a model may say shapes.
+        values: "plain", "edge" or "any".
+        elements: about so many data has at most, and then many updates meet, which shows races; 0 where its
+            dimensions are at most `LARGEST_DIM`.
+        loops: whether a node of an IR may stand in a loop, all of whose iterations are given the same.
+    """
+
+    reductions: frozenset[Reduction] | None = None
+    element_types: frozenset[str] | None = None
+    index_types: frozenset[str] | None = None
+    may_repeat: bool = True
+    ranks: int = LARGEST_RANK
+    is_wild: bool = False
+    constants: bool = True
+    shapes: tuple[str, ...] = ("static",)
+    values: str = "any"
+    elements: int = 0
+    loops: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Case:
+    """Inputs and attributes for one operator.
+
+    Attributes:
+        spec: the row.
+        data: the input of role data.
+        indices: None where they are optional and left out.
+        updates: the input of role updates.
+        axis: as an attribute or input says it, maybe negative; None where the operator has none.
+        attributes: those that are written, by their documented names, without the axis.
+        element_type: that of data and updates.
+        index_type: that of indices.
+        reduction: how updates meet old values.
+        broken: the rule that it breaks on purpose; None if it is legal.
+        constants, shapes, axis_shape, iterations, within: see `draw.Form`.
+        before, keeps_state, in_function: see `OneNode`.
+        twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
+        decisions: what it follows from.
+    """
+
+    spec: OpSpec
+    data: Array
+    indices: Array | None
+    updates: Array
+    axis: int | None
+    attributes: Mapping[str, Any]
+    element_type: ElementType
+    index_type: ElementType
+    reduction: Reduction
+    broken: str | None = None
+    constants: frozenset[Role] = frozenset({Role.AXIS})
+    shapes: str = "static"
+    axis_shape: tuple[int, ...] = ()
+    iterations: int = 0
+    before: tuple[str, ...] = ()
+    keeps_state: bool = False
+    in_function: bool = False
+    within: Limits = Limits()
+    twin: str = ""
+    decisions: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def operator(self) -> OperatorName:
+        return cast(OperatorName, str(self.spec.key))
+
+    @property
+    def axis_from_front(self) -> int:
+        """Return the axis counted from 0; 0 where there is none."""
+        return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
+
+    @property
+    def format(self) -> str:
+        return ONNX_FORMAT if self.spec.key.domain == ONNX else IR
+
+    def attribute(self, name: str) -> Any:
+        """Return what is written, or the default."""
+        row = self.spec.attribute(name)
+        return self.attributes.get(name, row.default if row else None)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `ir_scatter.evaluate` but the operator."""
+        found: dict[str, Any] = {role.value: array for role, array in self.arrays().items()}
+        if self.axis is not None:
+            found[Role.AXIS.value] = self.axis
+        return {**found, **self.attributes}
+
+    def arrays(self) -> dict[Role, Array | None]:
+        """Return the inputs but the axis."""
+        return {Role.DATA: self.data, Role.INDICES: self.indices, Role.UPDATES: self.updates}
+
+    def operation(self) -> Operation:
+        """Return what the kernels compute; of a legal case."""
+        task = Task(
+            self.spec.layout,
+            self.axis_from_front,
+            self.reduction,
+            keeps_initial=self.attribute("use_init_val") is not False,
+            wraps=self.spec.index_range is IndexRange.WRAPPING,
+            is_circular=self.attribute("mode") == "circular",
+        )
+        return Operation(task, self.data, self.indices, self.updates)
+
+    @property
+    def limits(self) -> list[int | None]:
+        """Return the sizes that indices count on, one for each column; [None] where any is legal."""
+        layout, axis, run = self.spec.layout, self.axis_from_front, 1
+        if layout is Layout.SEQUENCE:
+            if self.attribute("mode") != "linear":
+                return [None]
+            run = self.updates.shape[axis]
+        shape = () if self.indices is None else self.indices.shape
+        return index_values.sizes(layout, self.data.shape, axis, shape, run)
+
+    def node(self, prefix: str = "") -> OneNode:
+        """Return the case as a node of a model, whose inputs are named by role behind a prefix."""
+        spec, attributes, inputs = self.spec, dict(self.attributes), list[OneInput | None]()
+        known = {
+            Role.DATA: (self.data, self.element_type),
+            Role.INDICES: (self.indices, self.index_type),
+            Role.UPDATES: (self.updates, self.element_type),
+            Role.AXIS: (
+                None if self.axis is None else np.full(self.axis_shape, self.axis, np.int64),
+                ELEMENT_TYPES["i64"],
+            ),
+        }
+        for port in spec.ports:
+            array, type = known[port.role]
+            if array is None:
+                inputs.append(None)
+                continue
+            type = from_dtype(array.dtype) or type  # a broken case may have another one
+            is_constant = port.role in self.constants
+            shape = None if is_constant else declared(array.shape, self.shapes)
+            inputs.append(OneInput(f"{prefix}{port.role.value}", type, array, is_constant, shape))
+        if spec.axis is not None and spec.axis.attribute is not None:
+            attributes[spec.axis.attribute] = self.axis
+        shape = declared(self.data.shape, self.shapes)
+        row = spec.key.type, spec.opsets[0]
+        return OneNode(
+            *row,
+            attributes,
+            inputs,
+            self.element_type,
+            shape,
+            iterations=self.iterations,
+            before=self.before,
+            keeps_state=self.keeps_state,
+            in_function=self.in_function,
+        )
+
+    def feeds(self, prefix: str = "") -> dict[str, Array]:
+        """Return what a model of the node asks for."""
+        node = self.node(prefix)
+        return {one.name: one.array for one in node.inputs if one is not None and not one.is_constant}
+
+
+def declared(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
+    if shapes == "static":
+        return tuple(shape)
+    return tuple(
+        [Bounds(0, max(2 * LARGEST_DIM, dim)) if shapes == "bounded" else UNKNOWN_DIM for dim in shape]
+    )
+
+
+def repeats(case: Case) -> bool:
+    """Tell whether more than one update is for one target; of a legal case."""
+    layout, axis, indices = case.spec.layout, case.axis_from_front, case.indices
+    if indices is None or not indices.size or not case.updates.size:
+        return False
+    return index_values.repeats(layout, axis, indices, case.limits, wraps=True) is not None

@@ -1,0 +1,22 @@
+"""Pickles whose arrays are kept apart, as bytes of a named element type."""
+
+import pickle
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from ir_scatter.core.element_types import as_bytes
+
+if TYPE_CHECKING:
+    from ir_scatter.core.arrays import Array
+
+
+class ArrayPickler(pickle.Pickler):
+    """Pickles everything but arrays of NumPy, for which a subclass says what stands in the pickle."""
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        found = as_bytes(value)
+        return None if found is None else self.place(*found)
+
+    @abstractmethod
+    def place(self, name: str, array: "Array") -> tuple[Any, ...]:
+        """Keep an array, which is in C order; return what stands for it in the pickle."""

@@ -1,0 +1,20 @@
+"""English for messages: counts, lists, articles."""
+
+from collections.abc import Sequence
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Return "1 file", "2 files", "0.5 seconds"; the plural is given if it is not the noun with an s."""
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def with_article(word: str) -> str:
+    """Return "an int", "a list", "a uint8"."""
+    is_spoken_with_y = word.startswith("uint")
+    return f"an {word}" if word[:1].lower() in set("aeiou") and not is_spoken_with_y else f"a {word}"

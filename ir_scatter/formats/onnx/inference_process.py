@@ -1,0 +1,382 @@
+"""The process in which onnx infers shapes and types.
+
+It is native code: files exist that end the process (an assertion in Slice), that ask for all memory
+(Concat of a shape with itself, again and again) or for years (functions that call functions twice).
+So it is given copies without stored shapes and weights, in a forked process with limits. That process
+is kept for the next model: to fork takes longer than to infer a small one.
+"""
+
+import contextlib
+import faulthandler
+import os
+import signal
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
+from functools import cache
+from math import prod
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+
+from ir_scatter.formats.onnx.index import graphs_of
+
+with contextlib.suppress(ImportError):  # where there is no fork either
+    import resource
+
+_IDLE_SECONDS = 10.0
+_BASE_MEMORY = 1 << 29
+_MEMORY_PER_BYTE = 16
+
+NUMBERED = "ir_scatter:"
+"""What the name of a node begins with, followed by its number, in what strict inference refuses."""
+
+BARRIER = "ir_scatter: barrier"
+"""The doc_string of a node that hides numbers from data propagation."""
+
+_MOST_ROUNDS = 4
+"""How often inference is repeated to hide numbers from data propagation; after that it goes without."""
+
+REFUSED_TYPE = "an element type"
+"""What stands for the complaint about an element type."""
+
+_WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
+_HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
+"""Element types that the sizes of tensors can be cast to, and remain what they are."""
+
+
+class _Child:
+    """A forked process that infers one model after another."""
+
+    def __init__(self) -> None:
+        from multiprocessing.connection import Pipe
+
+        self._connection, other = Pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: 3.12 on
+            self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                _serve(other)
+            finally:
+                os._exit(0)
+        other.close()
+
+    def ask(self, question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
+        """Return the answer, None if there is none in time.
+
+        Raises:
+            OSError: the process has ended, so that it was not asked.
+        """
+        self._connection.send(question)
+        try:
+            return self._connection.recv_bytes() if self._connection.poll(seconds) else None
+        except (EOFError, OSError):
+            return None
+
+    def end(self) -> None:
+        self._connection.close()
+        with contextlib.suppress(OSError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+
+
+_idle: list[_Child] = []
+"""Processes that nothing is asked of at the moment: one, or one for each thread that reads models.
+
+They end with this process, which holds the other ends of their pipes.
+"""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+def ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
+    """Return the serialized graph with inferred types; None or nothing if that does not work."""
+    if not hasattr(os, "fork"):
+        return _answer(*question[:2])
+    while True:
+        is_kept = bool(_idle)
+        try:
+            child = _idle.pop() if is_kept else _Child()
+        except OSError:
+            return None
+        try:
+            answer = child.ask(question, seconds)
+        except OSError:
+            child.end()
+            if is_kept:
+                continue
+            return None
+        if answer is None:
+            child.end()
+        else:
+            _idle.append(child)
+        return answer
+
+
+def _serve(connection: Any) -> None:
+    """Answer until the parent ends, or asks nothing for long: nothing of the parent may run here.
+
+    The process lets go of files that others wait for, and keeps its last words off the terminal.
+    Processor time is bounded by a signal that ends it, and so is memory beyond what is used already.
+    """
+    faulthandler.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
+        signal.signal(number, signal.SIG_DFL)
+    nowhere, kept = os.open(os.devnull, os.O_RDWR), connection.fileno()
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while connection.poll(_IDLE_SECONDS):
+        request, propagate, seconds = connection.recv()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        with contextlib.suppress(OSError, ValueError):
+            with open("/proc/self/statm", encoding="ascii") as file:
+                mapped = int(file.read().split()[0]) * resource.getpagesize()
+            most = mapped + _BASE_MEMORY + _MEMORY_PER_BYTE * len(request)
+            resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        connection.send_bytes(_answer(request, propagate))
+
+
+def _answer(request: bytes, propagate: bool) -> bytes:
+    """Return the model with inferred types.
+
+    If nodes are refused, they have numbers for names. `doc_string` says then why they are refused, and
+    `producer_name` what data propagation adds to that.
+    """
+    try:
+        for _ in range(_MOST_ROUNDS if propagate else 0):
+            model = _judged(request, propagate=True)
+            hidden = _hide_numbers(request, model)
+            if hidden is None:
+                break
+            request = hidden
+        else:
+            model = _judged(request, propagate=False)
+        del model.graph.initializer[:]  # the types are asked for
+        del model.functions[:]
+        return bytes(model.SerializeToString())
+    except Exception:
+        # Whatever it is that native code does not like: the stored shapes remain.
+        return b""
+
+
+def _judged(request: bytes, *, propagate: bool) -> ModelProto:
+    try:
+        model = _inferred(request, propagate, check_type=True, strict_mode=True)
+        model.ClearField("doc_string")
+        model.ClearField("producer_name")
+        return model
+    except onnx.shape_inference.InferenceError:
+        numbered = ModelProto.FromString(request)
+        for number, node in enumerate(_all_nodes(numbered.graph)):
+            node.name = f"{NUMBERED}{number}"
+        request = numbered.SerializeToString()
+        refused, suspected = _complaint(request, propagate=False), ""
+        if propagate:
+            suspected = _complaint(request, propagate=True)
+        model = _inferred(request, propagate)
+        model.doc_string, model.producer_name = refused, suspected
+        return model
+
+
+def _complaint(request: bytes, *, propagate: bool) -> str:
+    """Return what strict inference raises of shapes; of element types only that it refuses one."""
+    try:
+        _inferred(request, propagate, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        return str(error)
+    try:
+        _inferred(request, propagate, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError:
+        return REFUSED_TYPE  # which ends inference at the first: operators.py looks at all
+    return ""
+
+
+def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
+    """Return the request with barriers where data propagation would follow wrong numbers, None if it has all.
+
+    It keeps a matrix as the list of its numbers, for example, and computes as if it were that:
+
+        p = Unsqueeze (q, 0)           # q is [3, 4], so that p is [[3, 4]]
+        s = Gather (p, 0)              # is [3, 4]; to data propagation 3
+        y = Reshape (x, s)             # has two dimensions; to data propagation one
+
+    A barrier is an Identity, which it does not look through. In a function, whose values have no types, it
+    also stands where a matrix is not excluded.
+    """
+    hidden, is_changed = ModelProto.FromString(request), False
+    scopes: list[tuple[GraphProto | FunctionProto, GraphProto | FunctionProto]] = [
+        (inferred.graph, hidden.graph),
+        *zip(inferred.functions, hidden.functions, strict=True),
+    ]
+    for scope, target in scopes:
+        misleading = {name for name in _misleading(scope) if not name.startswith(BARRIER)}
+        for graph in _all_graphs(target) if misleading else ():
+            is_changed |= _add_barriers(graph, misleading)
+    return hidden.SerializeToString() if is_changed else None
+
+
+def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]) -> bool:
+    """Put barriers behind values, but not behind barriers; return whether there is a new one."""
+    nodes = list[NodeProto]()
+    for node in graph.node:
+        nodes.append(node)
+        name = node.output[0] if node.output else ""
+        if name in misleading and node.doc_string != BARRIER:
+            inner = f"{BARRIER} {name}"
+            barrier = NodeProto(op_type="Identity", input=[inner], output=[name], doc_string=BARRIER)
+            node.output[0] = inner
+            nodes.append(barrier)
+    if len(nodes) == len(graph.node):
+        return False
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    return True
+
+
+def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
+    """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
+
+    Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
+    it takes 0; and what Cast makes of numbers that the new type may not hold. Only values whose
+    numbers it may follow count: those made of constants and shapes by operators that it knows.
+    """
+    constants, ranks = dict[str, int | None](), dict[str, int]()
+    followed = {*scope.input} if isinstance(scope, FunctionProto) else set[str]()
+    for inner in _all_graphs(scope):
+        types: dict[str, TypeProto.Tensor] | None = None
+        if isinstance(inner, GraphProto):
+            constants.update((one.name, prod(one.dims)) for one in inner.initializer)
+            followed.update(one.name for one in inner.initializer)
+            followed.update(one.name for one in inner.input if inner is not scope)
+            ranks.update((one.name, len(one.dims)) for one in inner.initializer)
+        for node in inner.node:
+            if not node.output:
+                continue
+            kind = _propagation_of(node.domain, node.op_type)
+            if kind is _Propagation.NONE:
+                continue
+            if kind is _Propagation.OF_FIRST and node.input[0:1] and node.input[0] not in followed:
+                continue
+            if kind is _Propagation.OF_ANY and followed.isdisjoint(node.input):
+                continue
+            followed.update(node.output)
+            if node.domain:
+                continue
+            if node.op_type == "Constant":
+                dims = _dims_of(node)
+                constants[node.output[0]] = None if dims is None else prod(dims)
+                if dims is not None:
+                    ranks[node.output[0]] = len(dims)
+                continue
+            rank, is_misleading = _rank_of(node, ranks, constants), False
+            if rank is not None:
+                ranks[node.output[0]] = rank
+            if node.op_type == "Unsqueeze":
+                if types is None:
+                    values = (*inner.value_info, *inner.output) if isinstance(inner, GraphProto) else ()
+                    types = {one.name: one.type.tensor_type for one in values}
+                type = types.get(node.output[0])
+                if type is not None and type.HasField("shape"):
+                    rank = len(type.shape.dim)
+                is_misleading = (rank is None or rank > 1) and (type is None or type.elem_type in _WHOLE)
+            elif node.op_type == "Slice":
+                is_misleading = not constants.keys() >= {*filter(None, node.input[1:])}
+            elif node.op_type == "Cast":
+                is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
+            if is_misleading:
+                yield node.output[0]
+
+
+def _dims_of(constant: NodeProto) -> list[int] | None:
+    """Return the shape of what a Constant holds, None if the node does not say."""
+    (held,) = constant.attribute[:1] or (AttributeProto(),)
+    if held.ref_attr_name:
+        return None
+    if held.name in {"value_ints", "value_floats"}:
+        return [len(held.ints) + len(held.floats)]
+    return (
+        [*held.t.dims] if held.name == "value" else [] if held.name in {"value_int", "value_float"} else None
+    )
+
+
+def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, int | None]) -> int | None:
+    """Return the rank of what data propagation follows through a node, if it follows from those of inputs.
+
+    Of constants the number of elements is known.
+    """
+    inputs = [ranks.get(name) for name in node.input]
+    known = [rank for rank in inputs if rank is not None]
+    if node.op_type in {"Shape", "Size"}:
+        return int(node.op_type == "Shape")
+    if not inputs or inputs[0] is None:
+        return None
+    if node.op_type in {"Cast", "Concat", "Slice"}:
+        return inputs[0]
+    if node.op_type == "Unsqueeze":
+        attribute = sum(len(one.ints) for one in node.attribute) or None
+        count = constants.get(node.input[1]) if len(node.input) > 1 else attribute
+        return None if count is None else inputs[0] + count
+    if node.op_type == "Squeeze":
+        return 0 if inputs[0] < 2 else None
+    if len(known) < 2:
+        return None
+    if node.op_type == "Gather":
+        return known[0] + known[1] - 1
+    return max(known) if node.op_type in {"Add", "Mul", "Sub"} else None
+
+
+class _Propagation(Enum):
+    """When data propagation may know the numbers of the outputs of an operator."""
+
+    NONE = auto()
+    OF_FIRST = auto()
+    """Where it knows those of the first input, and maybe must know those of others too."""
+    OF_ANY = auto()
+    """Where it knows those of an input."""
+    ALWAYS = auto()
+
+
+_OF_SHAPES = frozenset({"Constant", "Shape", "Size"})
+"""Operators that make numbers of no other numbers."""
+
+
+@cache
+def _propagation_of(domain: str, op_type: str) -> _Propagation:
+    """Return what data propagation may know of an operator; anything of one without schema: a function.
+
+    The newest version decides: no operator lost its data propagation.
+    """
+    if not onnx.defs.has(op_type, domain) or (not domain and op_type in _OF_SHAPES):
+        return _Propagation.ALWAYS
+    schema = onnx.defs.get_schema(op_type, domain)
+    if any(getattr(schema, name, True) for name in ("has_function", "has_context_dependent_function")):
+        return _Propagation.OF_ANY
+    if schema.has_data_propagation_function:
+        return _Propagation.OF_FIRST
+    has_bodies = any(one.type == onnx.defs.OpSchema.AttrType.GRAPH for one in schema.attributes.values())
+    return _Propagation.ALWAYS if has_bodies else _Propagation.NONE
+
+
+def _inferred(request: bytes, propagate: bool, **checks: bool) -> ModelProto:
+    return onnx.shape_inference.infer_shapes(request, data_prop=propagate, **checks)
+
+
+def _all_graphs(graph: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for _, body in graphs_of(attribute):
+                yield from _all_graphs(body)
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    return (node for inner in _all_graphs(graph) for node in inner.node)

@@ -1,0 +1,25 @@
+"""Jobs that run a model on a runner of this machine."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ir_scatter import runners
+from ir_scatter.core.arrays import Array
+from ir_scatter.jobs import register
+from ir_scatter.runners.base import Outcome, Streamed
+
+RUN, STREAM = "run", "stream"
+
+
+@register(RUN)
+def run(name: str, model: str, feeds: Mapping[str, Array], options: Mapping[str, Any]) -> Outcome:
+    """Run a model on a runner of this machine."""
+    return runners.find_here(name).run(model, feeds, **options)
+
+
+@register(STREAM)
+def stream(
+    name: str, model: str, feeds: Sequence[Mapping[str, Array]], options: Mapping[str, Any]
+) -> list[Streamed]:
+    """Run a model for each of many feeds on a runner of this machine."""
+    return runners.find_here(name).stream(model, feeds, **options)

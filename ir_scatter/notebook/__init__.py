@@ -1,0 +1,45 @@
+"""What `import ir_scatter` gives: functions, models from anywhere, results that show themselves."""
+
+from ir_scatter.notebook.functions import (
+    compare,
+    convert,
+    devices,
+    evaluate_model,
+    explain,
+    fuzz,
+    inspect,
+    validate,
+)
+from ir_scatter.notebook.shown import (
+    ComparisonResult,
+    Conversion,
+    Devices,
+    Explanation,
+    Findings,
+    Model,
+    Outputs,
+    ScatterNodes,
+)
+from ir_scatter.notebook.sources import InputShapes, Readable, read
+
+__all__ = [
+    "ComparisonResult",
+    "Conversion",
+    "Devices",
+    "Explanation",
+    "Findings",
+    "InputShapes",
+    "Model",
+    "Outputs",
+    "Readable",
+    "ScatterNodes",
+    "compare",
+    "convert",
+    "devices",
+    "evaluate_model",
+    "explain",
+    "fuzz",
+    "inspect",
+    "read",
+    "validate",
+]

@@ -1,0 +1,343 @@
+"""Results that show themselves: a line, the text of the command line, a table in a notebook or of pandas.
+
+What a result looks like as text or HTML is made in `report`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ir_scatter.convert.conversion import Conversion as BareConversion
+from ir_scatter.core.diagnostics import Diagnostic, Severity
+from ir_scatter.core.display import html_table, html_text, short_repr
+from ir_scatter.core.errors import UsageError
+from ir_scatter.core.model import Model as BareModel
+from ir_scatter.core.words import counted
+from ir_scatter.inspect import Inspection, NodeSummary, totals
+from ir_scatter.inspect import inspect as inspect_model
+from ir_scatter.ops.lookup import opset_number, scatter_types
+from ir_scatter.report.characters import fields_of
+from ir_scatter.report.registry import render
+
+if TYPE_CHECKING:
+    from ir_scatter.compare.request import Done
+    from ir_scatter.compare.result import Compared
+    from ir_scatter.core.arrays import Array
+    from ir_scatter.lint import FileResult
+    from ir_scatter.runners.base import Availability  # noqa: F401
+
+
+class _Shown:
+    """Shows itself in a line, as the text of the command line, and as a table in a notebook."""
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return short_repr(self, self._summary())
+
+
+class Model(_Shown, BareModel):
+    """A model that was read: a line about it, a table of its scatter nodes in a notebook."""
+
+    @cached_property
+    def scatter_nodes(self) -> "ScatterNodes":
+        """The scatter nodes in the order of the file, those of a function once per signature."""
+        return ScatterNodes(inspect_model(self), self.path)
+
+    @cached_property
+    def opset(self) -> str:
+        """The newest opset that the model takes operators of its own format from, "opset15"; "" for none."""
+        number = self.opset_imports.get(self.domain)
+        if number is None:
+            own = (node for node in self.definitions() if node.domain == self.domain)
+            number = max((opset_number(node) or 0 for node in own), default=0)
+        return f"opset{number}" if number else ""
+
+    def _summary(self) -> str:
+        nodes = sum(1 for _ in self.definitions())
+        scatters = sum(1 for _ in self.definitions(scatter_types(self.domain)))
+        counts = (f"{nodes:,} node{'s' * (nodes != 1)}", f"{scatters:,} scatter node{'s' * (scatters != 1)}")
+        return f"{_base(self.path)}: {', '.join(filter(None, (self.format, self.opset, *counts)))}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table((), (), self._summary())}{self.scatter_nodes._repr_html_()}"
+
+
+class _Table(_Shown):
+    """Can become a table of pandas."""
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """Yield rows: columns by name."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return the table as a `pandas.DataFrame`.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            why = "is not installed: pip install pandas" if error.name == "pandas" else f"is broken: {error}"
+            raise UsageError(f"a DataFrame needs pandas, which {why}") from None
+        return pandas.DataFrame(list(self._records()))
+
+
+_T = TypeVar("_T")
+
+
+class _Rows(_Table, list[_T]):
+    """A list that shows itself as a table."""
+
+    _left_out: frozenset[str] = frozenset()
+    """Columns that only a program wants."""
+
+    def _repr_html_(self) -> str:
+        rows = list(self._records())
+        names = [name for name in (rows[0] if rows else ()) if name not in self._left_out]
+        shown = [name for name in names if any(row[name] not in (None, "") for row in rows)]
+        cells = [["" if row[name] is None else row[name] for name in shown] for row in rows]
+        return html_table(shown, cells, self._summary())
+
+
+class ScatterNodes(_Rows[NodeSummary]):
+    """The scatter nodes of a model: operator, name, scope, shapes, axis, reduction, indices, attributes."""
+
+    def __init__(self, nodes: Iterable[NodeSummary] = (), path: str = "") -> None:
+        super().__init__(nodes)
+        self.path = path
+
+    def __str__(self) -> str:
+        return render("inspection", "text", [Inspection(self.path, None, tuple(self))])
+
+    def _summary(self) -> str:
+        kinds = ", ".join(f"{count} {operator}" for operator, count in totals(self).items())
+        return f"{counted(len(self), 'scatter node')}" + (f": {kinds}" if kinds else "")
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for node in self:
+            yield {
+                "line": node.location.line,
+                "scope": node.scope,
+                "operator": node.operator,
+                "inputs": ", ".join(f"{name} {shown}" for name, shown in node.inputs.items() if shown),
+                "axis": node.axis,
+                "reduction": node.reduction,
+                "indices": str(node.indices),
+            }
+
+
+class Findings(_Rows[Diagnostic]):
+    """What `validate` found, in the order of the file: a list, empty if nothing is wrong.
+
+    `str` gives the text of the command line.
+    """
+
+    _left_out = frozenset({"column", "operator", "port", "path"})
+
+    def __init__(self, file: "FileResult | None" = None) -> None:
+        super().__init__(file.diagnostics if file else ())
+        self._file = file
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [found for found in self if found.severity is Severity.ERROR]
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        return [found for found in self if found.severity is Severity.WARNING]
+
+    def _report(self) -> Any:
+        from ir_scatter.lint import Report
+
+        return Report(() if self._file is None else (replace(self._file, diagnostics=tuple(self)),))
+
+    def __str__(self) -> str:
+        return render("findings", "text", self._report())
+
+    def _summary(self) -> str:
+        from ir_scatter.report.phrases import summary
+
+        name = "" if self._file is None else f"{_base(self._file.path)}: "
+        return name + summary(self._report())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        from ir_scatter.report.phrases import whole_help
+
+        for found in self:
+            yield {
+                "severity": found.severity.value,
+                "code": found.code,
+                "rule": found.rule,
+                "message": found.message,
+                "line": found.location.line,
+                "column": found.location.column,
+                "scope": found.location.scope,
+                "help": whole_help(found),
+                "operator": found.node.type if found.node else "",
+                "port": found.port or "",
+                "path": found.location.path,
+            }
+
+
+class Conversion(BareConversion):
+    """What a conversion came to; `str` gives the text of the command line. See `convert`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        from ir_scatter.convert.conversion import Done
+
+        return render("conversion", "text", Done(self))
+
+    def _summary(self) -> str:
+        return str(self).splitlines()[-1].removesuffix("; nothing written")
+
+    def __repr__(self) -> str:
+        return short_repr(self, f"{_base(self.model.path)}: {self._summary()}")
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for one in self.converted:
+            state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
+            source, rewrites = str(one.source or ""), ", ".join(one.rewrites)
+            rows.append((one.location.scope, source, str(one.target), state, rewrites))
+        for each in self.refused:
+            source, target = str(each.source or each.type), str(each.target or "")
+            rows.append((each.location.scope, source, target, f"refused: {each.code}", each.message))
+        return html_table(("scope", "from", "to", "state", "why"), rows, self._summary())
+
+
+class Explanation(str):
+    """A text whose first line names what it explains."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = self.splitlines()
+        first, count = lines[0] if lines else "", counted(len(lines), "line")
+        return short_repr(self, f"{first}: {count}, print() shows them")
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
+
+
+class Outputs(_Shown, dict[str, "Array"]):
+    """The outputs of a model by name."""
+
+    def _rows(self) -> list[tuple[str, str, str, str, str]]:
+        from ir_scatter.report.outputs_text import summarize
+
+        return summarize(self)
+
+    def _summary(self) -> str:
+        return ", ".join(f"{name} {type}{shape}" for name, type, shape, *_ in self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(("output", "type", "shape", "min", "max"), self._rows())
+
+
+class Devices(_Rows["Availability"]):
+    """The runners that are known, and whether they can run here."""
+
+    def __str__(self) -> str:
+        return render("devices", "text", self)
+
+    def _summary(self) -> str:
+        here = ", ".join(one.runner for one in self if one.is_available)
+        count = sum(not one.is_available for one in self)
+        return here + (f"; {counted(count, 'other')} cannot run here" if count else "")
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for one in self:
+            yield {
+                "runner": one.runner,
+                "runs here": "yes" if one.is_available else "no",
+                "device": one.full_name,
+                "precision": one.default_precision,
+                "reason": one.reason,
+                "remedy": one.remedy,
+            }
+
+
+class ComparisonResult(_Table):
+    """What came of a comparison; `str` gives the text of the command line.
+
+    As a DataFrame it has a row for each tensor of each runner and case.
+
+    Attributes:
+        done: all of it: of each comparison outcomes, differences, outliers, indices that are not legal.
+    """
+
+    def __init__(self, done: "Done") -> None:
+        self.done = done
+
+    @property
+    def found(self) -> "tuple[Compared, ...]":
+        return self.done.found
+
+    @property
+    def differs(self) -> bool:
+        """Whether something differs, changes from run to run, or got illegal indices."""
+        return any(one.differs for one in self.found)
+
+    @property
+    def verdict(self) -> str:
+        """What came of it in a sentence: the first line of the text and of the report."""
+        from ir_scatter.compare.headline import headline_of_many
+
+        return headline_of_many(self.done).sentence
+
+    def __str__(self) -> str:
+        return render("comparison", "text", self.done)
+
+    def _summary(self) -> str:
+        return self.verdict
+
+    def _repr_html_(self) -> str:
+        parts = [html_table((), (), self.verdict)]
+        for one in self.found:
+            runs = [(each.runner, each.status.value, each.message) for each in one.outcomes]
+            parts.append(html_table(("runner", "status", "message"), runs))
+        parts.append(html_table(("runner", "passed over"), self.done.skipped))
+        rows = [row for row in self._records() if row["verdict"] != "equal"]
+        names = ("node", "tensor", "runner", "against", "verdict", "elements", "differ", "remark")
+        parts.append(html_table(names, [[row[name] for name in names] for row in rows]))
+        return "".join(parts)
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for one in (one for each in self.found for one in each.comparisons):
+            found = one.measure
+            yield {
+                "level": one.level.value,
+                "node": one.node or "",
+                **fields_of(one, "tensor case"),
+                "runner": one.subject,
+                "against": one.reference,
+                "verdict": found.verdict.value,
+                "elements": found.elements,
+                "differ": found.mismatched,
+                **fields_of(found, "max_abs max_rel max_ulp remark"),
+            }
+
+    def write_report(self, path: "str | PathLike[str]", *, overwrite: bool = True) -> None:
+        """Write the page with pictures that `ir-scatter compare --report` writes: whole or not at all.
+
+        Raises:
+            UsageError: jinja2 is not installed, or there is such a file that must not be replaced.
+            CannotWrite: the file cannot be written.
+        """
+        from ir_scatter.core.atomic_write import Output, replace_files
+
+        page = render("comparison", "html", self.done).encode("utf-8", "backslashreplace")
+        replace_files([Output(Path(path), page, is_new=not overwrite)])
+
+
+def _base(path: str) -> str:
+    """Return the name of a file without its folders; what stands for a model from memory as it is."""
+    return path if path.startswith("<") else Path(path).name or path

@@ -1,0 +1,209 @@
+"""Models from anywhere: paths, bytes, messages of protobuf, what openvino holds, open files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from os import PathLike, fspath
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from ir_scatter import reading
+from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.errors import UnreadableModel, UsageError
+from ir_scatter.core.model import Model as BareModel
+from ir_scatter.core.shapes import Shape, parse_dim, parse_shape
+from ir_scatter.core.words import with_article
+from ir_scatter.notebook.shown import Model
+
+if TYPE_CHECKING:
+
+    class BinaryFile(Protocol):
+        """A file that is open in binary mode."""
+
+        def read(self) -> bytes: ...
+
+    class ModelProto(Protocol):
+        """An `onnx.ModelProto`, of whatever package."""
+
+        def SerializeToString(self) -> bytes: ...
+
+    class OpenVinoModel(Protocol):
+        """An `openvino.Model`."""
+
+        def get_friendly_name(self) -> str: ...
+
+
+Readable: TypeAlias = (
+    "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
+    " | ModelProto | OpenVinoModel"
+)
+"""What `read` takes, and every function that takes a model."""
+
+InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
+"""Shapes of inputs by name, as text ("2,?,1..5") or as numbers, -1 for an unknown one."""
+
+_EXPECTED = "a path, bytes, an onnx.ModelProto, an openvino.Model or a file that is open in binary mode"
+
+
+def read(
+    path: "Readable",
+    data: bytes | None = None,
+    *,
+    format: str | None = None,
+    input_shapes: "InputShapes | None" = None,
+) -> Model:
+    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model; weights are mapped, not read.
+
+    Args:
+        path: the `.xml` or `.onnx` file; or the model itself as bytes, an `onnx.ModelProto`, an
+            `openvino.Model` (which is written to a temporary folder) or a file that is open in binary mode.
+        data: the bytes of the file, where they did not come from the file of that name.
+        format: "openvino-ir" or "onnx"; told by the content if None.
+        input_shapes: shapes for inputs of the model by name: "2,?,1..5" or numbers; for ONNX they are
+            propagated.
+
+    Returns:
+        The model; `.scatter_nodes` lists what `inspect` does.
+
+    Raises:
+        UnreadableModel: it is no model, or cannot be read.
+        TypeError: it is none of these.
+
+    Example:
+        >>> import ir_scatter as irs
+        >>> irs.read("samples/kv_cache/decoder.xml")
+        <Model decoder.xml: openvino-ir, opset8, 35 nodes, 2 scatter nodes>
+        >>> with open("samples/kv_cache/decoder.onnx", "rb") as file:
+        ...     irs.read(file.read())
+        <Model <bytes>: onnx, opset18, 18 nodes, 2 scatter nodes>
+    """
+    shapes = {name: input_shape(name, shape) for name, shape in (input_shapes or {}).items()}
+    source: tuple[str, bytes | None]
+    if data is not None:
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"data goes with the path of a file, not with {type_with_article(path)}")
+        source = fspath(path), _bytes(data, "data is")
+    elif isinstance(path, BareModel):
+        return path if isinstance(path, Model) else _as_model(path)
+    elif isinstance(path, str | PathLike) and isinstance(fspath(path), str):
+        source = fspath(path), None
+    elif isinstance(path, bytes | bytearray | memoryview):
+        source = "<bytes>", bytes(path)
+    elif getattr(getattr(path, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto":
+        source = _serialized(path)
+    elif callable(getattr(path, "read", None)) and not isinstance(path, type | ModuleType):
+        source = _opened(path)
+    else:
+        return _from_openvino(path, shapes)
+    return _as_model(reading.read(*source, format=format, input_shapes=shapes))
+
+
+def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
+    """Read what openvino holds, from a folder that stays as long as nodes and constants may be asked for."""
+    import shutil
+    import weakref
+
+    from ir_scatter.core.temporary import new_folder
+    from ir_scatter.runners.openvino.memory import is_model, write_model
+
+    if not is_model(model):
+        raise TypeError(f"the model is {type_with_article(model)}, expected {_EXPECTED}")
+    folder = new_folder()
+    try:
+        found = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(found.graph, shutil.rmtree, folder, ignore_errors=True)
+    return _as_model(found)
+
+
+def _as_model(found: BareModel) -> Model:
+    return Model(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+
+def type_with_article(one: object) -> str:
+    """Return "an int", "a numpy.ndarray"."""
+    return with_article(_kind(one))
+
+
+def _kind(one: object) -> str:
+    kind = type(one)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}"
+
+
+def _bytes(data: object, what: str, hint: str = "") -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"{what} {type_with_article(data)}, expected bytes{hint}")
+    return bytes(data)
+
+
+def input_shape(name: str, shape: "str | Sequence[int] | Shape") -> Shape:
+    try:
+        if isinstance(shape, str):
+            return parse_shape(shape)
+        if shape is None:
+            return None
+        return tuple(
+            dim if isinstance(dim, tuple) else parse_dim("?" if dim == -1 else str(dim)) for dim in shape
+        )
+    except ValueError as error:
+        raise UsageError(f"the shape of {name!r} is {shape!r}: {error}") from None
+
+
+def _serialized(proto: Any) -> tuple[str, bytes]:
+    """Return what a message of protobuf is called, and its bytes."""
+    name = f"<onnx.ModelProto {proto.graph.name}>" if proto.graph.name else "<onnx.ModelProto>"
+    try:
+        return name, proto.SerializeToString()
+    except Exception as error:  # EncodeError or ValueError: more than 2 GiB, or a field that is missing
+        message = f"protobuf cannot write the model: {error}"
+        raise UnreadableModel("unreadable-file", message, Location(name)) from error
+
+
+def _opened(file: Any) -> tuple[str, bytes | None]:
+    """Return name and content of what is open; of a plain file the path alone, which leads to its weights."""
+    name = getattr(file, "name", None)
+    name = name if isinstance(name, str) and name else "file"
+    if _is_plain(file, name):
+        return name, None
+    shown = name if name.startswith("<") else f"<{name}>"
+    try:
+        content = file.read()
+    except (OSError, ValueError) as error:
+        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(shown)) from None
+    return shown, _bytes(content, "the file gives", ": open it in binary mode")
+
+
+def _is_plain(file: Any, name: str) -> bool:
+    """Tell whether an open file is at the start of what stands at the path that is its name."""
+    import io
+    import os
+
+    try:
+        is_file = isinstance(getattr(file, "raw", file), io.FileIO) and file.tell() == 0
+        return is_file and os.path.samestat(os.fstat(file.fileno()), os.stat(name))
+    except (OSError, ValueError):  # a pipe, a file that is closed or gone
+        return False
+
+
+@contextmanager
+def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
+    """Give the path of a file that holds a model, and its name: of one from memory as long as this lasts."""
+    if isinstance(model, str | PathLike):
+        yield fspath(model), fspath(model)
+        return
+    found = read(model)
+    if Path(found.path).is_file():
+        is_own = isinstance(model, BareModel)
+        yield found.path, found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
+        return
+    from ir_scatter.core.temporary import temporary_folder
+    from ir_scatter.formats import FORMATS
+
+    with temporary_folder() as folder:
+        path = Path(folder) / f"model{FORMATS[found.format].suffix}"
+        path.write_bytes(FORMATS[found.format].write(found, ()).content)
+        yield str(path), found.path

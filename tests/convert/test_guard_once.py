@@ -1,0 +1,96 @@
+"""A guard beside a conversion to another operator: one for each node, also where sizes are open."""
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper, save
+
+from ir_scatter import convert
+
+SHARED = ("data", "indices", "updates")
+CASES = {
+    "list of elements": ("ScatterElements", 18, (None,), (None,), (None,)),
+    "table of elements": ("ScatterElements", 13, (None, None), (None, 3), (None, 3)),
+    "one coordinate": ("ScatterND", 13, (None, None), (None, 1), (None, None)),
+    "one coordinate with a reduction": ("ScatterND", 18, (None,), (None, 1), (None,)),
+}
+
+
+@pytest.mark.parametrize("guard", ["clamp", "drop"])
+@pytest.mark.parametrize("title", CASES)
+def test_guarded_once(title: str, guard: str, tmp_path: Path) -> None:
+    operator, opset, *shapes = CASES[title]
+    target = "ScatterND" if operator == "ScatterElements" else "ScatterElements"
+    infos = [
+        helper.make_tensor_value_info(
+            name, TensorProto.INT64 if name == "indices" else TensorProto.FLOAT, shape
+        )
+        for name, shape in zip(SHARED, shapes, strict=True)
+    ]
+    attributes = {"reduction": "add"} if "reduction" in title else {}
+    node = helper.make_node(operator, SHARED, ["y"], name="node", **attributes)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, shapes[0])
+    graph = helper.make_graph([node], "g", infos, [output])
+    path, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    found = convert(path, target, guard=guard, verify=4)
+    assert not found.refused
+    (converted,) = found.converted
+    guards = [name for name in converted.rewrites if name in {"indices-clamped", "updates-dropped"}]
+    assert len(guards) == 1
+    assert not converted.assumptions
+    found.write(after)
+    assert convert(after, target, guard=guard, verify=0).is_empty
+
+
+@pytest.mark.parametrize(
+    ("target", "guard", "data"),
+    [
+        ("ScatterNDUpdate", "clamp", (None,)),
+        ("ScatterNDUpdate", "drop", (None,)),
+        ("ScatterNDUpdate", "clamp", (None, None)),
+        ("ScatterNDUpdate", "drop", (None, None)),
+        ("ScatterUpdate", "clamp", (None,)),
+        ("ScatterUpdate", "drop", (None,)),
+        ("ScatterUpdate", "clamp", (None, None)),
+    ],
+)
+def test_versions_that_forbid_negative_indices(
+    target: str, guard: str, data: tuple[None, ...], tmp_path: Path
+) -> None:
+    """Negative indices are out of range of both versions: the guard comes first or last, and once."""
+    dims = "".join("<dim>-1</dim>" for _ in data)
+    shape = ",".join("?" for _ in data)
+    layers = [
+        f'<layer id="{number}" name="{name}" type="Parameter" version="opset1">'
+        f'<data shape="{shape}" element_type="{type}"/>'
+        f'<output><port id="0" precision="{type.upper()}">{dims}</port></output></layer>'
+        for number, (name, type) in enumerate(zip(SHARED, ("f32", "i64", "f32"), strict=True))
+    ]
+    layers += [
+        '<layer id="3" name="axis" type="Const" version="opset1">'
+        '<data element_type="i64" shape="" offset="0" size="8"/>'
+        '<output><port id="0" precision="I64"/></output></layer>',
+        '<layer id="4" name="node" type="ScatterElementsUpdate" version="opset3"><input>'
+        + "".join(f'<port id="{port}">{dims if port < 3 else ""}</port>' for port in range(4))
+        + f'</input><output><port id="4" precision="FP32">{dims}</port></output></layer>',
+        '<layer id="5" name="y" type="Result" version="opset1">'
+        f'<input><port id="0">{dims}</port></input></layer>',
+    ]
+    edges = "".join(
+        f'<edge from-layer="{port}" from-port="0" to-layer="4" to-port="{port}"/>' for port in range(4)
+    )
+    edges += '<edge from-layer="4" from-port="4" to-layer="5" to-port="0"/>'
+    path = tmp_path / "before.xml"
+    path.write_text(
+        f'<net name="g" version="11"><layers>{"".join(layers)}</layers><edges>{edges}</edges></net>'
+    )
+    path.with_suffix(".bin").write_bytes(bytes(8))
+    assume = ["equal-indices", "full-indices"] if target == "ScatterUpdate" else []
+    found = convert(path, target, guard=guard, verify=4, assume=assume)
+    assert not found.refused, [one.message for one in found.refused]
+    (converted,) = found.converted
+    guards = [name for name in converted.rewrites if name in {"indices-clamped", "updates-dropped"}]
+    assert len(guards) == 1
+    found.write(tmp_path / "after.xml")
+    assert convert(tmp_path / "after.xml", target, guard=guard, verify=0).is_empty
