@@ -102,7 +102,7 @@ def command(**given: Any) -> int:
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # which says itself how far it is
             with spinner(spread or "starting") as tell, told_to(None if spread else tell):
-                done = run_job(job, engine=fleet)
+                done = run_job(job, executor=fleet)
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:

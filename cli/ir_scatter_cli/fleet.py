@@ -77,14 +77,14 @@ def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
     from ir_scatter.jobs.runner import FleetRunners
 
     cache = cache_folder()
-    fleet = Fleet(address, kept=cache and cache / "finished", resume=given.get("resume", False))
+    fleet = Fleet(address, results_folder=cache and cache / "finished", resume=given.get("resume", False))
     try:
         for line in fleet.strangers.values():
             say(f"not used: {line}")
         with runners.used(FleetRunners(fleet)):
             yield fleet
         fleet.forget()
-        if told := fleet.told():
+        if told := fleet.share_lines():
             say(f"jobs done: {'; '.join(told)}")
     finally:
         fleet.close()

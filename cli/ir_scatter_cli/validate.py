@@ -109,7 +109,7 @@ def command(context: click.Context, /, **given: Any) -> int:
                 tell(f"{next(numbers)} of {len(sources)} files")
 
         try:
-            checked = check_files(sources, wanted, jobs=given["jobs"], engine=fleet, seen=seen)
+            checked = check_files(sources, wanted, jobs=given["jobs"], executor=fleet, seen=seen)
         except BadFeed as error:
             raise UsageError(f"{_where_from(context, 'input_shape')}: {error}") from None
     for one in checked:

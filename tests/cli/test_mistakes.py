@@ -46,15 +46,15 @@ MISTAKES = [
     Mistake("a folder without models", "validate empty", 0, "empty: no .xml or .onnx file in this folder"),
     Mistake("the weights for the model", "validate ir.bin", 3, "a .bin holds weights, expected the model that they "
             "belong to (did you mean ir.xml?)"),
-    Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: name the right file, or this one "
-            "rightly"),
+    Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: pass the .xml or .onnx file, "
+            "or fix the file extension"),
     Mistake("a model without its .bin", "run alone.xml", 3, "the values of constant indices cannot be read: there is "
             "no alone.bin"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
             "read (no such file or directory): there is no place for new constants"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file holds a model of ONNX, expected a name that "
             "ends in .onnx"),
-    Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: name the right file, or this one rightly"),
+    Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: pass the .xml or .onnx file, or fix the file extension"),
     Mistake("a text file", "validate notes.txt", 3, "the file is neither XML nor a message of protobuf, expected an "
             "OpenVINO IR or an ONNX model"),
     Mistake("an empty file", "inspect empty.onnx", 3, "empty.onnx: the file is empty"),
