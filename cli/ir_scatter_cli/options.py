@@ -120,7 +120,7 @@ class SettingsCommand(Command):
 # Kinds of values
 
 
-class Choice(_ChoiceType):
+class SuggestingChoice(_ChoiceType):
     """One of some words; who writes another one hears which was meant."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
@@ -299,7 +299,7 @@ def option(declared: str, help: str = "", name: str | None = None, **more: Any) 
     metavar = "".join(words[len(names) :])
     known: dict[str, Any] = {"show_default": "default" in more and "[default" not in more["help"]}
     if choices := more.pop("choices", ()):
-        known["type"] = Choice([str(one) for one in choices])
+        known["type"] = SuggestingChoice([str(choice) for choice in choices])
     elif metavar:
         known["multiple"], metavar = metavar.endswith("..."), metavar.removesuffix("...")
         known |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}

@@ -22,7 +22,9 @@ def cells(text: str) -> int:
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    return sum(
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
+    )
 
 
 def head(text: str, room: int) -> str:
@@ -106,12 +108,12 @@ def as_document(**fields: Any) -> dict[str, Any]:
     return {"schema": _SCHEMA, "versions": versions(), **fields}
 
 
-def fields_of(one: object, names: str) -> dict[str, Any]:
+def fields_of(record: object, names: str) -> dict[str, Any]:
     """Attributes by name; what "is_readable" says is written as "readable"."""
-    return {name.removeprefix("is_"): getattr(one, name) for name in names.split()}
+    return {name.removeprefix("is_"): getattr(record, name) for name in names.split()}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell with a colour of its own, and what stands in it where there is no room for all of its text."""
 
     text: str
@@ -120,7 +122,7 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    header: tuple[str | Cell, ...]
+    header: tuple[str | TableCell, ...]
     rows: Sequence[tuple[object, ...]]
     keeps_empty: bool = False
     """Whether columns without any text are drawn."""
@@ -175,7 +177,7 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     their middle, if that keeps them apart; then cells have several lines.
     """
     rows = (table.header, *table.rows)
-    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
+    lines = [[cell if isinstance(cell, TableCell) else TableCell(str(cell)) for cell in row] for row in rows]
     full = [table.keeps_empty or any(cell.text for cell in column[1:]) for column in zip(*lines, strict=True)]
     lines = [list(compress(line, full)) for line in lines]
     texts = [[visible(cell.text) for cell in line] for line in lines]
@@ -201,32 +203,32 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     )
 
     def drawn(texts: Sequence[Sequence[str]]) -> RichTable:
-        made = RichTable(
+        rich_table = RichTable(
             box=box.SIMPLE_HEAD if color else None,
             pad_edge=False,
             show_edge=False,
             padding=(0, 1, 0, 0) if color else (0, 1),
         )
         for text in texts[0]:
-            made.add_column(text, overflow="fold")
+            rich_table.add_column(text, overflow="fold")
         for line, row in zip(lines[1:], texts[1:], strict=True):
-            made.add_row(*(Text(text, cell.style) for cell, text in zip(line, row, strict=True)))
-        return made
+            rich_table.add_row(*(Text(text, cell.style) for cell, text in zip(line, row, strict=True)))
+        return rich_table
 
-    def excess(made: RichTable) -> int:
+    def excess(rich_table: RichTable) -> int:
         unlimited = console.options.update(max_width=10_000)
-        return console.measure(made, options=unlimited).maximum - limit
+        return console.measure(rich_table, options=unlimited).maximum - limit
 
-    found = drawn(texts)
-    if any(full) and excess(found) > 0:
+    rich_table = drawn(texts)
+    if any(full) and excess(rich_table) > 0:
         narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]
         texts = [[*map(visible, line)] for line in narrow]
-        found, names = drawn(texts), [row[0] for row in texts]
-        least = max(max(map(len, names)) - max(excess(found), 0), _LEAST_NAME)
+        rich_table, names = drawn(texts), [row[0] for row in texts]
+        least = max(max(map(len, names)) - max(excess(rich_table), 0), _LEAST_NAME)
         for share in (0.4, 0.6):
             fitting = [without_middle(name, least, share) for name in names]
             if len(set(fitting)) == len(set(names)):
-                found = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
+                rich_table = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
                 break
-    console.print(found)
+    console.print(rich_table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

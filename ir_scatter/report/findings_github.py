@@ -15,20 +15,20 @@ _IN_PROPERTY = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
 
 def render(report: Report) -> str:
     """Return one workflow command per finding; nothing found is an empty text."""
-    return "".join(f"{_command(found)}\n" for found in report.diagnostics())
+    return "".join(f"{_command(diagnostic)}\n" for diagnostic in report.diagnostics())
 
 
-def _command(found: Diagnostic) -> str:
-    location = found.location
+def _command(diagnostic: Diagnostic) -> str:
+    location = diagnostic.location
     properties: dict[str, str] = {"file": location.path}
     if location.line is not None:
         properties["line"] = str(location.line)
         if location.column is not None:
             properties["col"] = str(location.column)
-    properties["title"] = f"{found.code} {found.rule}"
+    properties["title"] = f"{diagnostic.code} {diagnostic.rule}"
     listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
-    message = f"{found.message} [{location.scope}]" if location.scope else found.message
-    return f"::{_COMMANDS[found.severity]} {listed}::{_escaped(message, _IN_MESSAGE)}"
+    message = f"{diagnostic.message} [{location.scope}]" if location.scope else diagnostic.message
+    return f"::{_COMMANDS[diagnostic.severity]} {listed}::{_escaped(message, _IN_MESSAGE)}"
 
 
 def _escaped(text: str, table: dict[int, str]) -> str:

@@ -29,9 +29,9 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
     as SARIF demands an absolute URI (section 3.49.12).
     """
     diagnostics = report.diagnostics()
-    examples = {found.code: found for found in reversed(diagnostics)}
+    examples = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
     codes = sorted(examples)
-    seen: Counter[str] = Counter()
+    fingerprints: Counter[str] = Counter()
     unreadable = [file for file in report.files if not file.is_readable]
     run = {
         "tool": {
@@ -55,7 +55,9 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
             }
         ],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(found, codes.index(found.code), seen) for found in diagnostics],
+        "results": [
+            _result(diagnostic, codes.index(diagnostic.code), fingerprints) for diagnostic in diagnostics
+        ],
         "properties": {"versions": versions()},
     }
     return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -88,33 +90,38 @@ def _page(rule: Rule, docs_url: str | None) -> str:
     return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html" if docs_url else page.as_uri()
 
 
-def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:
+def _result(diagnostic: Diagnostic, rule_index: int, fingerprints: Counter[str]) -> dict[str, Any]:
     """Return one finding; `seen` counts its fingerprints, which stay when it moves to another line."""
-    parts = (found.code, _uri(found.location.path), found.location.scope, found.port or "")
+    parts = (
+        diagnostic.code,
+        _uri(diagnostic.location.path),
+        diagnostic.location.scope,
+        diagnostic.port or "",
+    )
     fingerprint = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    seen[fingerprint] += 1
+    fingerprints[fingerprint] += 1
     return {
-        "ruleId": found.code,
+        "ruleId": diagnostic.code,
         "ruleIndex": rule_index,
-        "level": found.severity.value,
-        "message": _message(found.message),
-        "locations": [_location(found.location, found.node), *_fault(found)],
+        "level": diagnostic.severity.value,
+        "message": _message(diagnostic.message),
+        "locations": [_location(diagnostic.location, diagnostic.node), *_fault(diagnostic)],
         "relatedLocations": [
             {"id": number, **_location(related.location), "message": _message(related.message)}
-            for number, related in enumerate(found.related, start=1)
+            for number, related in enumerate(diagnostic.related, start=1)
         ],
-        "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
-        "properties": {"help": phrases.whole_help(found)},
+        "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{fingerprints[fingerprint]}"},
+        "properties": {"help": phrases.whole_help(diagnostic)},
     }
 
 
-def _fault(found: Diagnostic) -> list[dict[str, Any]]:
+def _fault(diagnostic: Diagnostic) -> list[dict[str, Any]]:
     """Return where what is wrong stands itself, if that is known: an attribute, a port, an edge."""
-    if found.span is None:
+    if diagnostic.span is None:
         return []
-    region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), found.span, strict=True))
-    physical = {"artifactLocation": {"uri": _uri(found.location.path)}, "region": region}
-    label = found.label or found.port
+    region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), diagnostic.span, strict=True))
+    physical = {"artifactLocation": {"uri": _uri(diagnostic.location.path)}, "region": region}
+    label = diagnostic.label or diagnostic.port
     return [{"physicalLocation": physical, **({"message": _message(label)} if label else {})}]
 
 
@@ -135,8 +142,8 @@ def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]
 
 def _message(text: str) -> dict[str, str]:
     """Return a message whose text means itself: no placeholders, no links (section 3.11)."""
-    shown = visible(text, keep="\n")
-    return {"text": shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+    literal = visible(text, keep="\n")
+    return {"text": literal.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
 def _uri(path: str) -> str:

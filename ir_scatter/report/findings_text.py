@@ -25,12 +25,14 @@ def render(
 ) -> str:
     """Findings, none of whose lines is wider than a terminal of that width; nothing is cut without one."""
     page = _Page(color, None if width is None else max(width, _NARROWEST))
-    blocks = ["\n".join(page.finding(file, found)) for file in report.files for found in file.diagnostics]
+    blocks = [
+        "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
+    ]
     if statistics and blocks:
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
     if not quiet:
         closing = page.fold(phrases.summary(report))
-        codes = [*dict.fromkeys(visible(found.code) for found in report.diagnostics())]
+        codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
         blocks.append("\n".join(closing))
@@ -38,8 +40,8 @@ def render(
 
 
 def _closing(codes: list[str]) -> str:
-    others = [*codes[1:_CODES_NAMED], *(["..."] if len(codes) > _CODES_NAMED else [])]
-    return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(others)})" if others else "")
+    more = [*codes[1:_CODES_NAMED], *(["..."] if len(codes) > _CODES_NAMED else [])]
+    return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(more)})" if more else "")
 
 
 class Snippet(NamedTuple):
@@ -54,22 +56,22 @@ class Snippet(NamedTuple):
     label: str
 
 
-def snippets(file: FileResult, found: Diagnostic) -> tuple[list[Snippet], list[Related]]:
+def snippets(file: FileResult, diagnostic: Diagnostic) -> tuple[list[Snippet], list[Related]]:
     """Return what the file has where the finding is and points to, and what else it points to."""
-    shown, notes, place = list[Snippet](), list[Related](), place_of(found)
-    if place is not None and place in file.excerpts and found.location.path == file.path:
-        has_column = found.span is not None or found.location.column is not None
-        end = _end(found.span) if found.span is not None else place[1] + 1
-        label = found.label or (found.port if found.span else "") or ""
-        shown.append(Snippet(place, file.excerpts[place], end, "^" if has_column else "", label))
-    for related in found.related:
+    drawn, notes, place = list[Snippet](), list[Related](), place_of(diagnostic)
+    if place is not None and place in file.excerpts and diagnostic.location.path == file.path:
+        has_column = diagnostic.span is not None or diagnostic.location.column is not None
+        end = _end(diagnostic.span) if diagnostic.span is not None else place[1] + 1
+        label = diagnostic.label or (diagnostic.port if diagnostic.span else "") or ""
+        drawn.append(Snippet(place, file.excerpts[place], end, "^" if has_column else "", label))
+    for related in diagnostic.related:
         place = place_of(related)
         is_here = place is not None and place in file.excerpts and related.location.path == file.path
         if place is not None and is_here and related.span is not None:
-            shown.append(Snippet(place, file.excerpts[place], _end(related.span), "-", related.message))
+            drawn.append(Snippet(place, file.excerpts[place], _end(related.span), "-", related.message))
         else:
             notes.append(related)
-    return shown, notes
+    return drawn, notes
 
 
 class _Page:
@@ -83,24 +85,26 @@ class _Page:
     def fold(self, text: str, first: str = "", rest: str = "") -> list[str]:
         return [first + text] if self.width is None else fold(text, self.width, first, rest)
 
-    def finding(self, file: FileResult, found: Diagnostic) -> Iterator[str]:
-        color = _COLORS[found.severity]
-        code = f"{found.severity} {visible(found.code)}"
-        title, *more = self.fold(f"{code} {visible(found.rule)}: {visible(found.message)}", rest="    ")
+    def finding(self, file: FileResult, diagnostic: Diagnostic) -> Iterator[str]:
+        color = _COLORS[diagnostic.severity]
+        code = f"{diagnostic.severity} {visible(diagnostic.code)}"
+        title, *more = self.fold(
+            f"{code} {visible(diagnostic.rule)}: {visible(diagnostic.message)}", rest="    "
+        )
         yield self.paint(code, _BOLD, color) + self.paint(title.removeprefix(code), _BOLD)
         yield from (self.paint(line, _BOLD) for line in more)
-        shown, notes = snippets(file, found)
-        digits = max((len(str(one.place[0])) for one in shown), default=1)
-        yield self._place(found, " " * digits)
+        drawn, notes = snippets(file, diagnostic)
+        digits = max((len(str(snippet.place[0])) for snippet in drawn), default=1)
+        yield self._place(diagnostic, " " * digits)
         bar = self.paint("|", _CYAN)
-        for number, one in enumerate(shown):
+        for number, snippet in enumerate(drawn):
             yield f"{' ' * digits} {bar}" if number == 0 else self.paint("...", _CYAN)
-            yield from self._snippet(one, digits, color)
-        if shown:
+            yield from self._snippet(snippet, digits, color)
+        if drawn:
             yield f"{' ' * digits} {bar}"
-        remarks = [("in", phrases.subject(found), "")]
-        remarks += [("note:", phrases.note(related, found), "") for related in notes]
-        for word, text, command in (*remarks, ("help:", *phrases.help_of(found))):
+        remarks = [("in", phrases.subject(diagnostic), "")]
+        remarks += [("note:", phrases.note(related, diagnostic), "") for related in notes]
+        for word, text, command in (*remarks, ("help:", *phrases.help_of(diagnostic))):
             if text or command:
                 yield from self._remark(digits, word, text, command)
 
@@ -117,23 +121,27 @@ class _Page:
         yield f"{' ' * digits} {self.paint('=', _CYAN)} {self.paint(word, _BOLD)} {lines[0][len(first) :]}"
         yield from lines[1:]
 
-    def _place(self, found: Diagnostic, indent: str) -> str:
-        arrow, shown = f"{indent}--> ", phrases.place(found.location, place_of(found))
+    def _place(self, diagnostic: Diagnostic, indent: str) -> str:
+        arrow, place = f"{indent}--> ", phrases.place(diagnostic.location, place_of(diagnostic))
         room = None if self.width is None else self.width - len(arrow)
-        return self.paint(arrow, _CYAN) + without_middle(shown, room)
+        return self.paint(arrow, _CYAN) + without_middle(place, room)
 
-    def _snippet(self, one: Snippet, digits: int, color: str) -> Iterator[str]:
+    def _snippet(self, snippet: Snippet, digits: int, color: str) -> Iterator[str]:
         bar = self.paint("|", _CYAN)
         room = None if self.width is None else self.width - digits - 3
-        text, start, marked = window(one.excerpt, one.place[1], one.end, room)
-        yield f"{self.paint(f'{one.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
-        if not one.underline:
+        text, start, marked = window(snippet.excerpt, snippet.place[1], snippet.end, room)
+        yield f"{self.paint(f'{snippet.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
+        if not snippet.underline:
             return
-        label, below, style = visible(one.label), list[str](), color if one.underline == "^" else _CYAN
+        label, below, style = (
+            visible(snippet.label),
+            list[str](),
+            color if snippet.underline == "^" else _CYAN,
+        )
         if room is not None and start + marked + 1 + cells(label) > room:
             indent = " " * max(0, min(start, room - cells(label)))
             label, below = "", fold(label, room, indent, indent)
-        line = self.paint(one.underline * marked, _BOLD, style)
+        line = self.paint(snippet.underline * marked, _BOLD, style)
         line = f"{line} {self.paint(label, style)}" if label else line
         yield f"{' ' * digits} {bar} {' ' * start}{line}"
         yield from (f"{' ' * digits} {bar} {self.paint(more, style)}" for more in below)

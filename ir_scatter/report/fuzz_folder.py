@@ -9,7 +9,7 @@ from ir_scatter.fuzz.job import PAGE, REPORT
 from ir_scatter.report.registry import render
 
 
-def write_report(found: Campaign, folder: Path | None) -> None:
+def write_report(campaign: Campaign, folder: Path | None) -> None:
     """Write what was found so far, if there is a folder for it; each file appears whole or not at all.
 
     Raises:
@@ -20,4 +20,4 @@ def write_report(found: Campaign, folder: Path | None) -> None:
     for name, format in ((REPORT, "json"), (PAGE, "html")):
         path = folder / name
         with explained(path):
-            write_whole(path, render("fuzz", format, found))
+            write_whole(path, render("fuzz", format, campaign))

@@ -23,7 +23,7 @@ def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, st
     """
     rows = []
     for name, array in outputs.items():
-        known = from_dtype(array.dtype)
+        element_type = from_dtype(array.dtype)
         ends = ("", "")
         if array.size and kind(array) == "float":
             numbers = array if array.dtype == np.float64 else array.astype(np.float32)
@@ -31,5 +31,7 @@ def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, st
         elif array.size and kind(array) not in {"string", "complex"}:
             numbers = array if array.dtype.kind in "iub" else array.astype(np.int16)
             ends = str(int(numbers.min())), str(int(numbers.max()))
-        rows.append((name, array.dtype.name if known is None else known.name, show(array.shape), *ends))
+        rows.append(
+            (name, array.dtype.name if element_type is None else element_type.name, show(array.shape), *ends)
+        )
     return rows

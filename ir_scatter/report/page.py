@@ -33,5 +33,5 @@ def plain(text: str) -> str:
     return escape(visible(text))
 
 
-def named(text: str) -> str:
+def name_span(text: str) -> str:
     return f'<span class="name">{plain(text)}</span>'

@@ -22,12 +22,12 @@ _MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
 @cache
 def formats(result: str) -> tuple[str, ...]:
     """Names of the formats that a result ("findings", "comparison") can be written in."""
-    modules = (one.name for one in pkgutil.iter_modules(import_module(__package__).__path__))
-    found = {name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_")}
-    return (*(name for name in _FIRST if name in found), *sorted(found.difference(_FIRST)))
+    modules = (module.name for module in pkgutil.iter_modules(import_module(__package__).__path__))
+    names = {name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_")}
+    return (*(name for name in _FIRST if name in names), *sorted(names.difference(_FIRST)))
 
 
-def render(result: str, format: str, found: object, **options: object) -> str:
+def render(result: str, format: str, value: object, **options: object) -> str:
     """Write what was found; options that the format does not have change nothing.
 
     Raises:
@@ -37,8 +37,8 @@ def render(result: str, format: str, found: object, **options: object) -> str:
         guess = did_you_mean(format, formats(result))
         raise UsageError(f"the format is {format!r}{guess}, expected one of {', '.join(formats(result))}")
     renderer = import_module(f"{__package__}.{result}_{format}").render
-    known = renderer.__kwdefaults__ or {}
-    text: str = renderer(found, **{name: value for name, value in options.items() if name in known})
+    accepted = renderer.__kwdefaults__ or {}
+    text: str = renderer(value, **{name: value for name, value in options.items() if name in accepted})
     if format in _LINES:
         return without_commands(text)
     return without_marks(text, _MARKS[format]) if format in _MARKS else text

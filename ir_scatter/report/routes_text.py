@@ -18,9 +18,9 @@ def render(rewrites: Sequence[Rewrite]) -> str:
         key = (source.domain, source.type, target.type, rewrite.conditions, rewrite.name)
         groups.setdefault(key, []).append(rewrite)
     rows = [("from", "to", "")]
-    for (_, _, _, conditions, _), found in groups.items():
-        sources = _versions([rewrite.source for rewrite in found])
-        rows.append((sources, _versions([rewrite.target for rewrite in found]), conditions))
+    for (_, _, _, conditions, _), group in groups.items():
+        sources = _versions([rewrite.source for rewrite in group])
+        rows.append((sources, _versions([rewrite.target for rewrite in group]), conditions))
     width = max(len(row[0]) for row in rows)
     lines: list[str] = []
     for left, right, conditions in rows:

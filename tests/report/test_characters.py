@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ir_scatter.explain import explain
 from ir_scatter.report import characters
-from ir_scatter.report.characters import Cell, Table, reflowed, table_text, without_middle
+from ir_scatter.report.characters import Table, TableCell, reflowed, table_text, without_middle
 
 LONG = [f"model.layers.{number}.self_attn/aten::index_put_/ScatterNDUpdate" for number in (3, 5)]
 TABLE = Table(
-    ("node", Cell("openvino:CPU", narrow="CPU"), "onnxruntime"),
-    [(Cell(f"{name} (ScatterNDUpdate-15)", narrow=name), Cell("mismatch (2 of 3)", "red", "mismatch 2/3"), "equal")
+    ("node", TableCell("openvino:CPU", narrow="CPU"), "onnxruntime"),
+    [(TableCell(f"{name} (ScatterNDUpdate-15)", narrow=name), TableCell("mismatch (2 of 3)", "red", "mismatch 2/3"), "equal")
      for name in LONG],
 )  # fmt: skip
 

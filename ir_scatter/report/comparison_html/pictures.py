@@ -108,7 +108,7 @@ _FRAME = 1 / 32
 """The least part of a map that the frame of the worst cell takes."""
 
 
-class Slice(NamedTuple):
+class TensorSlice(NamedTuple):
     """Two dimensions of a tensor around its worst element.
 
     Attributes:
@@ -128,21 +128,21 @@ class Slice(NamedTuple):
     blank: int = 0
 
 
-def heat_map(found: Slice) -> dict[str, Any]:
+def heat_map(plane: TensorSlice) -> dict[str, Any]:
     """Cells and axes of a map of got - expected over two dimensions, the worst element framed."""
-    rows, columns = found.cells.shape
-    down, across = found.axes
-    left = 30 + _DIGIT * (len(str(rows * found.spans[0])) if rows > 1 else 0)
-    steps, most = _steps(found.cells)
+    rows, columns = plane.cells.shape
+    down, across = plane.axes
+    left = 30 + _DIGIT * (len(str(rows * plane.spans[0])) if rows > 1 else 0)
+    steps, most = _steps(plane.cells)
     ends = (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}")
     beside = 26 + 1.2 * _DIGIT * max(map(len, ends))  # the scale of colours and its numbers
     wide = (_WIDTH - left - beside) / columns  # as wide as there is room, and no taller than wide
     high = min(wide, _TALLEST, _TALLEST_MAP / rows)
     pixels = _colors(steps)
-    columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * found.spans[1])) + 2)))
+    columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * plane.spans[1])) + 2)))
     letters = []
     if rows <= _ANNOTATED[0] and columns <= _ANNOTATED[1]:
-        for (row, column), value in np.ndenumerate(found.cells):
+        for (row, column), value in np.ndenumerate(plane.cells):
             if value != 0:
                 is_full = pixels[row, column, 3] > _HALF
                 kind = "" if not is_full else "over" if value > 0 else "under"
@@ -156,10 +156,10 @@ def heat_map(found: Slice) -> dict[str, Any]:
         "grid": max(rows, columns) <= _GRID,
         "lines_across": [left + at * wide for at in range(1, columns)],
         "lines_down": [6 + at * high for at in range(1, rows)],
-        "blank": (left + (columns - found.blank) * wide, 6 + (rows - 1) * high, found.blank * wide, high),
-        "worst": (*_framed(found.worst[1], columns, left, wide), *_framed(found.worst[0], rows, 6.0, high)),
-        "across": _numbered(columns, found.spans[1], columns_shown, left, wide),
-        "down": _numbered(rows, found.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
+        "blank": (left + (columns - plane.blank) * wide, 6 + (rows - 1) * high, plane.blank * wide, high),
+        "worst": (*_framed(plane.worst[1], columns, left, wide), *_framed(plane.worst[0], rows, 6.0, high)),
+        "across": _numbered(columns, plane.spans[1], columns_shown, left, wide),
+        "down": _numbered(rows, plane.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
         "names": (name, "" if down is None else f"axis {down}"),
         "letters": letters,
         "scale": _png(_colors(np.linspace(1, -1, 101)[:, None])),
