@@ -13,32 +13,32 @@ from ir_scatter_cli.output import report, say
 
 @sub_command()
 @example("the scatter nodes of a model", "model.xml")
-@example("of all models of a folder, for programs", "models --format json")
-@example("of what another program writes", "- < model.onnx")
+@example("all models in a folder, as JSON", "models --format json")
+@example("a model on standard input", "- < model.onnx")
 @argument("PATH...", "paths")
-@section("What is looked at")
+@section("What is read")
 @option("--exclude GLOB...")
 @option("--stdin-format")
-@section("How it is written")
-@formats("inspection", "How to write the list.")
+@section("Output")
+@formats("inspection", "Format of the list.")
 @option("-o, --output FILE")
 @option("--overwrite")
 @option("-v, --verbose")
-def command(**given: Any) -> int:
+def command(**params: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 
-    PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
+    PATH is a .xml or .onnx file (recognised by its content), a folder, a glob, or - for standard input.
     """
-    sources = find_sources(given["paths"], given["exclude"])
-    demand_apart({"-o": given["output"]}, [source.path for source in sources])
-    demand_free("-o", given["output"], overwrite=given["overwrite"])
-    tried = [_inspect(source, given["stdin_format"], given["verbose"]) for source in sources]
-    inspections = [one for one in tried if one is not None]
-    report("inspection", given["format"], inspections, given["output"])
-    for one in inspections:
-        if one.error:
-            say(f"{one.path}: {one.error}")
-    return exits.UNREADABLE if any(one.error for one in inspections) else exits.OK
+    sources = find_sources(params["paths"], params["exclude"])
+    demand_apart({"-o": params["output"]}, [source.path for source in sources])
+    demand_free("-o", params["output"], overwrite=params["overwrite"])
+    results = [_inspect(source, params["stdin_format"], params["verbose"]) for source in sources]
+    inspections = [inspection for inspection in results if inspection is not None]
+    report("inspection", params["format"], inspections, params["output"])
+    for inspection in inspections:
+        if inspection.error:
+            say(f"{inspection.path}: {inspection.error}")
+    return exits.UNREADABLE if any(inspection.error for inspection in inspections) else exits.OK
 
 
 def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspection | None:
@@ -49,6 +49,6 @@ def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspect
         if source.is_named or error.is_model:
             return Inspection(path, None, (), error.message)
         if verbose:
-            say(f"{path}: passed over: {error.message}")
+            say(f"{path}: skipped: {error.message}")
         return None
     return Inspection(path, model.format, tuple(inspect(model)))

@@ -1,4 +1,4 @@
-"""What commands write: results in a format, to standard output or to a file, and what is being done."""
+"""Output of commands: results on standard output or in files, remarks and progress on standard error."""
 
 import os
 import shutil
@@ -17,15 +17,15 @@ from ir_scatter_cli import exits
 
 
 def say(line: object) -> None:
-    """Say something on standard error that belongs to no result."""
+    """Print a remark on standard error, apart from results."""
     click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
-def report(result: str, format: str, found: object, output: str | None = None, **options: object) -> None:
-    """Write a result in a format; coloured and as wide as the terminal if that is where it goes."""
+def report(result: str, format: str, value: object, output: str | None = None, **options: object) -> None:
+    """Write a result in a format; coloured and wrapped to the terminal's width if written to one."""
     color = use_color(is_file=output is not None)
     width = terminal_width() if output is None else None
-    write(render(result, format, found, color=color, width=width, **options), output)
+    write(render(result, format, value, color=color, width=width, **options), output)
 
 
 def terminal_width() -> int | None:
@@ -33,9 +33,9 @@ def terminal_width() -> int | None:
 
 
 def use_color(*, is_file: bool = False) -> bool:
-    """Tell whether to colour standard output: on a terminal, or if FORCE_COLOR asks for it.
+    """Whether to colour standard output: on a terminal (unless TERM=dumb), or with FORCE_COLOR.
 
-    NO_COLOR counts more, and TERM=dumb less; no file is coloured.
+    NO_COLOR overrides both. Files are never coloured.
     """
     if is_file or os.environ.get("NO_COLOR"):
         return False
@@ -44,9 +44,9 @@ def use_color(*, is_file: bool = False) -> bool:
 
 
 def write(content: str | bytes, output: str | None = None, *, is_new: bool = False) -> None:
-    """Write to standard output, or to a file that appears whole or not at all.
+    """Write to standard output, or atomically to a file.
 
-    If it `is_new`, nothing may stand at its path by the time it is written.
+    With `is_new`, fails if a file exists at the path by the time of writing.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     if output is None:
@@ -61,19 +61,19 @@ def write(content: str | bytes, output: str | None = None, *, is_new: bool = Fal
 
         replace_files([Output(Path(output), data, is_new=is_new)])
     else:
-        # What standard output leads to may be a file with more in it.
+        # /dev/stdout may be a file with earlier content: append.
         with explained(output), open(output, "ab") as device:
             device.write(data)
 
 
 def is_device(path: str) -> bool:
-    """Tell whether something is written into, not replaced: a pipe, or /dev/stdout, wherever that leads."""
+    """Whether a path must be written into, not replaced: a pipe, a device, /dev/stdout."""
     folder = Path(os.path.abspath(path)).parts[1:2]
     return folder in {("dev",), ("proc",)} or (os.path.exists(path) and not os.path.isfile(path))
 
 
 def circumstances() -> dict[str, str]:
-    """Return what a page says of its making: the command, when and where it ran."""
+    """Return command, date and machine, for the header of an HTML report."""
     import platform
     import shlex
     from datetime import datetime
@@ -89,14 +89,15 @@ def circumstances() -> dict[str, str]:
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
 _PATIENCE = 0.4
-"""Seconds before anything is shown, and between phases that nobody could read."""
+"""Seconds before the spinner appears: shorter work shows nothing."""
 
 
 @contextmanager
 def spinner(begun: object = "starting") -> Iterator[Callable[[object], None] | None]:
-    """Say on standard error what is being done, and give a function to say more; None if nobody would see it.
+    """Show progress on standard error; yield a function to change the phase, or None without a terminal.
 
-    What is said is asked for its text again and again; lines behind the first stand below it.
+    A phase is any object; its `str()` is taken anew for every frame. Its further lines are shown below
+    the first.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI"):
         yield None

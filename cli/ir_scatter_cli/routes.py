@@ -6,13 +6,13 @@ from ir_scatter_cli.output import report
 
 
 @sub_command()
-@example("what can become what", "")
+@example("all rewrites", "")
 @example("for programs", "--format json -o routes.json")
-@formats("routes", "How to write the table.")
+@formats("routes", "Format of the table.")
 @option("-o, --output FILE")
 @option("--overwrite")
 def command(format: str, output: str | None, overwrite: bool) -> None:
-    """List the rewrites that `convert` knows: from, to, under which conditions."""
+    """List the rewrites that `convert` supports: from, to, under which conditions."""
     from ir_scatter.rewrites import all_rewrites
 
     demand_free("-o", output, overwrite=overwrite)

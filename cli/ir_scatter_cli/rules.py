@@ -6,16 +6,16 @@ from ir_scatter_cli.output import report
 
 
 @sub_command()
-@example("everything that has a code", "")
+@example("all rules and reasons of refusals", "")
 @example("for programs", "--format json -o rules.json")
-@formats("rules", "How to write the list.")
+@formats("rules", "Format of the list.")
 @option("-o, --output FILE")
 @option("--overwrite")
 def command(format: str, output: str | None, overwrite: bool) -> None:
-    """List everything that has a code: the rules, and why `convert` refuses a node.
+    """List everything that has a code: rules, and reasons why `convert` refuses a node.
 
-    Each has a code, a name, a severity and a sentence; `ir-scatter explain CODE` says more.
-    Where an option takes a code, it takes the name of a rule as well.
+    Each has a code, a name, a severity and a summary; `ir-scatter explain CODE` shows the details.
+    Options that accept a code also accept the name of a rule.
     """
     from ir_scatter.explain import catalogue
 

@@ -1,4 +1,4 @@
-"""What a comparison found, for programs."""
+"""A comparison as JSON."""
 
 import math
 from collections import Counter
@@ -15,12 +15,12 @@ from ir_scatter.report.characters import as_document, dumps, fields_of
 from ir_scatter.report.devices_json import machine_groups
 from ir_scatter.runners.base import NodeFacts, Outcome
 
-REACHED = "operators that move elements or work on each of them carry contested elements there"
-"""Why single elements are excused."""
+REACHED = "contested elements of an upstream node were propagated there"
+"""Default reason why single elements of an output have no verdict."""
 
 
 def render(done: Done, *, each: bool = False) -> str:
-    """One JSON object, with a list of reports if every model was compared for itself."""
+    """Return one JSON object; with `each`, it has a list with the report of every model."""
     machines = {"machines": machine_groups(done.machines)} if done.machines else {}
     if not each:
         return dumps(document(done.found[0], done.skipped) | machines)
@@ -36,10 +36,10 @@ def render(done: Done, *, each: bool = False) -> str:
 
 
 def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """What is written of one comparison.
+    """Return the JSON document of the comparison of one model.
 
-    Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
-    "-inf") where they are elements.
+    NaN and infinities do not exist in JSON: they become null in sizes (max_abs, tolerance), and the
+    strings "nan", "inf", "-inf" in elements.
     """
     verdict = headline(compared)
     document = as_document(
@@ -91,7 +91,7 @@ def _of_model(item: Guarded | Outlier) -> dict[str, str]:
 
 
 def _of_models(outcome: Outcome, compared: Compared) -> dict[str, Any]:
-    """What a runner made of each of two models."""
+    """Return how a runner ended on each of two models; {} for a single model."""
     outcomes = compared.by_model.get(outcome.runner)
     if outcomes is None:
         return {}
@@ -100,7 +100,7 @@ def _of_models(outcome: Outcome, compared: Compared) -> dict[str, Any]:
 
 
 def _matching(pairing: Pairing) -> dict[str, Any]:
-    """Which inputs and outputs of two models are the same, how that is known, and types that differ."""
+    """Return the pairs of inputs and outputs of two models, how they were matched, and differing types."""
     inputs = [(pair.first.names[0], pair.second.names[0], pair.by, pair.types) for pair in pairing.inputs]
     outputs = [(pair.first.name, pair.second.name, pair.by, pair.types) for pair in pairing.outputs]
     names = ("first", "second", "by", "element_types")
@@ -129,7 +129,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "worst": worst
         and {"index": list(worst.index), "got": _element(worst.got), "expected": _element(worst.expected)},
         **fields_of(measure, "nans infinities remark"),
-        # of an output that is not judged as a whole; no number of elements if even the shape is open
+        # elements without a verdict; their number is null if even the shape is unspecified
         "excuse": excuse
         and {"whole": excuse.is_whole, "elements": excuse.elements, "reason": excuse.why or REACHED},
     }
@@ -154,7 +154,7 @@ def _facts(node: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def conversion(node: NodeFacts, types: Mapping[str, str]) -> str:
-    """Return which element type a scatter node was given instead of its own, "i64 -> i32"; "" if none."""
+    """Return the change of element type that a runtime made to a node, "i64 -> i32"; "" without one."""
     declared = next((types[name] for name in node.originals if types.get(name)), "")
     used = node.precision.lower()
     return f"{declared} -> {used}" if declared and used in ELEMENT_TYPES and used != declared else ""

@@ -1,4 +1,4 @@
-"""A comparison for people: the verdict in one sentence, tables, and what stands out."""
+"""A comparison as text: the verdict in one sentence, tables, differences and remarks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from ir_scatter.report.matrices import (
 )
 from ir_scatter.runners.base import Status
 
-IMPLICIT = "the reference: what the documents say; --no-reference leaves it out"
+IMPLICIT = "the reference, which follows the specification; leave it out with --no-reference"
 
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
@@ -42,10 +42,10 @@ _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 
 
 def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
-    """The verdict in one sentence, then tables, then details; nothing is wider than the terminal.
+    """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
-    With `each` a table of operators by runners follows the verdict on all models, then that on each, and
-    then what there is to say of those that do not agree.
+    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,
+    then the details of models with differences.
     """
     operators = operator_matrix(done.found)
     if is_single(done):
@@ -79,7 +79,7 @@ def render(done: Done, *, each: bool = False, color: bool = False, width: int | 
 
 
 def text(compared: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """What there is to say of one model."""
+    """Return the report of one model."""
     head = headline(compared)
     first = f"{_first_line(head, color=color, width=width)}\n{_model_line(compared, width)}"
     return "\n\n".join([first, *_body(compared, head, color=color, width=width)]) + "\n"
@@ -136,7 +136,7 @@ def _tables(compared: Compared) -> Iterator[Table]:
 
 
 def _differences(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor of each runner that is not equal: its worst case."""
+    """Yield a line for each tensor and runner that is not equal, with the worst case."""
     worst: dict[tuple[object, ...], Comparison] = {}
     for comparison in compared.comparisons:
         is_twice = comparison.level is Level.MODEL and outputs_are_nodes(compared)
@@ -187,7 +187,7 @@ def _who(comparison: Comparison) -> str:
 
 
 def _how(comparison: Comparison, is_in_headline: bool) -> str:
-    """Say how a tensor differs; the worst element only if the first line does not."""
+    """Return how a tensor differs; without the worst element if the headline already names it."""
     measure = comparison.measure
     if measure.remark:
         return f"{measure.remark}; {excuse_text(measure.excuse)}" if measure.excuse else measure.remark
@@ -203,9 +203,9 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
     elif measure.excuse is not None:
         parts.append(excuse_text(measure.excuse))
     elif measure.contested:
-        parts.append(f"{counted(measure.contested, 'element')} with a value that the document allows")
+        parts.append(f"{counted(measure.contested, 'element')} with a value that the specification allows")
     elif measure.verdict is Verdict.CONTESTED:
-        parts.append("an upstream node leaves the result open")
+        parts.append("an upstream node has an unspecified result")
     if comparison.wrong_runs is not None:
         parts.append(f"in {comparison.wrong_runs[0]} of {comparison.wrong_runs[1]} runs")
     if measure.worst is not None and not is_in_headline:
@@ -223,15 +223,14 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
 def excuse_text(excuse: Excuse) -> str:
     if excuse.is_random:
         return f"no verdict: {excuse.why}"
-    start = "an upstream node leaves the result open"
     if excuse.elements is None:
-        return f"{start}, its shape as well: {excuse.why}"
-    where = f"{start} in {counted(excuse.elements, 'element')}"
-    return f"{where}: {excuse.why}" if excuse.is_whole else where
+        return f"unspecified by an upstream node, even its shape: {excuse.why}"
+    text = f"{counted(excuse.elements, 'element')} unspecified by an upstream node"
+    return f"{text}: {excuse.why}" if excuse.is_whole else text
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
-    """Yield what is to be said of indices: once for all runners and cases that have the same."""
+    """Yield a line for each node with illegal or remarkable indices, once for all runners and cases."""
     subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
     for violation in guarded:
@@ -241,7 +240,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
         ).append(violation)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:MOST_ROWS]:
-        label = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
+        label = {"illegal": "not legal", "nan": "unspecified"}.get(kind, f"{kind} indices")
         runners = ", ".join(dict.fromkeys(violation.runner for violation in members))
         suffix = "" if subject in members else f": {message}"
         yield f"{label}: {node}{suffix} (seen by {runners})"
@@ -250,7 +249,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
 
 
 def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield who is wrong where verdicts alone do not tell."""
+    """Yield the wrong runner for tensors where verdicts alone do not show it."""
     outliers = unmentioned_outliers(compared, head.sentence)
     for outlier in outliers[:MOST_ROWS]:
         where = outlier.node if outlier.node is not None else outlier.tensor
@@ -274,7 +273,7 @@ def _notes(compared: Compared, head: Headline) -> Iterator[str]:
         yield f"not compared on {runner}: {names}{more}: {reason}"
     yield from (remark for remark in compared.remarks if not remark.startswith(NOTHING))
     for runner, remarks in compared.about.items():
-        more = "; `ir-scatter devices -v` says more" if len(" ".join(remarks).split(". ")) > 1 else ""
+        more = "; for more, see ir-scatter devices -v" if len(" ".join(remarks).split(". ")) > 1 else ""
         yield f"{runner}: {remarks[0].partition('. ')[0].removesuffix('.')}{more}"
     cases = counted(len(compared.feeds), "case")
     precision = compared.settings.precision

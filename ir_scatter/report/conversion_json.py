@@ -1,4 +1,4 @@
-"""What a conversion came to, for programs."""
+"""A conversion as JSON."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def render(done: Done) -> str:
         verified_on=dict(done.devices or {}),
         remarks=done.remarks,
         diff=done.diff,
-        # nodes and whole models: where they were compared, and on how many inputs; or why not
+        # where nodes and whole models were compared, and on how many inputs; or why they were not
         verification={
             "verified": bool(conversion.verified or done.devices) and not done.not_verified,
             "nodes": {"numpy": min(node.cases for node in conversion.verified)}

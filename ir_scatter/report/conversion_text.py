@@ -1,4 +1,4 @@
-"""What a conversion came to, for people."""
+"""A conversion as text: converted and refused nodes, and a summary."""
 
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ from ir_scatter.rewrites.guard import NAMES
 
 
 def render(done: Done, *, width: int | None = None) -> str:
-    """A table of nodes, the reason of each refusal on a line of its own, and a summary."""
+    """Return a table of nodes, with the reason below each refusal, and a summary."""
     conversion = done.conversion
     rows = [*map(_converted_row, conversion.converted), *map(_refused_row, conversion.refused)]
     rows.sort(key=lambda row: row[0])
@@ -24,7 +24,7 @@ def render(done: Done, *, width: int | None = None) -> str:
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]
-"""The line it is sorted by, cells, and the reason of a refusal."""
+"""Line of the model to sort by, cells, and the reason of a refusal."""
 
 
 def _converted_row(node: Converted) -> _Row:
@@ -55,7 +55,7 @@ def _where(location: Location, name: str) -> str:
 def _summary(done: Done) -> str:
     conversion = done.conversion
     if not conversion.refused and conversion.is_empty and conversion.origin is None:
-        outcome = f"written to {visible(done.written)} as it is" if done.written else "nothing written"
+        outcome = f"copied unchanged to {visible(done.written)}" if done.written else "nothing written"
         return f"nothing to convert; {outcome}"
     parts = [f"{counted(len(conversion.converted), 'node')} converted"]
     if conversion.refused:

@@ -1,4 +1,4 @@
-"""What can run here, for programs."""
+"""Available devices as JSON."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ def render(
 
 
 def machine_groups(machines: Sequence["Machine"]) -> list[dict[str, Any]]:
-    """Return machines of a fleet, those together that should compute the same."""
+    """Return the machines of a fleet, grouped by those that should give the same results."""
     from ir_scatter.jobs.machine import groups
 
     return [

@@ -1,4 +1,4 @@
-"""What can run here: first what does, then what the others need; `verbose` says all that is known of each."""
+"""Devices as text: the available ones, then the others with what they need; all details if `verbose`."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from ir_scatter.runners.releases.environments import Environment
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
 
-_MORE = "`ir-scatter devices -v` says more of each, and why others do not run"
+_MORE = "for details, and reasons why devices are not available: ir-scatter devices -v"
 
 
 def render(
@@ -57,7 +57,7 @@ def render(
 
 
 def lines_of_machines(machines: Sequence["Machine"]) -> Iterator[str]:
-    """Say what machines are, those together that should compute the same, and what differs between others."""
+    """Yield a line per group of machines that should give the same results, then how groups differ."""
     from ir_scatter.jobs.machine import differences, groups
 
     machine_groups = groups(machines)
@@ -73,8 +73,8 @@ def megabytes(size: int) -> str:
 
 
 def _details(device: Availability, width: int | None) -> Iterator[str]:
-    """Yield lines: the runner, and below it what is known of it."""
-    lines = [] if device.is_available else [f"does not run here: {device.reason}", device.remedy]
+    """Yield the name of a runner, and below it all details."""
+    lines = [] if device.is_available else [f"not available: {device.reason}", device.remedy]
     lines.append(", ".join(f"{name} {version}" for name, version in device.versions.items()))
     lines += [device.driver, " ".join(device.capabilities)]
     yield f"{visible(device.runner)}\n"

@@ -1,4 +1,4 @@
-"""What each device does with the probes of known defects, as a page in the style of all others."""
+"""Results of the probes for known defects on each device, as an HTML page."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _BADGES = {
     Result.RIGHT: "equal", Result.WRONG: "mismatch", Result.REFUSED: "refused", Result.CRASHED: "crashed",
     Result.ACCEPTED: "illegal", Result.ABSENT: "none", None: "not-tapped",
 }  # fmt: skip
-"""The class of an outcome in the style sheet."""
+"""CSS class of each probe result."""
 
 
 def render(diagnoses: Sequence[Diagnosis], *, verbose: bool = False) -> str:
@@ -27,14 +27,14 @@ def _body(diagnoses: Sequence[Diagnosis], verbose: bool) -> Iterator[str]:
         checked.before.basis is not Basis.UNTESTED for diagnosis in diagnoses for checked in diagnosis.defects
     }
     if different:
-        kind, headline = "differs", f"{counted(different, 'outcome')} not as recorded"
+        kind, headline = "differs", f"{counted(different, 'result')} changed since recorded"
     elif True in is_recorded:
         kind, headline = "agrees", "all as recorded"
     else:
-        kind, headline = "nothing", "nothing was recorded of that before"
+        kind, headline = "nothing", "no earlier results to compare with"
     if not all(diagnosis.device.is_available for diagnosis in diagnoses):
         kind = "failed" if kind != "differs" else kind
-        headline += ", and not every device runs here"
+        headline += ", and not every device is available"
     yield '<header class="page"><p class="brand">ir-scatter doctor</p>'
     yield f"<h1>{plain(', '.join(diagnosis.device.runner for diagnosis in diagnoses)) or 'no device'}</h1>"
     yield f'<p class="banner {kind}">{plain(headline)}</p></header>'
@@ -48,7 +48,7 @@ def _body(diagnoses: Sequence[Diagnosis], verbose: bool) -> Iterator[str]:
 def _device(diagnosis: Diagnosis, verbose: bool) -> Iterator[str]:
     device = diagnosis.device
     yield f'<article class="difference"><header><h2>{name_span(device.runner)}</h2>'
-    lead = summary(diagnosis) if device.is_available else f"does not run here: {device.reason}"
+    lead = summary(diagnosis) if device.is_available else f"not available: {device.reason}"
     yield f'<p class="lead">{plain(lead)}</p></header>'
     facts = {
         "device": device.full_name,
@@ -67,7 +67,7 @@ def _device(diagnosis: Diagnosis, verbose: bool) -> Iterator[str]:
 
 
 def _item(checked: Checked) -> str:
-    badge = f'<span class="badge {_BADGES[checked.result]}">{plain(checked.result or "not told")}</span>'
+    badge = f'<span class="badge {_BADGES[checked.result]}">{plain(checked.result or "no answer")}</span>'
     words = f"{name_span(checked.defect.code)} {plain(checked.defect.name.replace('-', ' '))}"
     history = (
         f"{state(checked)} ({checked.before.basis}, {checked.before.told})"

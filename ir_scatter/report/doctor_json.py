@@ -1,4 +1,4 @@
-"""What each device does with the probes of known defects, for programs and for a bug report."""
+"""Results of the probes for known defects on each device as JSON, also for bug reports."""
 
 from collections.abc import Sequence
 from typing import Any

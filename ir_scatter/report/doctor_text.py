@@ -1,4 +1,4 @@
-"""What each device does with the probes of known defects: what is new or gone first, then what is here."""
+"""Results of the probes for known defects on each device: changes first, then the defects present."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ _GROUPS = {
     "illegal input accepted": {Symptom.ACCEPTED_ILLEGAL},
 }
 _LONGEST = 120
-"""Some drivers tell how they were compiled."""
+"""Characters of a driver's version that are shown: some drivers append their build options."""
 
 
 def render(diagnoses: Sequence[Diagnosis], *, width: int | None = None, verbose: bool = False) -> str:
@@ -30,7 +30,7 @@ def _device(diagnosis: Diagnosis, width: int | None, verbose: bool) -> Iterator[
     )
     yield wrapped(visible(": ".join(filter(None, (diagnosis.device.runner, about)))), width)
     if not diagnosis.device.is_available:
-        yield wrapped(visible(f"  does not run here: {diagnosis.device.reason}"), width, "  ")
+        yield wrapped(visible(f"  not available: {diagnosis.device.reason}"), width, "  ")
         return
     if diagnosis.device.capabilities and verbose:
         yield wrapped(f"  {' '.join(diagnosis.device.capabilities)}", width, "  ")
@@ -47,20 +47,20 @@ def shortened(driver: str) -> str:
 
 
 def summary(diagnosis: Diagnosis) -> str:
-    """Return how many defects are here, and how many are not as recorded or were not recorded."""
+    """Return "23 of 24 known defects present; 2 changed since recorded, 1 untested before"."""
     here = sum(checked.is_here for checked in diagnosis.defects)
     different = sum(checked.differs for checked in diagnosis.defects)
     total = counted(len(diagnosis.defects), "known defect")
     unknown = sum(checked.before.basis is Basis.UNTESTED for checked in diagnosis.defects)
     more = f", {unknown} untested before" if unknown else ""
-    return f"{here} of {total} here, {different} not as recorded{more}"
+    return f"{here} of {total} present; {different} changed since recorded{more}"
 
 
 def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked]]]:
-    """Yield what is not as recorded first, then defects by what a device does; all of them if `verbose`."""
+    """Yield changed defects first, then the defects present by symptom; absent ones too if `verbose`."""
     different = [checked for checked in diagnosis.defects if checked.differs]
     if different:
-        yield "not as recorded", different
+        yield "changed since recorded", different
     for title, symptoms in _GROUPS.items():
         checks = [
             checked
@@ -74,14 +74,14 @@ def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[C
 
 
 def state(checked: Checked) -> str:
-    """Return what a device did, and what is new of that: "new: crashed", "gone, recorded: wrong"."""
+    """Return the result on a device and how it changed: "new: crashed", "gone, recorded: wrong"."""
     is_other = checked.differs and not checked.missed
     if checked.result is None:
-        words = "not told"
+        words = "no answer"
     elif not is_other:
-        words = "here" if checked.is_here else "not here"
+        words = "present" if checked.is_here else "absent"
     elif checked.is_here:
-        words = f"{'here' if checked.before.is_bad else 'new'}: {checked.result}"
+        words = f"{'present' if checked.before.is_bad else 'new'}: {checked.result}"
     else:
         words = "gone"
     if is_other or (checked.differs and checked.result is None):
@@ -91,5 +91,5 @@ def state(checked: Checked) -> str:
     if checked.is_unlike:
         words += f", depends on the instruction set ({checked.other_processor})"
     if checked.missed:
-        words += f", and larger than known: {', '.join(checked.missed)}"
+        words += f", also affects: {', '.join(checked.missed)}"
     return words

@@ -1,4 +1,4 @@
-"""For editors and grep: one line per finding."""
+"""Findings as one line each, for editors and grep."""
 
 from ir_scatter.lint import Report
 from ir_scatter.report import phrases

@@ -1,4 +1,4 @@
-"""For GitHub Actions: workflow commands, which become annotations of the changed lines.
+"""Findings as workflow commands of GitHub Actions, which become annotations of the changed lines.
 
 The commands and their escapes: https://docs.github.com/actions/reference/workflow-commands and
 `command.ts` of https://github.com/actions/toolkit.
@@ -14,7 +14,7 @@ _IN_PROPERTY = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def render(report: Report) -> str:
-    """Return one workflow command per finding; nothing found is an empty text."""
+    """Return one workflow command per finding; an empty text without findings."""
     return "".join(f"{_command(diagnostic)}\n" for diagnostic in report.diagnostics())
 
 

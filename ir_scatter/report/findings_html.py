@@ -1,4 +1,4 @@
-"""Findings as a page by file and by rule, in the style of the page of a comparison."""
+"""Findings as an HTML page, by file and by rule."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,14 +19,15 @@ _BADGES = {
     Severity.WARNING: ("contested", "!"),
     Severity.NOTE: ("unavailable", "i"),
 }
-"""Class in the style sheet, and sign."""
+"""CSS class and sign of each severity."""
 _LONGEST_LINE = 240
+"""Characters of a line of the file that are shown."""
 MOST_SHOWN = 1_000
-"""Findings that a page shows: 60,000 took 376 MB, which no browser opens."""
+"""Findings on a page at most: a page with 60,000 had 376 MB, which no browser opens."""
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
-    """A page without a script and without anything from elsewhere; rules link to the site at `docs_url`."""
+    """Return a self-contained page without scripts; rules link to the site at `docs_url`."""
     subject = report.files[0].path if len(report.files) == 1 else counted(len(report.files), "file")
     body = [
         *_head(report, subject),
@@ -59,13 +60,13 @@ def _head(report: Report, subject: str) -> Iterator[str]:
 
 
 def _limited(total: int) -> str:
-    """Return how many findings the page shows, and where all of them are."""
+    """Return the note of a page that does not show all findings."""
     order = "errors before warnings and notes"
     return f"Showing the first {MOST_SHOWN:,} of {total:,} findings, {order}; JSON contains all."
 
 
 def _numbers_on_page(findings: Sequence[Diagnostic]) -> set[int]:
-    """Return the numbers of the findings that the page shows, the most severe ones first."""
+    """Return the numbers of the findings to show: the most severe ones."""
     by_severity = sorted(range(len(findings)), key=lambda number: findings[number].severity.rank)
     return set(by_severity[:MOST_SHOWN])
 
@@ -101,7 +102,7 @@ def _body(report: Report, docs_url: str | None) -> Iterator[str]:
 
 
 def _file_line(file: FileResult) -> str:
-    """Return format, size and state of a file in a line."""
+    """Return the format and number of scatter nodes of a file."""
     if not file.is_readable:
         return "could not be read"
     return f"{file.format or 'no known format'}, {counted(file.scatter_nodes, 'scatter node')}"
@@ -131,7 +132,7 @@ def _index(files: Sequence[FileResult], has_section: Sequence[bool]) -> Iterator
 def _rules(
     diagnostics: Iterable[Diagnostic], on_page: Collection[int], docs_url: str | None
 ) -> Iterator[str]:
-    """Yield the findings once more, as links below what their rules say."""
+    """Yield an index: every broken rule with its summary and links to its findings."""
     broken = defaultdict[str, list[tuple[int, Diagnostic]]](list)
     for number, diagnostic in enumerate(diagnostics):
         broken[diagnostic.code].append((number, diagnostic))
@@ -162,7 +163,7 @@ def _rules(
 def _card(
     number: int, diagnostic: Diagnostic, file: FileResult, drawn: dict[tuple[Location, int | None], int]
 ) -> Iterator[str]:
-    """Yield a finding; what is around a node is drawn at the first of its findings with the same port."""
+    """Yield a finding; the graph around a node is drawn once for findings at the same port."""
     yield f'<article class="difference finding" id="f{number}" tabindex="-1"><header>'
     code = f'<span class="name">{plain(diagnostic.code)}</span>'
     yield f"<h3>{_badge(diagnostic.severity)} {code} {plain(diagnostic.rule)}</h3>"
@@ -185,17 +186,17 @@ def _card(
         yield f'<div class="mend"><b>Help:</b> {plain(sentence)}{command_block}</div>'
     yield "</div>"
     if around and port in drawn:
-        yield f'<p><a href="#f{drawn[port]}">The graph around it is drawn above.</a></p>'
+        yield f'<p><a href="#f{drawn[port]}">See the graph above.</a></p>'
     elif around:
         drawn[port] = number
         yield f"<figure>{picture(around, diagnostic.port_index)}"
-        yield "<figcaption>What the node reads, and who reads it</figcaption></figure>"
+        yield "<figcaption>The node with its inputs and consumers</figcaption></figure>"
     yield "</div>" if around else ""
     yield "</article>"
 
 
 def _excerpt(snippet: Snippet) -> str:
-    """Return a line of the file whose fault is marked, without its indentation."""
+    """Return a line of the file without indentation, with the fault marked."""
     left, marked, right = pieces(snippet.excerpt, snippet.place[1], snippet.end, _LONGEST_LINE)
     text = escape(left.lstrip())
     if snippet.underline:

@@ -1,4 +1,4 @@
-"""For programs: everything that was found."""
+"""Findings as JSON."""
 
 from typing import Any
 

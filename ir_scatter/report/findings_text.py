@@ -1,4 +1,4 @@
-"""For people: each finding as a compiler shows it, with what the file has there, and a summary."""
+"""Findings as text in the style of a compiler, with excerpts of the file, and a summary."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,9 @@ _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 _CUT = "..."
 _NARROWEST = 40
+"""Least width in cells: narrower terminals get longer lines."""
 _CODES_NAMED = 5
+"""Codes named in the last line."""
 
 
 def render(
@@ -23,7 +25,7 @@ def render(
     quiet: bool = False,
     statistics: bool = False,
 ) -> str:
-    """Findings, none of whose lines is wider than a terminal of that width; nothing is cut without one."""
+    """Return findings with lines of at most `width` cells; without a width, lines are not cut."""
     page = _Page(color, None if width is None else max(width, _NARROWEST))
     blocks = [
         "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
@@ -45,19 +47,19 @@ def _closing(codes: list[str]) -> str:
 
 
 class Snippet(NamedTuple):
-    """A line of the file, what is underlined in it with which character, and what is said of it."""
+    """A line of the file with an underlined part and a label."""
 
     place: Place
     excerpt: Excerpt
     end: int | None
-    """The column behind what is underlined, None for the end of the line."""
+    """The column after the underlined part, None for the end of the line."""
     underline: str
-    """"^" at the fault, "-" at what it comes from, "" if the file has no columns."""
+    """"^" for the fault, "-" for a related location, "" if the file has no columns."""
     label: str
 
 
 def snippets(file: FileResult, diagnostic: Diagnostic) -> tuple[list[Snippet], list[Related]]:
-    """Return what the file has where the finding is and points to, and what else it points to."""
+    """Return excerpts at the finding and its related locations, and the related locations without one."""
     drawn, notes, place = list[Snippet](), list[Related](), place_of(diagnostic)
     if place is not None and place in file.excerpts and diagnostic.location.path == file.path:
         has_column = diagnostic.span is not None or diagnostic.location.column is not None
@@ -109,7 +111,7 @@ class _Page:
                 yield from self._remark(digits, word, text, command)
 
     def _remark(self, digits: int, word: str, text: str, command: str) -> Iterator[str]:
-        """Yield a text and a command, which is on lines of its own if both do not fit one."""
+        """Yield a text and a command; if they do not fit into one line, the command has its own lines."""
         first, rest = f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
         whole = ": ".join(filter(None, (text, command)))
         if self.width is None or not command or cells(first + whole) <= self.width:
@@ -152,17 +154,17 @@ def _end(span: Span) -> int | None:
 
 
 def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, int, int]:
-    """Return a line as it is printed in so many cells, and how many are before what is underlined, and in it.
+    """Return an excerpt cut to `room` cells, and the start and width of its underlined part in cells.
 
-    That reaches from a column to an end, or to the end of the line. Tabs are expanded and invisible
-    characters spelled out. A line that is too long loses its indentation first, then both ends.
+    The underlined part reaches from `column` to `end`, or to the end of the line. Tabs are expanded and
+    invisible characters spelled out. A line that is too long loses its indentation first, then both ends.
     """
     left, marked, right = pieces(excerpt, column, end, room)
     return left + marked + right, cells(left), max(1, cells(marked))
 
 
 def pieces(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, str, str]:
-    """Return a line as `window` prints it: what is before what is underlined, that, and what is behind it."""
+    """Return an excerpt cut as by `window`, as three parts: before, in and after the underlined part."""
     text = excerpt.text.rstrip()
     first = min(max(column - excerpt.first, 0), len(text))
     last = len(text) if end is None else min(max(end - excerpt.first, first), len(text))

@@ -1,4 +1,4 @@
-"""What the fuzzer found as a page over all findings, in the style of the page of a comparison."""
+"""Findings of the fuzzer as an HTML page."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,13 +14,13 @@ _BADGES = {
     "wrong-value": "mismatch", "crashed": "crashed", "hung": "timeout", "refused": "refused",
     "accepted-illegal": "illegal", "nondeterministic": "nondeterministic",
 }  # fmt: skip
-"""The class of a symptom in the style sheet."""
-_WORDS = {
-    "wrong-value": "It computes another value than the document says, beyond what rounding explains.",
-    "crashed": "The process ended.",
-    "hung": "There was no answer in time.",
-    "refused": "It rejects what the document allows.",
-    "accepted-illegal": "It computes something for what the document forbids, and says nothing.",
+"""CSS class of each symptom."""
+_MEANINGS = {
+    "wrong-value": "The result differs from the specification by more than rounding explains.",
+    "crashed": "The process crashed.",
+    "hung": "No answer within the time limit.",
+    "refused": "A legal case is refused.",
+    "accepted-illegal": "An illegal case is silently accepted.",
     "nondeterministic": "The same inputs give different results.",
 }
 
@@ -43,14 +43,13 @@ def _body(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _matrix(record)
     for number, finding in enumerate(record["findings"]):
         yield from _card(number, finding)
-    yield "<section><h2>What was drawn</h2>"
-    rates = f"{record['rates']['forms']:g} cases/s of forms, {record['rates']['batches']:g} of batches"
+    yield "<section><h2>Generated cases</h2>"
+    forms, batches = record["rates"]["forms"], record["rates"]["batches"]
+    rates = f"{forms:g} cases/s one form at a time, {batches:g} in mixed batches"
     kind = "illegal" if record["illegal"] else "legal"
     yield f"<p>{record['cases']} {kind} cases in {record['seconds']:g} s, seed {record['seed']}; {rates}; "
     yield f"{record['coverage']['pairs']} pairs of features.</p>"
-    yield _table(
-        ("Feature", "Values and how many cases"), _coverage(record), "How often each feature was drawn"
-    )
+    yield _table(("Feature", "Values and numbers of cases"), _coverage(record), "Coverage of features")
     yield "</section></main>"
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     yield f"<footer>{plain(versions)}</footer>"
@@ -76,7 +75,11 @@ def _matrix(record: Mapping[str, Any]) -> Iterator[str]:
         yield _table(("Operator", *map(plain, runners)), rows, "Findings by operator and runner")
         symptoms = {finding["symptom"] for finding in record["findings"]}
         yield '<ul class="plain">'
-        yield from (f"<li>{_badge(word)} {plain(_WORDS[word])}</li>" for word in _WORDS if word in symptoms)
+        yield from (
+            f"<li>{_badge(symptom)} {plain(meaning)}</li>"
+            for symptom, meaning in _MEANINGS.items()
+            if symptom in symptoms
+        )
         yield "</ul></section>"
 
 
@@ -103,10 +106,12 @@ def _card(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
     yield "</dl>"
     if finding["others"]:
         rows = [(name_span(name), plain(outcome)) for name, outcome in finding["others"].items()]
-        yield _table(("Runner", "On the same case"), rows, "What the others do with it")
+        yield _table(("Runner", "On the same case"), rows, "Results of other runners")
     if finding["twins"]:
         rows = [(plain(name), plain(outcome)) for name, outcome in finding["twins"].items()]
-        yield _table(("The same case", "On this runner"), rows, "What must give the same, or data as it is")
+        yield _table(
+            ("Variant of the case", "On this runner"), rows, "Variants with the same expected result"
+        )
     if finding["path"]:
         folder = escape(finding["signature"], quote=True)
         links = [(f"{folder}/{name}", name) for name in ("report.md", "repro.py")]
@@ -115,7 +120,7 @@ def _card(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str) -> str:
-    """Return a table of cells that are HTML, whose first column names the rows."""
+    """Return a table from cells of HTML; the first column has the row headers."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"

@@ -1,4 +1,4 @@
-"""What the fuzzer found, for programs."""
+"""A fuzz campaign as JSON."""
 
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.characters import dumps

@@ -1,4 +1,4 @@
-"""What the fuzzer found, in a few lines each, and what it looked at."""
+"""Findings of the fuzzer in a few lines each, and a summary of the campaign."""
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.fuzz.campaign import Campaign
@@ -9,7 +9,7 @@ _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
 def render(campaign: Campaign, *, width: int | None = None) -> str:
-    """Say what was looked at; `one_finding` says what was found."""
+    """Return the summary of a campaign; its findings are printed by `one_finding`."""
     record = campaign.as_json()
     new = [finding for finding in campaign.findings if not finding.is_known]
     old = len(campaign.findings) - len(new)
@@ -17,20 +17,21 @@ def render(campaign: Campaign, *, width: int | None = None) -> str:
     lines = [
         f"{counted(len(new), 'finding')} in {counted(record['cases'], 'case')} "
         f"and {record['seconds']:g} seconds on {runners}" + (f"; {old} known before" if old else ""),
-        f"{record['rates']['forms']:g} cases/s of forms, {record['rates']['batches']:g} of batches; "
-        f"{record['coverage']['pairs']} pairs of features were drawn; seed {record['seed']}",
+        f"{record['rates']['forms']:g} cases/s one form at a time, "
+        f"{record['rates']['batches']:g} in mixed batches; "
+        f"{record['coverage']['pairs']} pairs of features covered; seed {record['seed']}",
     ]
     if record["not_run"]:
         lines.append(
-            f"{counted(record['not_run'], 'answer')} not judged: known to fail, or not computed there"
+            f"{counted(record['not_run'], 'answer')} not judged: known to fail, or not supported there"
         )
     if record["unexplained"]:
-        lines.append(f"no time was left to look at {counted(record['unexplained'], 'failure')} more")
+        lines.append(f"{counted(record['unexplained'], 'failure')} more not examined: time limit reached")
     return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
 
 
 def one_finding(finding: Finding, *, color: bool = False) -> str:
-    """Say one finding: what is wrong where, when, the simplest case, and its name."""
+    """Return a finding: operator, symptom and runner, the condition, the smallest case, its folder."""
     record = finding.as_json()
     head = f"{finding.operator}: {finding.symptom} on {finding.runner}"
     minimal = record["minimal"]
@@ -44,7 +45,7 @@ def one_finding(finding: Finding, *, color: bool = False) -> str:
         f"for {types.get('data', '')} " + "; ".join(filter(None, (shapes, attributes, loop))),
         record["message"],
         f"known as {' and '.join(record['defects'])}" if record["defects"] else "like no known defect",
-        f"{finding.outlier} stands alone: what others give is right" if finding.outlier else "",
+        f"only {finding.outlier} differs: the other results are right" if finding.outlier else "",
         finding.path or finding.signature,
     ]
     title = f"{_BOLD}{_RED}{visible(head)}{_PLAIN}" if color else visible(head)

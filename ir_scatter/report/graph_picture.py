@@ -1,4 +1,4 @@
-"""A node, what it reads and who reads it, as a small SVG of text and lines."""
+"""A node with its producers and consumers as a small SVG of text and lines."""
 
 from collections.abc import Iterator
 from html import escape
@@ -8,14 +8,16 @@ from ir_scatter.core.shapes import show
 from ir_scatter.report.characters import cells, visible, without_middle
 
 _WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP = 380, 320, 42, 10
+"""Sizes in units of the picture: all of it, the box of a neighbour, the space between boxes."""
 _INDENT = _WIDTH - _BOX_WIDTH
 _FIRST_LANE, _LANE = 12, 12
+"""Where the first vertical line runs, and the distance of the others."""
 _COLUMNS = 44
-"""Characters of the font that fit one line of a narrow box."""
+"""Characters that fit into one line of a neighbour's box."""
 
 
 def picture(neighbourhood: Neighbourhood, fault: int | None = None) -> str:
-    """Return the boxes of producers above the node and of consumers below it, in any width.
+    """Return an SVG that scales to any width: producers above the node, consumers below it.
 
     Args:
         neighbourhood: the node with its producers and consumers.
@@ -93,9 +95,9 @@ def _line(neighbour: Neighbour) -> str:
 
 
 def _description(neighbourhood: Neighbourhood) -> str:
-    """Return the picture in words, for those who do not see it."""
+    """Return the picture in words, for screen readers."""
     read = "; ".join(map(_line, neighbourhood.producers)) or "nothing"
-    readers = "; ".join(map(_line, neighbourhood.consumers)) or "nobody"
+    readers = "; ".join(map(_line, neighbourhood.consumers)) or "no node"
     more = [
         f", and {count} more" if count else ""
         for count in (neighbourhood.more_producers, neighbourhood.more_consumers)

@@ -1,4 +1,4 @@
-"""The scatter nodes of files, for programs."""
+"""The scatter nodes of files as JSON."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -12,9 +12,9 @@ _COLUMNS = ("where", "operator", "inputs", "axis", "reduction", "indices")
 
 
 def render(inspections: Sequence[Inspection], *, color: bool = False, width: int | None = None) -> str:
-    """One table for each file that has scatter nodes, and how many nodes there are of each operator.
+    """Return a table for each file with scatter nodes, and the number of nodes of each operator.
 
-    Where the table is wider than the terminal each node has some lines of its own.
+    If a table is wider than the terminal, each of its nodes is printed in several lines instead.
     """
     parts = []
     for inspection in inspections:
@@ -48,7 +48,7 @@ def _row(node: NodeSummary) -> tuple[str, ...]:
 
 
 def _reduction(node: NodeSummary) -> str:
-    """Print how updates are combined with data: "max, use_init_val=false"; defaults go without saying."""
+    """Return the reduction and unusual attributes: "max, use_init_val=false"; defaults are omitted."""
     written = [f"{name}={str(value).lower()}" for name, value in node.unusual_attributes.items()]
     return ", ".join(filter(None, [node.reduction or "", *written]))
 

@@ -1,4 +1,4 @@
-"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels that ran the nodes."""
+"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels of the nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ _COLORS = {
     Verdict.MISMATCH: "red",
 }
 VERDICTS = list(Verdict)
-"""The better ones first."""
+"""Verdicts from best to worst."""
 MOST_ROWS = 40
-"""Rows of a table, and lines of a list; more are counted."""
+"""Rows of a table or lines of a list at most; the rest is only counted."""
 FEW_ROWS = 6
-"""So many rows are drawn even if all verdicts in them are equal, and so many kernels one by one."""
+"""Up to this many rows are shown even if they are equal, and this many kernels one by one."""
 
 Column: TypeAlias = tuple[str, str]
-"""A runner, and the one that it is held against."""
+"""A runner, and the reference that it is compared with."""
 Row: TypeAlias = dict[Column, list[Comparison]]
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
@@ -35,24 +35,24 @@ NOT_APPLICABLE = "n/a"
 
 
 def tensor_of(comparison: Comparison) -> str:
-    """Return what a row is called: the scope of the node, or the output."""
+    """Return the name of a row: the scope of the node, or the output."""
     return comparison.tensor if comparison.node is None else comparison.node
 
 
 def name_of(comparison: Comparison) -> str:
-    """Return what a tensor is called: the output, or the node with its operator."""
+    """Return the name of a tensor: the output, or the node with its operator."""
     return comparison.tensor if comparison.node is None else f"{comparison.node} ({comparison.operator})"
 
 
 def status_words(compared: Compared, outcome: Outcome) -> str:
-    """Return how a runner ended on each of two models, once if it is the same: "ok", "ok, n/a"."""
+    """Return the status of a runner on each of two models, once if they are equal: "ok", "ok, n/a"."""
     outcomes = compared.by_model.get(outcome.runner) or (outcome,)
     words = (NOT_APPLICABLE if each.reason == OTHER_FORMAT else each.status.value for each in outcomes)
     return ", ".join(dict.fromkeys(words))
 
 
 def outputs_are_nodes(compared: Compared) -> bool:
-    """Tell whether a model is one node, and each verdict on its output is one on the node as well."""
+    """Whether a model is one node, and every verdict on its output repeats one on the node."""
     verdicts: dict[Level, set[tuple[int, str, Verdict]]] = {Level.MODEL: set(), Level.NODE: set()}
     for comparison in compared.comparisons:
         verdicts[comparison.level].add((comparison.case, comparison.subject, comparison.measure.verdict))
@@ -60,7 +60,7 @@ def outputs_are_nodes(compared: Compared) -> bool:
 
 
 def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
-    """Return who is wrong where neither verdicts nor what was told say it."""
+    """Return the outliers that neither the verdicts nor the headline mention."""
     wrong = {
         (comparison.node, comparison.tensor, comparison.case, comparison.subject)
         for comparison in compared.comparisons
@@ -75,9 +75,9 @@ def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
 
 
 def by_tensor(comparisons: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
-    """Put comparisons of one level into columns, and rows by tensor.
+    """Arrange the comparisons of one level in columns, and rows by tensor.
 
-    What a runner is against itself goes where the runner is judged anyway.
+    A comparison of a runner with itself goes into the runner's column, if it has one.
     """
     pairs: dict[str, Column] = {}
     for comparison in comparisons:
@@ -95,9 +95,9 @@ def by_tensor(comparisons: Sequence[Comparison]) -> tuple[list[Column], dict[str
 
 
 def groups_of(compared: Compared, level: Level) -> list[tuple[str, list[Comparison]]]:
-    """Return what goes into one table each, with what its rows are: of two models there are up to three.
+    """Return the comparisons of each table with the noun of its rows; two models have up to three tables.
 
-    First the second model against the first, on each runner; then each of them against NumPy.
+    First the second model against the first, on each runner; then each model against NumPy.
     """
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for comparison in compared.comparisons:
@@ -120,7 +120,7 @@ def worst_of(comparisons: Iterable[Comparison]) -> Verdict:
 
 
 def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
-    """Return the table of one level, the worst rows first; what is behind so many rows is counted."""
+    """Return the table of one level, the worst rows first; rows beyond MOST_ROWS are summed up."""
     columns, by_name = by_tensor(comparisons)
     rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
@@ -148,7 +148,7 @@ def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
 
 
 def _runner_cell(name: str) -> TableCell:
-    """Return the header of a runner's column; in a narrow one its short name, which `--on` takes as well."""
+    """Return the header of a runner's column; a narrow column gets the short name, as `--on` accepts it."""
     return TableCell(name, narrow=name.replace(PREFIX, ""))
 
 
@@ -170,12 +170,12 @@ def _worst_cell(comparisons: Sequence[Comparison], *, counts: bool = True) -> Ta
 def operator_counts(
     models: Sequence[Compared],
 ) -> tuple[list[str], dict[str, defaultdict[str, Counter[str]]]]:
-    """Return runners, and by operator and runner of the nodes of all models how many the runner gets right.
+    """Return the runners, and by operator and runner the number of nodes that work, are refused or differ.
 
-    A node works on a runner if what the runner gives for it agrees with the document, or is one of
-    several values that the document allows. A runner refuses all nodes of a model that it does not
-    run, for whatever reason, but a format that is not the runner's is not applicable; a node that could
-    not be looked at does not count.
+    A node works if the runner's result agrees with the specification, or is one of several values that
+    it allows. All nodes of a model that a runner does not run count as refused, for whatever reason;
+    if the runner does not support the model's format, as not applicable. Nodes without a comparison
+    do not count.
     """
     operators = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
     runners: dict[str, None] = {}
@@ -199,7 +199,7 @@ def operator_counts(
 
 
 def operator_matrix(models: Sequence[Compared]) -> Table:
-    """Return a row for each operator, of what `operator_counts` says."""
+    """Return the table of `operator_counts`, with a row for each operator."""
     runners, operators = operator_counts(models)
     rows: list[tuple[object, ...]] = [
         (name, *(_counts(words[runner]) for runner in runners)) for name, words in operators.items()
@@ -213,7 +213,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def kernel_table(compared: Compared) -> Table:
-    """Return the table: first the nodes that differ, then the others, together if they are many and alike."""
+    """Return the table of kernels: nodes that differ first; many nodes with equal cells share a row."""
     compared_nodes = {comparison.node for comparison in compared.comparisons}
     loud = {
         comparison.node for comparison in compared.comparisons if comparison.measure.verdict.is_difference

@@ -1,4 +1,4 @@
-"""The phrases that the formats for people share."""
+"""Phrases shared by the human-readable formats of findings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from ir_scatter.report.characters import visible
 
 
 def place(location: Location, exactly: tuple[int, int] | None = None) -> str:
-    """Return "m.xml:12:3", as much of it as is known; exactly may be another place of the file."""
+    """Return "m.xml:12:3" without unknown parts; `exactly` overrides line and column."""
     numbers: list[int | None] = [] if location.line is None else [location.line, location.column]
     numbers = numbers if exactly is None or location.column is None else [*exactly]
     return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
 
 
 def subject(diagnostic: Diagnostic) -> str:
-    """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding on the file."""
+    """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding about the file."""
     scope = diagnostic.location.scope
     parts = [] if diagnostic.port_index is None else [f"input {diagnostic.port_index}"]
     if diagnostic.port and diagnostic.port not in parts:
@@ -34,7 +34,7 @@ def subject(diagnostic: Diagnostic) -> str:
 
 
 def note(related: Related, diagnostic: Diagnostic) -> str:
-    """Return what a second place has to do with the finding, and where it is."""
+    """Return the message of a related location, with the location."""
     location = related.location
     parts = [visible(related.message)]
     if location.line is not None or location.path != diagnostic.location.path:
@@ -52,7 +52,7 @@ def one_line(diagnostic: Diagnostic) -> str:
 
 
 def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
-    """Return how to mend a finding, in a sentence and as a command; "" for what there is not."""
+    """Return how to fix a finding: a sentence and a command, "" where there is none."""
     path, sentence = diagnostic.location.path, visible(diagnostic.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
     if diagnostic.mended_by is None or not is_file:
@@ -64,7 +64,7 @@ def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
 
 
 def whole_help(diagnostic: Diagnostic) -> str:
-    """Return the same in one sentence."""
+    """Return the sentence and command of `help_of` in one line."""
     return ": ".join(filter(None, help_of(diagnostic)))
 
 

@@ -1,6 +1,6 @@
 """One renderer for each result and output format: `render` of the module `RESULT_FORMAT` in this folder.
 
-A new output format is a new file. What a renderer can be told are its keyword-only arguments.
+A new output format is a new file. The options of a renderer are its keyword-only arguments.
 """
 
 import pkgutil
@@ -12,16 +12,19 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
 
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
-"""The order in which formats are listed; others follow by name."""
+"""Formats listed first, in this order; others follow by name."""
 _LINES = {"text", "concise"}
-"""Formats whose lines may begin with a name of a model."""
+"""Formats with lines that may begin with a name from the model, and so with a workflow command."""
 _MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
-"""How other formats spell the "#" of a command that may stand anywhere in a line; JSON does so itself."""
+"""Escape of "#" by format: breaks "##vso[" and "##[", which CI systems run as commands.
+
+The JSON formats escape it themselves.
+"""
 
 
 @cache
 def formats(result: str) -> tuple[str, ...]:
-    """Names of the formats that a result ("findings", "comparison") can be written in."""
+    """Return the names of the formats that a result ("findings", "comparison") can be written in."""
     modules = (module.name for module in pkgutil.iter_modules(import_module(__package__).__path__))
     names = {name.removeprefix(f"{result}_") for name in modules if name.startswith(f"{result}_")}
     return (*(name for name in _FIRST if name in names), *sorted(names.difference(_FIRST)))

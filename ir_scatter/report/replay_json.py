@@ -1,4 +1,4 @@
-"""What came of findings that were run once more, for programs."""
+"""Outcomes of replayed findings as JSON."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The rewrites that convert knows: from, to, conditions."""
+"""The rewrites of `convert` as text: from, to, conditions."""
 
 import textwrap
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _INDENT = "    "
 
 
 def render(rewrites: Sequence[Rewrite]) -> str:
-    """A table in which the versions of one operator share an entry."""
+    """Return a table in which the versions of an operator share an entry."""
     groups: dict[tuple[str, str, str, str, str], list[Rewrite]] = {}
     for rewrite in rewrites:
         source, target = rewrite.source.key, rewrite.target.key

@@ -31,7 +31,7 @@ def test_text(cli: Cli, two: None) -> None:
     assert "devices -v" in done.out
     more = cli("devices", "-v").out
     assert more.startswith(done.out.partition("\n\nir-scatter")[0])
-    assert "\ngone\n  does not run here: no driver\\x1b[31m\n  pip install it\n" in more
+    assert "\ngone\n  not available: no driver\\x1b[31m\n  pip install it\n" in more
     assert "\nhere\n  build 7\n  FP7\n  a long remark\n" in more
 
 

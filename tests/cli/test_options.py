@@ -14,11 +14,11 @@ RIGHT = [
     (Number(min=0), "0", 0), (Number(), 7, 7), (SuggestingChoice(["a", "b"]), "b", "b"),
 ]  # fmt: skip
 WRONG = [
-    *((SIZE, text, "is no size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
+    *((SIZE, text, "is not a size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
         "", "0", "-1", "1G", "GiB", "1 2", "1e3", "0.5B", "9" * 400, "1GiB\n1", "inf", "nan",
     )),
-    (OPSET, "eleven", "is no whole number"), (Number(), "1.5", "is no whole number"),
-    (Number(min=1), "0", "not in the range"), (Number(), "inf", "is no whole number"),
+    (OPSET, "eleven", "is not a whole number"), (Number(), "1.5", "is not a whole number"),
+    (Number(min=1), "0", "not in the range"), (Number(), "inf", "is not a whole number"),
     (SuggestingChoice(["text", "json"]), "jsn", "is not one of text, json (did you mean json?)"),
 ]  # fmt: skip
 

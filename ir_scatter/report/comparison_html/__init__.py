@@ -1,6 +1,6 @@
-"""What a comparison found as a page with pictures: one file that needs neither a network nor a script.
+"""A comparison as an HTML page with pictures: self-contained, without scripts.
 
-Templates say it in the order in which they are filled in here.
+The functions here compute what the templates show, in the order of the page.
 """
 
 import importlib.util
@@ -52,43 +52,44 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _Parts: TypeAlias = dict[str, Any]
-"""What a template fills in, by the names that it uses."""
+"""Values of a template by name."""
 
 _ON_CPU = "@cpu"
-"""What the name of a runner ends with that runs another device's plugin on the CPU."""
+"""Suffix of runners that run another device's plugin on the CPU."""
 _USES = (WORKS, REFUSES, DIFFERS, NOT_APPLICABLE)
-_NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
+_NAMES = {NUMPY: "the evaluator of ir-scatter, which follows the specification"}
 _MOST_DETAILED = 20
-"""Differences of a model that are shown in full."""
+"""Differences of a model that are shown in full, at most."""
 _LEAST_OUTPUTS = 5
-"""Places among them that nodes do not take from outputs."""
+"""Places among them that are reserved for outputs, however many nodes differ."""
 _MOST_ON_PAGE = 60
+"""Differences of all models on a page that are shown in full, at most."""
 _HEAD, _TAIL = 56, 28
-"""Letters of a long name that are shown."""
+"""Characters shown of the start and the end of a long name."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _MEANINGS = {
     Verdict.MISMATCH.value: "beyond the tolerance",
-    Verdict.NONDETERMINISTIC.value: "not the same in every run",
-    Verdict.CONTESTED.value: "the document leaves the value open, and allows this one",
+    Verdict.NONDETERMINISTIC.value: "changes from run to run",
+    Verdict.CONTESTED.value: "one of several values that the specification allows",
     Verdict.CLOSE.value: "within the tolerance",
-    Verdict.EQUAL.value: "the same bits, NaN like NaN",
-    _ILLEGAL: "indices that the document forbids",
-    _NOT_TAPPED: "the runner does not show what went into the node",
-    Status.REFUSED.value: "the runtime rejects the model or its inputs, in its own words",
-    Status.UNSUPPORTED.value: "the runtime does not know an operator, opset or type of the model",
+    Verdict.EQUAL.value: "the same bits; NaN equals NaN",
+    _ILLEGAL: "indices that the specification forbids",
+    _NOT_TAPPED: "the runner does not show the inputs of the node",
+    Status.REFUSED.value: "the runtime rejects the model or its inputs, with this error",
+    Status.UNSUPPORTED.value: "the runtime does not support an operator, opset or type of the model",
     Status.UNAVAILABLE.value: "not installed, or the device is missing",
-    Status.CRASHED.value: "its process ended",
+    Status.CRASHED.value: "its process crashed",
     Status.TIMEOUT.value: "no answer within the time limit",
 }
-"""What the page says of the words that it uses."""
+"""Explanations of verdicts and statuses."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
 _QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
-"""What is no difference."""
+"""Cells without a difference."""
 _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(verdict.value for verdict in VERDICTS[1:]), _ILLEGAL]
 
 
 def require_packages() -> None:
-    """Raise UsageError if the package is missing that a report needs."""
+    """Raise UsageError if a package that a report needs is missing."""
     if importlib.util.find_spec("jinja2") is None:
         raise UsageError(
             "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
@@ -104,10 +105,15 @@ def render(
     date: str = "",
     host: str = "",
 ) -> str:
-    """The page, always the same for a comparison and what is told of the circumstances.
+    """Return the page; the same arguments always give the same page.
 
-    It names the file that inputs came from, or the folder with earlier results; the command, the date and
-    the machine, if they are told.
+    Args:
+        done: the comparison.
+        inputs: the file of the inputs.
+        against: the folder of saved results that were compared with.
+        command: shown in the header, as are date and host; left out if empty.
+        date: when the comparison was run.
+        host: where it was run.
     """
     require_packages()
     template = _environment().get_template("page.html.j2")
@@ -145,7 +151,7 @@ def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
 
 
 def _at_one_level(compared: Compared) -> list[Comparison]:
-    """Return what is shown: a model of one node is not shown at two levels."""
+    """Return the comparisons to show: without outputs that repeat the verdicts of the only node."""
     is_twice = outputs_are_nodes(compared)
     return [
         comparison for comparison in compared.comparisons if comparison.level is Level.NODE or not is_twice
@@ -232,9 +238,9 @@ def _nodes(compared: Compared) -> list[_Parts]:
 def _matrix(
     compared: Compared, noun: str, comparisons: Sequence[Comparison], *, is_node: bool = False
 ) -> _Parts:
-    """A row for each tensor and a column for each runner: the worst rows first, the quiet apart.
+    """Return a table with a row for each tensor and a column for each runner.
 
-    A cell is a verdict, "illegal", "not-tapped", or "" where there is nothing to say.
+    The worst rows come first, equal ones apart. A cell is a verdict, "illegal", "not-tapped", or "".
     """
     level = Level.NODE if is_node else Level.MODEL
     columns, rows = by_tensor(comparisons)
@@ -343,7 +349,7 @@ def _runner(compared: Compared, outcome: Outcome) -> _Parts:
 
 
 def _fidelity(compared: Compared) -> list[tuple[str, tuple[str, ...]]]:
-    """What must be known to judge the results of runners."""
+    """Return remarks that limit what can be concluded from the results of a runner."""
     notes = []
     for outcome in compared.outcomes:
         device = compared.devices.get(outcome.runner)
@@ -374,7 +380,7 @@ def _indices(compared: Compared) -> list[_Parts]:
 
 
 def _blames(compared: Compared) -> list[_Parts]:
-    """Who departs from whom, once for all cases; of a model of one node not of its output as well."""
+    """Return the outliers, once for all cases, and without outputs that repeat the only node."""
     of_nodes = {
         outlier.runners
         for outlier in compared.outliers
@@ -415,7 +421,7 @@ def _tolerances(compared: Compared) -> list[tuple[str, str, Tolerance]]:
 
 @cache
 def _environment() -> "Environment":
-    """An environment in which no text of a model can become a tag or hide itself."""
+    """Return a template environment that escapes all text, and spells out invisible characters."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     names = ("page.html.j2", "model.html.j2", "parts.html.j2", "pictures.html.j2")
@@ -443,11 +449,11 @@ def _text(name: str) -> str:
 
 
 def _make_visible(value: Any) -> Any:
-    """Spell out what cannot be seen, in every text that is not markup of our own."""
+    """Spell out invisible characters in every text that is not markup of the templates."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def short(text: str) -> str:
-    """Return a name without its middle if it is long."""
+    """Return a name, without its middle if it is long."""
     text = visible(text)
     return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

@@ -1,4 +1,4 @@
-"""One difference in full: how much, where, with which inputs, and how to see it again."""
+"""One difference in detail: size, location, inputs, and the command that repeats it."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -54,22 +54,25 @@ def repeat_command(
 
 
 def _path(path: str) -> str:
-    """Return a path that no command line takes for an option."""
+    """Return a path that cannot be mistaken for an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
 _PORTS = {str(spec.key): [port.name for port in spec.ports] for spec in SPECS.values()}
 _FEW_VALUES = 16
+"""Largest tensor, in elements, whose values are listed."""
 _LONGEST = 60
+"""Characters shown of a string element."""
 _MOST_CASES = 10
+"""Numbers of cases that are listed."""
 _LEAST_SPREAD = 20
-"""Of fewer errors a histogram says less than the table of the worst."""
+"""Errors that a histogram needs: for fewer, the table of the worst elements shows more."""
 
 
 def group(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
-    """Return what differs: of each tensor on each runner all cases and iterations, the worst first.
+    """Group the differences by tensor and runner: all cases and iterations, the worst first.
 
-    Nodes come before outputs: an output may only pass on what a node did.
+    Nodes come before outputs, as an output may only show the difference of a node.
     """
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for comparison in comparisons:
@@ -85,13 +88,13 @@ def group(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
 
 
 def _cell_of(comparison: Comparison) -> tuple[object, ...]:
-    """What the cell of the table is found by that leads to a difference."""
+    """Return the key of the table cell that links to a difference."""
     models = comparison.subject_model, comparison.reference_model
     return comparison.level, tensor_of(comparison), *models, comparison.subject, comparison.reference
 
 
 def describe(compared: Compared, alike: Sequence[Comparison], anchor: str, command: str) -> dict[str, Any]:
-    """All there is to say of a tensor in the cases and iterations in which it differs, the worst first."""
+    """Return the template values of a tensor's differences (`alike`: all cases, the worst first)."""
     comparison = alike[0]
     parts: dict[str, Any] = {
         "anchor": anchor,
@@ -170,7 +173,7 @@ def _where(compared: Compared, alike: Sequence[Comparison]) -> str:
 
 
 def _show_element(value: Any, is_double: bool) -> str:
-    """Return an element with all of its digits, a text in quotes and shortened."""
+    """Return an element with all of its digits; a string in quotes, shortened."""
     if isinstance(value, str):
         return repr(str(value) if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return f"{value:.9g}" if isinstance(value, float) and not is_double else str(value)
@@ -181,11 +184,11 @@ def _show_difference(number: float) -> str:
 
 
 def size_text(value: float) -> str:
-    return f"{value:.3g}" if isfinite(value) else "none is enough"
+    return f"{value:.3g}" if isfinite(value) else "no tolerance is enough"
 
 
 def steps_text(comparison: Comparison) -> str:
-    """Return the units in the last place, "" where there is no such thing."""
+    """Return the difference in units in the last place, "" for types without them."""
     if (
         comparison.got is None
         or comparison.got.dtype.kind in "OUSTc"
@@ -209,16 +212,16 @@ def _heat_map_note(comparison: Comparison, cut: TensorSlice) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-# Where two tensors differ and by how much; nothing is judged here
+# Where and by how much two tensors differ, without a verdict
 
 _MOST_CELLS = 96
 """Cells of a heat map along one side; larger slices are pooled."""
 _LINE = 48
-"""Cells per row where a tensor has one dimension only."""
+"""Cells per row of a one-dimensional tensor."""
 
 
 class DifferingElement(NamedTuple):
-    """One element that differs; the difference is NaN where that is no number."""
+    """One element that differs; the difference is NaN if it is not a finite number."""
 
     position: tuple[int, ...]
     got: Any
@@ -227,10 +230,10 @@ class DifferingElement(NamedTuple):
 
 
 def differences(comparison: Comparison) -> Array | None:
-    """Got - expected as f64: 0.0 where they are the same, NaN where only one is finite.
+    """Return got - expected as f64: 0.0 where they are the same, NaN where only one is finite.
 
-    Of complex numbers it is the size of the difference, of strings 1.0 where they differ. None without
-    two tensors of one type and shape that have elements.
+    For complex numbers it is the absolute difference, for strings 1.0 where they differ. None if a
+    tensor is missing or empty, or if types or shapes differ.
     """
     got, expected = comparison.got, comparison.expected
     if got is None or expected is None or not got.size:
@@ -246,10 +249,10 @@ def differences(comparison: Comparison) -> Array | None:
 
 
 def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) -> list[DifferingElement]:
-    """Return the elements that are farthest off, the one that the comparison names first.
+    """Return the elements with the largest differences; first the one that the comparison names.
 
-    Those within the tolerance are left out if others are not. Where the document leaves elements
-    open, their differences may be larger than any that counts, and these are left out as well.
+    Elements within the tolerance are left out if others are beyond it. So are elements that differ by
+    more than `max_abs` next to contested ones: they are unspecified, and have no verdict.
     """
     got, expected, measure = comparison.got, comparison.expected, comparison.measure
     assert got is not None
@@ -276,7 +279,7 @@ def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) ->
 
 
 def worst_slice(comparison: Comparison, deviations: Array) -> TensorSlice | None:
-    """Return the two dimensions around the worst element, pooled if they are large; None of a scalar."""
+    """Return the two dimensions around the worst element, pooled if large; None for a scalar."""
     worst = comparison.measure.worst
     if worst is None or deviations.size == 1:
         return None
@@ -304,7 +307,7 @@ def _line(deviations: Array, axis: int, index: tuple[int, ...]) -> TensorSlice:
 
 
 def _pooled(values: Array, spans: tuple[int, int]) -> Array:
-    """Return of each block of elements the difference that is largest, NaN before all."""
+    """Return the largest difference of each block of elements; NaN counts as larger than all."""
     down, across = spans
     padded = np.pad(values, [(0, -size % span) for size, span in zip(values.shape, spans, strict=True)])
     blocks = padded.reshape(padded.shape[0] // down, down, padded.shape[1] // across, across)
