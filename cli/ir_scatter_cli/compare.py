@@ -17,7 +17,7 @@ from ir_scatter_cli.files import (
 )
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import circumstances, report, say, spinner, write
+from ir_scatter_cli.output import circumstances, say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import Done, Job
@@ -111,10 +111,11 @@ def command(**params: Any) -> int:
     except KeyboardInterrupt:
         say("interrupted before anything was compared")
         return exits.INTERRUPTED
-    report("comparison", params["format"], done, params["output"], each=params["each"])
+    text = render("comparison", params["format"], done, each=params["each"], **style(params["output"]))
+    write(text, params["output"])
     if params["report"]:
-        source = {name: params[name] for name in ("inputs", "against")}
-        page = render("comparison", "html", done, **source, **circumstances())
+        inputs, against = params["inputs"], params["against"]
+        page = render("comparison", "html", done, inputs=inputs, against=against, **circumstances())
         write(page, params["report"])
     are_runners_named = bool(params["names"])
     failures = [f"{failure.model}: {failure.message}" for failure in done.failures]

@@ -9,7 +9,7 @@ from ir_scatter.report.characters import visible, without_commands
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, use_color, write
+from ir_scatter_cli.output import style, use_color, write
 
 _GUARDS = ("clamp", "wrap", "drop")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
@@ -88,7 +88,7 @@ def command(**params: Any) -> int:
     if params["diff"] and is_text:
         click.echo(render("conversion", "text", done), nl=False, err=True)
     else:
-        report("conversion", params["format"], done)
+        write(render("conversion", params["format"], done, **style()))
     if done.conversion.refused:
         return exits.FINDINGS
     return exits.RUNTIME if done.failed_devices else exits.OK

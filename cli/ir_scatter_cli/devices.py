@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ir_scatter.report.characters import visible
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, spinner, write
+from ir_scatter_cli.output import say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners.releases.environments import Environment, Release
@@ -42,7 +43,7 @@ def command(**params: Any) -> int:
     from ir_scatter.compare.request import survey
     from ir_scatter.runners.releases.environments import installed
 
-    options = {name: params[name] for name in ("output", "verbose")}
+    verbose, output = params["verbose"], params["output"]
     if params["install"] or params["remove"]:
         if (
             params["verbose"]
@@ -60,11 +61,23 @@ def command(**params: Any) -> int:
                 for machine in fleet.machines
                 for device in machine.devices
             ]
-            report("devices", params["format"], devices, machines=fleet.machines, **options)
+            text = render(
+                "devices",
+                params["format"],
+                devices,
+                machines=fleet.machines,
+                verbose=verbose,
+                **style(output),
+            )
+            write(text, output)
             return exits.OK
     with spinner("testing every runner with a small model"):
         devices = survey()
-    report("devices", params["format"], devices, environments=installed(), **options)
+    releases = installed()
+    text = render(
+        "devices", params["format"], devices, environments=releases, verbose=verbose, **style(output)
+    )
+    write(text, output)
     return exits.OK
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import example, formats, option, sub_command
-from ir_scatter_cli.output import report, say, spinner
+from ir_scatter_cli.output import say, spinner, style, write
 
 
 @sub_command()
@@ -49,7 +50,8 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
             return exits.RUNTIME
         with spinner() as update:
             diagnoses = list(examine(names, update, record, fleet, is_demanded=bool(on)))
-    report("doctor", params["format"], diagnoses, output, verbose=params["verbose"])
+    text = render("doctor", params["format"], diagnoses, verbose=params["verbose"], **style(output))
+    write(text, output)
     missing = [diagnosis.device for diagnosis in diagnoses if not diagnosis.device.is_available]
     for device in missing:
         say(f"{device.runner} cannot run here: {device.reason}")

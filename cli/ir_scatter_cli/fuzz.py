@@ -8,10 +8,11 @@ import click
 
 from ir_scatter.core.errors import UsageError
 from ir_scatter.report.characters import visible, without_commands
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.fleet import fleet_options, used_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, spinner, use_color, write
+from ir_scatter_cli.output import say, spinner, style, use_color, write
 
 _VALUES = ("any", "plain", "edge")
 
@@ -90,7 +91,7 @@ def _fuzz(params: dict[str, Any]) -> int:
     except Gone as error:
         lost = str(error)
     write_report(campaign, folder)
-    report("fuzz", params["format"], campaign)
+    write(render("fuzz", params["format"], campaign, **style()))
     for name, answers in campaign.answers().items():
         if answers.why_not:
             say(f"no answer of {name} could be judged: {answers.why_not}")
@@ -111,7 +112,6 @@ def _fuzz(params: dict[str, Any]) -> int:
 
 def _replay(params: dict[str, Any]) -> int:
     from ir_scatter.fuzz.replay import replay
-    from ir_scatter.report.registry import render
 
     conflicting = [name for name in ("on", "operators", "output", "cases", "seconds") if params[name]]
     if conflicting or params["resume"] or params["illegal"]:

@@ -5,10 +5,11 @@ from typing import Any
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source
 from ir_scatter.inspect import Inspection, inspect
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, find_sources, read_model
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say
+from ir_scatter_cli.output import say, style, write
 
 
 @sub_command()
@@ -34,7 +35,8 @@ def command(**params: Any) -> int:
     demand_free("-o", params["output"], overwrite=params["overwrite"])
     results = [_inspect(source, params["stdin_format"], params["verbose"]) for source in sources]
     inspections = [inspection for inspection in results if inspection is not None]
-    report("inspection", params["format"], inspections, params["output"])
+    text = render("inspection", params["format"], inspections, **style(params["output"]))
+    write(text, params["output"])
     for inspection in inspections:
         if inspection.error:
             say(f"{inspection.path}: {inspection.error}")

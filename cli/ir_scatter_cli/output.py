@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
 from ir_scatter.core.errors import explained
 from ir_scatter.report.characters import visible, without_commands, without_middle
-from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 
 
@@ -21,11 +21,19 @@ def say(line: object) -> None:
     click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
-def report(result: str, format: str, value: object, output: str | None = None, **options: object) -> None:
-    """Write a result in a format; coloured and wrapped to the terminal's width if written to one."""
-    color = use_color(is_file=output is not None)
-    width = terminal_width() if output is None else None
-    write(render(result, format, value, color=color, width=width, **options), output)
+class Style(TypedDict):
+    """Options of `render` for the terminal."""
+
+    color: bool
+    width: int | None
+
+
+def style(output: str | None = None) -> Style:
+    """Return options of `render`: colour and width of the terminal, if the result is written to one."""
+    return {
+        "color": use_color(is_file=output is not None),
+        "width": terminal_width() if output is None else None,
+    }
 
 
 def terminal_width() -> int | None:
@@ -72,7 +80,15 @@ def is_device(path: str) -> bool:
     return folder in {("dev",), ("proc",)} or (os.path.exists(path) and not os.path.isfile(path))
 
 
-def circumstances() -> dict[str, str]:
+class Circumstances(TypedDict):
+    """Options of `render` for the header of an HTML report."""
+
+    command: str
+    date: str
+    host: str
+
+
+def circumstances() -> Circumstances:
     """Return command, date and machine, for the header of an HTML report."""
     import platform
     import shlex

@@ -1,8 +1,9 @@
 """`ir-scatter routes`."""
 
+from ir_scatter.report.registry import render
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.options import example, formats, option, sub_command
-from ir_scatter_cli.output import report
+from ir_scatter_cli.output import style, write
 
 
 @sub_command()
@@ -16,4 +17,4 @@ def command(format: str, output: str | None, overwrite: bool) -> None:
     from ir_scatter.rewrites import all_rewrites
 
     demand_free("-o", output, overwrite=overwrite)
-    report("routes", format, all_rewrites(), output)
+    write(render("routes", format, all_rewrites(), **style(output)), output)

@@ -1,8 +1,9 @@
 """`ir-scatter rules`."""
 
+from ir_scatter.report.registry import render
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.options import example, formats, option, sub_command
-from ir_scatter_cli.output import report
+from ir_scatter_cli.output import style, write
 
 
 @sub_command()
@@ -20,4 +21,4 @@ def command(format: str, output: str | None, overwrite: bool) -> None:
     from ir_scatter.explain import catalogue
 
     demand_free("-o", output, overwrite=overwrite)
-    report("rules", format, catalogue(), output)
+    write(render("rules", format, catalogue(), **style(output)), output)

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperator
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, write
+from ir_scatter_cli.output import say, style, write
 
 
 @sub_command()
@@ -48,7 +49,6 @@ def command(**params: Any) -> int:
         return _run(params)
     except BrokenModel as error:
         from ir_scatter.lint import FileResult, Report
-        from ir_scatter.report.registry import render
 
         broken = Report((FileResult(path, None, True, 0, error.diagnostics),))
         click.echo(render("findings", "text", broken, quiet=True), err=True, nl=False)
@@ -74,7 +74,7 @@ def _run(params: dict[str, Any]) -> int:
     for node in repeated:
         say(f"{node}: several updates of one element; the last one wins")
     if output is None:
-        report("outputs", params["format"], outputs)
+        write(render("outputs", params["format"], outputs, **style()))
         return exits.OK
     for name, array in outputs.items():
         written = archive.storable(array).dtype

@@ -17,11 +17,12 @@ from ir_scatter.lint import (
     make_report,
     read_baseline,
 )
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
 from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, spinner, write
+from ir_scatter_cli.output import say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.settings import Settings
@@ -120,8 +121,17 @@ def command(context: click.Context, /, **params: Any) -> int:
         baseline = read_baseline(new_baseline)
     if baseline is not None:
         lint_report = baseline.new_in(lint_report)
-    switches = {name: params[name] for name in ("quiet", "statistics", "strict")}
-    report("findings", params["format"], lint_report, output, docs_url=params["docs_url"], **switches)
+    text = render(
+        "findings",
+        params["format"],
+        lint_report,
+        docs_url=params["docs_url"],
+        quiet=params["quiet"],
+        statistics=params["statistics"],
+        strict=params["strict"],
+        **style(output),
+    )
+    write(text, output)
     if fleet is not None and fleet.gone:
         return lost(fleet, len(sources) - len(checked), "file")
     return _exit_code(lint_report, checked, params["strict"])
