@@ -15,7 +15,7 @@ from ir_scatter_cli.files import (
     demand_free_folder,
     demand_no_models,
 )
-from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet, report_lost
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import circumstances, say, spinner, style, write
 
@@ -99,7 +99,7 @@ def command(**params: Any) -> int:
     demand_no_models(params["extract"], overwrite=params["overwrite"])
     demand_free_folder(params["save"], each=job.each, overwrite=params["overwrite"])
     try:
-        with used_fleet(params) as fleet:
+        with open_fleet(params) as fleet:
             if fleet is not None and not job.names:
                 there = ", ".join(runners.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
@@ -122,12 +122,12 @@ def command(**params: Any) -> int:
     for line in (
         *done.written,
         *done.unwritten,
-        *_passed_over(done, are_runners_named=are_runners_named),
+        *_skipped_runners(done, are_runners_named=are_runners_named),
         *failures,
     ):
         say(line)
     if fleet is not None and fleet.gone:
-        return lost(fleet, len(models) - len(done.found) - len(done.failures), "model")
+        return report_lost(fleet, len(models) - len(done.found) - len(done.failures), "model")
     return exits.INTERRUPTED if done.interrupted else _exit_code(done, are_runners_named=are_runners_named)
 
 
@@ -150,7 +150,7 @@ def _job(params: dict[str, Any]) -> "Job":
     return Job(settings=settings, **{name: params[name] for name in names})
 
 
-def _passed_over(done: "Done", *, are_runners_named: bool) -> Iterator[str]:
+def _skipped_runners(done: "Done", *, are_runners_named: bool) -> Iterator[str]:
     """Yield remarks on runners that were skipped."""
     if are_runners_named:
         for name, reason in done.skipped:

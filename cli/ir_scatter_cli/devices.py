@@ -9,7 +9,7 @@ from ir_scatter.report.characters import visible
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
-from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet
 from ir_scatter_cli.options import example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, style, write
 
@@ -54,7 +54,7 @@ def command(**params: Any) -> int:
             raise click.UsageError("--install and --remove go with no other options than each other")
         return _change(params["install"], params["remove"])
     demand_free("-o", params["output"], overwrite=params["overwrite"])
-    with used_fleet(params) as fleet:
+    with open_fleet(params) as fleet:
         if fleet is not None:
             devices = [
                 replace(device, runner=f"{machine.name}/{device.runner}")

@@ -9,7 +9,7 @@ import click
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
-from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet
 from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import say, spinner, style, write
 
@@ -44,7 +44,7 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
 
     demand_free("-o", output, overwrite=params["overwrite"])
     record = HISTORY if params["record"] else None
-    with used_fleet(params) as fleet:
+    with open_fleet(params) as fleet:
         names = of_releases(on, params["releases"])
         if params["releases"] and fleet is None and not _ensure_installed(names, assume_yes=params["yes"]):
             return exits.RUNTIME

@@ -1,7 +1,7 @@
 """`ir-scatter explain`."""
 
 from ir_scatter.explain import explain
-from ir_scatter.report.characters import reflowed
+from ir_scatter.report.characters import reflow
 from ir_scatter_cli.options import argument, example, sub_command
 from ir_scatter_cli.output import terminal_width, write
 
@@ -17,4 +17,4 @@ def command(topic: str) -> None:
 
     `ir-scatter rules` lists the rules.
     """
-    write(reflowed(explain(topic), terminal_width()))
+    write(reflow(explain(topic), terminal_width()))

@@ -59,7 +59,7 @@ def address_of(text: str, params: Mapping[str, Any]) -> "Address":
 
 
 @contextmanager
-def used_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
+def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
     """Yield the fleet of --scheduler, within which runner names mean its runners; None without it.
 
     Reports machines that are not used and, in the end, the number of jobs each machine did.
@@ -90,7 +90,7 @@ def used_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
         fleet.close()
 
 
-def lost(fleet: "Fleet", count: int, noun: str) -> int:
+def report_lost(fleet: "Fleet", count: int, noun: str) -> int:
     """Report the lost scheduler and the number of unfinished jobs; return the exit code."""
     from ir_scatter.core.shapes import counted
 

@@ -10,7 +10,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.report.characters import visible, without_commands
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, style, use_color, write
 
@@ -58,7 +58,7 @@ def command(**params: Any) -> int:
         raise UsageError("--run-scripts goes with --replay")
     if params["replay"] is not None:
         return _replay(params)
-    with used_fleet(params):
+    with open_fleet(params):
         return _fuzz(params)
 
 

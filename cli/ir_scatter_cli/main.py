@@ -117,7 +117,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    """Run `group.help` below: its paragraphs need escapes that a docstring cannot have."""
+    """The command group; its help is set below, as it needs backspace escapes."""
 
 
 group.help = """Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.

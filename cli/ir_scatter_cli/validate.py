@@ -20,7 +20,7 @@ from ir_scatter.lint import (
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
-from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet, report_lost
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, style, write
 
@@ -100,7 +100,7 @@ def command(context: click.Context, /, **params: Any) -> int:
     demand_apart({"-o": output}, (), [params["baseline"]])  # only --write-baseline may replace a baseline
     demand_free("-o", output, overwrite=params["overwrite"])
     demand_free_baseline(new_baseline, overwrite=params["overwrite"])
-    with used_fleet(params) as fleet, spinner(fleet or "starting") as update:
+    with open_fleet(params) as fleet, spinner(fleet or "starting") as update:
         numbers = count(1)
 
         def on_result(_: FileResult) -> None:
@@ -133,7 +133,7 @@ def command(context: click.Context, /, **params: Any) -> int:
     )
     write(text, output)
     if fleet is not None and fleet.gone:
-        return lost(fleet, len(sources) - len(checked), "file")
+        return report_lost(fleet, len(sources) - len(checked), "file")
     return _exit_code(lint_report, checked, params["strict"])
 
 

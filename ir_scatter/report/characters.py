@@ -66,7 +66,7 @@ def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     return [*lines, line]
 
 
-def reflowed(text: str, width: int | None) -> str:
+def reflow(text: str, width: int | None) -> str:
     """Wrap the paragraphs of a Markdown page to the terminal's width; tables and code are unchanged."""
     blocks, is_code = list[str](), False
     for block in text.rstrip("\n").split("\n\n"):
@@ -75,7 +75,7 @@ def reflowed(text: str, width: int | None) -> str:
         lines = block.splitlines() if is_kept or "\n " in block else [" ".join(block.splitlines())]
         blocks.append(
             "\n".join(
-                line if is_kept else wrapped(line, width, "    " * line.startswith(" ")) for line in lines
+                line if is_kept else wrap_line(line, width, "    " * line.startswith(" ")) for line in lines
             )
         )
     return "\n\n".join(blocks) + "\n" if width else text
@@ -90,10 +90,10 @@ def dumps(document: Mapping[str, Any]) -> str:
     import json
 
     text = json.dumps(document, ensure_ascii=False, indent=2)
-    return _UNSAFE.sub(_escaped, text) + "\n"
+    return _UNSAFE.sub(_escape, text) + "\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character != "#" and is_seen(character):
         return character
@@ -144,12 +144,12 @@ def without_middle(text: str, width: int | None, share: float = 0.4) -> str:
     return f"{head(text, first)}…{tail(text, width - 1 - first)}"
 
 
-def wrapped(line: str, width: int | None, indent: str = "") -> str:
+def wrap_line(line: str, width: int | None, indent: str = "") -> str:
     """Wrap a line to the terminal's width; all lines but the first are indented."""
     return line if width is None else "\n".join(fold(line, max(width, 20), "", indent))
 
 
-def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
+def draw_plain_table(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
     """Draw a table without cell styles exactly as rich does, in a hundredth of the time.
 
     Returns None if rich would draw it differently: if it is wider than the limit, or if a cell begins or
@@ -163,14 +163,14 @@ def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str |
     if not widths or 0 in widths or sum(widths) + 2 * (len(widths) - 1) > limit:
         return None
 
-    def padded(row: Sequence[str]) -> list[str]:
+    def pad(row: Sequence[str]) -> list[str]:
         pairs = zip(row, widths, strict=True)
         return [text + " " * (width - cell_len(text)) for text, width in pairs]
 
-    lines = ["  ".join(padded(row)) for row in texts]
+    lines = ["  ".join(pad(row)) for row in texts]
     if color:
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
-        bold = [f"\x1b[1m{text}\x1b[0m" for text in padded(texts[0])]
+        bold = [f"\x1b[1m{text}\x1b[0m" for text in pad(texts[0])]
         lines[:1] = ["\x1b[1m \x1b[0m ".join(bold), rule]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -187,7 +187,7 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
     lines = [list(compress(line, full)) for line in lines]
     texts = [[visible(cell.text) for cell in line] for line in lines]
     has_styles = color and any(cell.style for line in lines for cell in line)
-    plain_table = None if has_styles else aligned(texts, width or 10_000, color=color)
+    plain_table = None if has_styles else draw_plain_table(texts, width or 10_000, color=color)
     if plain_table is not None:
         return plain_table
     import io
@@ -207,7 +207,7 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         no_color=not color,
     )
 
-    def drawn(texts: Sequence[Sequence[str]]) -> RichTable:
+    def draw(texts: Sequence[Sequence[str]]) -> RichTable:
         rich_table = RichTable(
             box=box.SIMPLE_HEAD if color else None,
             pad_edge=False,
@@ -224,16 +224,16 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         unlimited = console.options.update(max_width=10_000)
         return console.measure(rich_table, options=unlimited).maximum - limit
 
-    rich_table = drawn(texts)
+    rich_table = draw(texts)
     if any(full) and excess(rich_table) > 0:
         narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]
         texts = [[*map(visible, line)] for line in narrow]
-        rich_table, names = drawn(texts), [row[0] for row in texts]
+        rich_table, names = draw(texts), [row[0] for row in texts]
         least = max(max(map(len, names)) - max(excess(rich_table), 0), _LEAST_NAME)
         for share in (0.4, 0.6):
             fitting = [without_middle(name, least, share) for name in names]
             if len(set(fitting)) == len(set(names)):
-                rich_table = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
+                rich_table = draw([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
                 break
     console.print(rich_table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -9,7 +9,7 @@ from ir_scatter.compare.measure import Excuse, Verdict, shown
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.shapes import counted
-from ir_scatter.report.characters import Table, TableCell, table_text, visible, without_middle, wrapped
+from ir_scatter.report.characters import Table, TableCell, table_text, visible, without_middle, wrap_line
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (
     MOST_ROWS,
@@ -86,7 +86,7 @@ def text(compared: Compared, *, color: bool = False, width: int | None = None) -
 
 
 def _first_line(head: Headline, *, color: bool, width: int | None) -> str:
-    line = wrapped(visible(head.sentence), width)
+    line = wrap_line(visible(head.sentence), width)
     return f"\x1b[1;{_SEQUENCES[_COLORS[head.state]]}m{line}\x1b[0m" if color else line
 
 
@@ -111,7 +111,7 @@ def _body(compared: Compared, head: Headline, *, color: bool, width: int | None)
         _outliers(compared, head),
         _notes(compared, head),
     ):
-        parts.append("\n".join(wrapped(visible(line), width, "    ") for line in lines))
+        parts.append("\n".join(wrap_line(visible(line), width, "    ") for line in lines))
     parts.append(last_line(compared))
     return [part.rstrip("\n") for part in parts if part.strip()]
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.shapes import counted
-from ir_scatter.report.characters import visible, wrapped
+from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
 
 
@@ -20,7 +20,7 @@ def render(done: Done, *, width: int | None = None) -> str:
         lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
         lines += [f"    {reason}"] if reason else []
     lines += [f"note: {visible(remark)}" for remark in done.remarks]
-    return "".join(f"{wrapped(line, width, '    ')}\n" for line in (*lines, _summary(done)))
+    return "".join(f"{wrap_line(line, width, '    ')}\n" for line in (*lines, _summary(done)))
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]

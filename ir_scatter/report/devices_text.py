@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ir_scatter.report.characters import Table, table_text, visible, wrapped
+from ir_scatter.report.characters import Table, table_text, visible, wrap_line
 from ir_scatter.runners.base import MODEL_PRECISION, Availability
 from ir_scatter.runners.releases.environments import Environment
 
@@ -46,13 +46,13 @@ def render(
     )
     parts = [table_text(table, color=color, width=width) for table in tables if table.rows]
     if machines:
-        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in lines_of_machines(machines)))
+        parts.append("".join(f"{wrap_line(visible(line), width)}\n" for line in lines_of_machines(machines)))
     if verbose:
         parts += ["".join(_details(device, width)) for device in devices]
     else:
         versions = dict(pair for device in available for pair in list(device.versions.items())[:1])
         packages = "" if machines else ", ".join(f"{name} {version}" for name, version in versions.items())
-        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in (packages, _MORE) if line))
+        parts.append("".join(f"{wrap_line(visible(line), width)}\n" for line in (packages, _MORE) if line))
     return "\n".join(parts)
 
 
@@ -79,4 +79,4 @@ def _details(device: Availability, width: int | None) -> Iterator[str]:
     lines += [device.driver, " ".join(device.capabilities)]
     yield f"{visible(device.runner)}\n"
     for line in filter(None, (*lines, *device.remarks)):
-        yield f"{textwrap.indent(wrapped(visible(line), None if width is None else width - 2), '  ')}\n"
+        yield f"{textwrap.indent(wrap_line(visible(line), None if width is None else width - 2), '  ')}\n"

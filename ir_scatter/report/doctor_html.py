@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.core.shapes import counted
 from ir_scatter.defects.evidence import Basis, Result
 from ir_scatter.doctor import Checked, Diagnosis
-from ir_scatter.report.doctor_text import groups, shortened, state, summary
+from ir_scatter.report.doctor_text import groups, shorten_driver, state, summary
 from ir_scatter.report.page import document, name_span, plain
 from ir_scatter.version import versions
 
@@ -53,7 +53,7 @@ def _device(diagnosis: Diagnosis, verbose: bool) -> Iterator[str]:
     facts = {
         "device": device.full_name,
         "release": diagnosis.release,
-        "driver": shortened(device.driver),
+        "driver": shorten_driver(device.driver),
         "capabilities": " ".join(device.capabilities),
     }
     yield '<dl class="facts">'

@@ -6,7 +6,7 @@ from ir_scatter.core.shapes import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import Checked, Diagnosis
-from ir_scatter.report.characters import visible, wrapped
+from ir_scatter.report.characters import visible, wrap_line
 
 _GROUPS = {
     "wrong values": {Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC},
@@ -26,23 +26,23 @@ def render(diagnoses: Sequence[Diagnosis], *, width: int | None = None, verbose:
 
 def _device(diagnosis: Diagnosis, width: int | None, verbose: bool) -> Iterator[str]:
     about = ", ".join(
-        filter(None, [diagnosis.device.full_name, diagnosis.release, shortened(diagnosis.device.driver)])
+        filter(None, [diagnosis.device.full_name, diagnosis.release, shorten_driver(diagnosis.device.driver)])
     )
-    yield wrapped(visible(": ".join(filter(None, (diagnosis.device.runner, about)))), width)
+    yield wrap_line(visible(": ".join(filter(None, (diagnosis.device.runner, about)))), width)
     if not diagnosis.device.is_available:
-        yield wrapped(visible(f"  not available: {diagnosis.device.reason}"), width, "  ")
+        yield wrap_line(visible(f"  not available: {diagnosis.device.reason}"), width, "  ")
         return
     if diagnosis.device.capabilities and verbose:
-        yield wrapped(f"  {' '.join(diagnosis.device.capabilities)}", width, "  ")
+        yield wrap_line(f"  {' '.join(diagnosis.device.capabilities)}", width, "  ")
     yield f"  {summary(diagnosis)}"
     for title, checks in groups(diagnosis, verbose=verbose):
         yield f"  {title}"
         for checked in checks:
             line = f"{checked.defect.code} {checked.defect.name}: {state(checked)}"
-            yield wrapped(visible(f"    {line}"), width, "           ")
+            yield wrap_line(visible(f"    {line}"), width, "           ")
 
 
-def shortened(driver: str) -> str:
+def shorten_driver(driver: str) -> str:
     return driver if len(driver) <= _LONGEST else f"{driver[:_LONGEST]}..."
 
 

@@ -26,10 +26,10 @@ def _command(diagnostic: Diagnostic) -> str:
         if location.column is not None:
             properties["col"] = str(location.column)
     properties["title"] = f"{diagnostic.code} {diagnostic.rule}"
-    listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
+    listed = ",".join(f"{name}={_escape(value, _IN_PROPERTY)}" for name, value in properties.items())
     message = f"{diagnostic.message} [{location.scope}]" if location.scope else diagnostic.message
-    return f"::{_COMMANDS[diagnostic.severity]} {listed}::{_escaped(message, _IN_MESSAGE)}"
+    return f"::{_COMMANDS[diagnostic.severity]} {listed}::{_escape(message, _IN_MESSAGE)}"
 
 
-def _escaped(text: str, table: dict[int, str]) -> str:
+def _escape(text: str, table: dict[int, str]) -> str:
     return visible(text, keep="\r\n").translate(table)

@@ -55,11 +55,11 @@ def _head(report: Report, subject: str) -> Iterator[str]:
         yield f'<li{kind}><span class="count">{number}</span> {_badge(severity, plural)}</li>'
     yield "</ul>"
     if len(findings) > MOST_SHOWN:
-        yield f'<p class="lead">{plain(_limited(len(findings)))}</p>'
+        yield f'<p class="lead">{plain(_limit_note(len(findings)))}</p>'
     yield "</header>"
 
 
-def _limited(total: int) -> str:
+def _limit_note(total: int) -> str:
     """Return the note of a page that does not show all findings."""
     order = "errors before warnings and notes"
     return f"Showing the first {MOST_SHOWN:,} of {total:,} findings, {order}; JSON contains all."

@@ -3,7 +3,7 @@
 from ir_scatter.core.shapes import counted
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.fuzz.explain import Finding
-from ir_scatter.report.characters import visible, wrapped
+from ir_scatter.report.characters import visible, wrap_line
 
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
@@ -27,7 +27,7 @@ def render(campaign: Campaign, *, width: int | None = None) -> str:
         )
     if record["unexplained"]:
         lines.append(f"{counted(record['unexplained'], 'failure')} more not examined: time limit reached")
-    return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
+    return "".join(f"{wrap_line(visible(line), width)}\n" for line in lines)
 
 
 def one_finding(finding: Finding, *, color: bool = False) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.shapes import counted
 from ir_scatter.inspect import Inspection, NodeSummary, totals
-from ir_scatter.report.characters import Table, cells, fold, table_text, visible, without_middle, wrapped
+from ir_scatter.report.characters import Table, cells, fold, table_text, visible, without_middle, wrap_line
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _COLUMNS = ("where", "operator", "inputs", "axis", "reduction", "indices")
@@ -37,7 +37,7 @@ def render(inspections: Sequence[Inspection], *, color: bool = False, width: int
         return f"no scatter nodes in {files}\n"
     counts = ", ".join(f"{count} {operator}" for operator, count in totals(nodes).items())
     summary = f"{counted(len(nodes), 'scatter node')} in {files}: {counts}"
-    return "".join(parts) + wrapped(summary, width, "  ") + "\n"
+    return "".join(parts) + wrap_line(summary, width, "  ") + "\n"
 
 
 def _row(node: NodeSummary) -> tuple[str, ...]:

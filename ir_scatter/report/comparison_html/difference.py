@@ -292,13 +292,13 @@ def worst_slice(comparison: Comparison, deviations: Array) -> TensorSlice | None
     plane = deviations[key]
     spans = (-(-plane.shape[0] // _MOST_CELLS), -(-plane.shape[1] // _MOST_CELLS))
     cell = (worst.index[down] // spans[0], worst.index[across] // spans[1])
-    return TensorSlice(_pooled(plane, spans), f"[{label}]", (down, across), spans, cell)
+    return TensorSlice(_pool(plane, spans), f"[{label}]", (down, across), spans, cell)
 
 
 def _line(deviations: Array, axis: int, index: tuple[int, ...]) -> TensorSlice:
     label = f"[{', '.join(':' if at == axis else '0' for at in range(len(index)))}]"
     span = -(-deviations.size // (_LINE * _LINE)) if deviations.size > _LINE else 1
-    cells = _pooled(deviations[None], (1, span))[0]
+    cells = _pool(deviations[None], (1, span))[0]
     across = min(cells.size, _LINE)
     blank = -cells.size % across
     rows = np.pad(cells, (0, blank)).reshape(-1, across)
@@ -306,7 +306,7 @@ def _line(deviations: Array, axis: int, index: tuple[int, ...]) -> TensorSlice:
     return TensorSlice(rows, label, (None, axis), (across * span, span), worst, blank)
 
 
-def _pooled(values: Array, spans: tuple[int, int]) -> Array:
+def _pool(values: Array, spans: tuple[int, int]) -> Array:
     """Return the largest difference of each block of elements; NaN counts as larger than all."""
     down, across = spans
     padded = np.pad(values, [(0, -size % span) for size, span in zip(values.shape, spans, strict=True)])

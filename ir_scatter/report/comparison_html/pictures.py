@@ -164,9 +164,12 @@ def heat_map(plane: TensorSlice) -> dict[str, Any]:
         "lines_across": [left + at * wide for at in range(1, columns)],
         "lines_down": [6 + at * high for at in range(1, rows)],
         "blank": (left + (columns - plane.blank) * wide, 6 + (rows - 1) * high, plane.blank * wide, high),
-        "worst": (*_framed(plane.worst[1], columns, left, wide), *_framed(plane.worst[0], rows, 6.0, high)),
-        "across": _numbered(columns, plane.spans[1], columns_shown, left, wide),
-        "down": _numbered(rows, plane.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
+        "worst": (
+            *_frame_span(plane.worst[1], columns, left, wide),
+            *_frame_span(plane.worst[0], rows, 6.0, high),
+        ),
+        "across": _axis_labels(columns, plane.spans[1], columns_shown, left, wide),
+        "down": _axis_labels(rows, plane.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
         "names": (name, "" if down is None else f"axis {down}"),
         "letters": letters,
         "scale": _png(_colors(np.linspace(1, -1, 101)[:, None])),
@@ -214,13 +217,13 @@ def _png(pixels: Array) -> str:
     return f"data:image/png;base64,{b64encode(_PNG + data).decode()}"
 
 
-def _framed(place: int, count: int, start: float, size: float) -> tuple[float, float]:
+def _frame_span(place: int, count: int, start: float, size: float) -> tuple[float, float]:
     length = max(1.0, count * _FRAME)
     first = min(max(place + 0.5 - length / 2, 0.0), count - length)
     return start + first * size, length * size
 
 
-def _numbered(count: int, span: int, most: int, start: float, size: float) -> list[tuple[float, str]]:
+def _axis_labels(count: int, span: int, most: int, start: float, size: float) -> list[tuple[float, str]]:
     """Return positions and texts of the labels along an axis, as many as there is room for."""
     total = count * span
     places = range(0, total, _step(total, min(max(most, 2), _MOST_LABELS)))
