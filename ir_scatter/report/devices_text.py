@@ -27,14 +27,15 @@ def render(
     unavailable = [device for device in devices if not device.is_available]
     tables = (
         Table(
-            ("runs here", "device", "precision"),
+            ("available", "device", "precision"),
             [
                 (device.runner, device.full_name, device.default_precision or MODEL_PRECISION)
                 for device in available
             ],
         ),
         Table(
-            ("does not", "needs"), [(device.runner, device.remedy or device.reason) for device in unavailable]
+            ("not available", "needs"),
+            [(device.runner, device.remedy or device.reason) for device in unavailable],
         ),
         Table(
             ("release", "size", "for"),

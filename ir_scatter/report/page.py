@@ -21,7 +21,7 @@ def document(title: str, body: Iterable[str], *styles: str) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             f"<title>{plain(title)}</title>",
             f'<style>\n{style}</style>\n</head>\n<body id="top">',
-            '<a class="skip" href="#found">Skip to what was found</a>',
+            '<a class="skip" href="#found">Skip to the results</a>',
             *body,
             "</body>\n</html>\n",
         ]
