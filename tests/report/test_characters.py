@@ -82,7 +82,7 @@ def test_plain_tables_are_those_of_rich(
     table = Table(("node", "x", "漢字"), lines, keeps_empty)
     quick = table_text(table, color=color, width=None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(characters, "aligned", lambda *_, **__: None)
+        patch.setattr(characters, "draw_plain_table", lambda *_, **__: None)
         assert table_text(table, color=color, width=None) == quick
 
 
