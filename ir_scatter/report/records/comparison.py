@@ -126,8 +126,7 @@ class Guarded(TypedDict):
         Literal["out-of-range", "negative", "repeated", "illegal", "nan"], "What is the matter with them."
     ]
     illegal: Annotated[
-        bool,
-        "Whether the specification forbids it; for repeated ones and NaN it does not define which value stays.",
+        bool, "Whether the specification forbids it; it does not where several results are correct."
     ]
     message: Annotated[str, "What is, then what was expected."]
     model: NotRequired[Annotated[str, "Which of two models."]]
