@@ -10,7 +10,17 @@ from ir_scatter.core.dataflow import BodyInput, Repeat, Source
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Stage,
+    Symptom,
+    has_elements,
+    is_folded,
+    meets,
+)
 from ir_scatter.defects.shared_memory import Origin, origin, readers, surroundings, taken_branch
 from ir_scatter.ops.spec import Reduction, Role
 
@@ -131,10 +141,12 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     invariants = loop.invariants()
     memory = origin(scatter, invariants.__contains__, reads_results=False)
     outer = None if memory is None else invariants[memory.value]
-    if memory is None or outer is None or scatter.is_constant(outer):
+    if memory is None or outer is None:
         return None
+    folded = is_folded(scatter, outer)
+    is_kept = Known(None if folded is None else not folded, "data of the loop is not folded")
     adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
-    conditions = [adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
+    conditions = [is_kept, adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
     reason = "data is the same for each iteration"
     if memory.through:
         reason += f", and shares its memory through {listed(memory.through)}"
@@ -162,7 +174,7 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
         words = "indices"
     else:
         words = "indices or updates"
-    are_same = all(is_same(port.value) or scatter.is_constant(port.value) for port in ports)
+    are_same = all(is_same(port.value) or is_folded(scatter, port.value) for port in ports)
     return Known(False if are_same else None, f"{run} has other {words}")
 
 

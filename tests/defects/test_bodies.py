@@ -250,3 +250,53 @@ def test_a_state_that_is_the_invariant_of_a_tensor_iterator(tmp_path: Path, runn
     assert first_elements(path, (3,), runner, 3) == [[11, 21, 31]] * 3
     assert severities(path) == ["error"]
     assert severities(path, "DEV116") == []
+
+
+_AROUND = """<ir_version: 10, opset_import: ["": 18]>
+g (float[4] x, float[N] open, int64[1] i, float[1] u) => (float[3, M] z) {{
+  three = Constant <value = int64 {{3}}> () c = Constant <value = bool {{1}}> ()
+  at = Constant <value = int64[1] {{1}}> () zero = Constant <value = float[1] {{0}}> ()
+  four = Constant <value_ints = [4]> () k = Constant <value = float[4] {{0, 0, 0, 0}}> ()
+  {around}
+  z = Loop (three, c) <body = b (int64 it, bool ci) => (bool co, float[M] y) {{
+    co = Identity (ci) {body} }}>
+}}"""
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("around", "body", "expected", "result"),
+    [
+        ("w = Identity (k)", _ON_W, [], [10, 10, 10]),
+        ("w = Sin (k)", _ON_W, [], [10, 10, 10]),
+        ("v = Reshape (k, four) w = Sin (v)", _ON_W, [], [10, 10, 10]),
+        ("w = ScatterElements (k, at, zero)", _ON_W, [], [10, 10, 10]),
+        ("s = Shape (x) w = ConstantOfShape (s)", _ON_W, [], [10, 10, 10]),
+        ("s = Shape (open) w = ConstantOfShape (s)", _ON_W, ["error"], [10, 20, 30]),
+        ("w = Sin (x)", _ON_W, ["error"], [10, 20, 30]),
+        (
+            "w = If (c) <then_branch = t () => (float[4] d) { d = Sin (k) }, "
+            "else_branch = e () => (float[4] f) { f = Neg (k) }>",
+            _ON_W,
+            ["warning"],
+            [10, 20, 30],
+        ),
+        (
+            "v = Sin (zero) w = Identity (x)",
+            "j = Cast <to = 7> (v) y = ScatterElements (w, j, u)",
+            [],
+            [10, 10, 10],
+        ),
+    ],
+)
+def test_what_a_loop_is_given_that_is_folded(
+    around: str, body: str, expected: list[str], result: list[float], tmp_path: Path, runner: Runner
+) -> None:
+    path = save(_AROUND.format(around=around, body=body), tmp_path / "model.onnx")
+    assert severities(path) == expected
+    feeds: dict[str, Array] = {
+        "x": np.zeros(4, np.float32), "open": np.zeros(4, np.float32), "i": np.zeros(1, np.int64),
+        "u": np.full(1, 10, np.float32),
+    }  # fmt: skip
+    (output,) = runner.run(path, feeds, timeout=60).outputs.values()
+    assert [row[0] for row in output.tolist()] == result
