@@ -180,6 +180,7 @@ class Reachability:
         self._node_uses: dict[Node, Use] = {}
         self._bindings: dict[Value, _Binding] = {}
         self._results: dict[tuple[Node, int], list[Value]] = {}
+        self._stacked: set[tuple[Node, int]] = set()
         self._conditions: dict[Node, list[Value]] = {}
         self._carried: dict[Node, list[Value | None]] = {}
         self._contexts: dict[Graph, _Context] = {}
@@ -231,6 +232,22 @@ class Reachability:
         if binding.source is not Source.CARRIED:
             return [binding.outer]
         return None if binding.successor is None else [binding.outer, binding.successor]
+
+    def entry(self, value: Value) -> tuple[Value, Source] | None:
+        """Return the value around a body that an input of the body is first, or is a part of.
+
+        None for values that are no input of a body, and for what counts iterations or tells them to go on.
+        """
+        binding = self._bindings.get(value)
+        return None if binding is None or binding.outer is None else (binding.outer, binding.source)
+
+    def results(self, value: Value) -> list[Value]:
+        """Return the values of the bodies of its producer, one of which a value is.
+
+        An empty list for what no body gives, and for what is put together from all iterations.
+        """
+        key = None if value.producer is None else (value.producer, value.output)
+        return [] if key is None or key in self._stacked else self._results.get(key, [])
 
     def folding(self, value: Value) -> Folding:
         """Return whether a value follows from constants alone, whoever computes it."""
@@ -422,6 +439,8 @@ class Reachability:
                     self._note_counter(value, binding, body.graph, nested, given, results)
             for place, outflow in enumerate(nested.outputs):
                 self._note_result(node, place, results[outflow.inner])
+                if outflow.slice is not None:
+                    self._stacked.add((node, place))
             controls = [given(nested.trips), given(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
             self._conditions[node] = [value for value in controls if value is not None]
