@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
@@ -21,6 +22,10 @@ _FIGURES = "figures"
 settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+if hasattr(providers, "_get_local_constants"):
+    # Some draws of hypothesis are literals of the modules imported so far, also with `derandomize`: the cases of a
+    # test would change with the tests that ran before it in the same process, and with every edit of a module.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
