@@ -6,11 +6,13 @@ import re
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+
+from tests.skips import fail_unless_allowed
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
@@ -32,6 +34,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the outputs that tests compare with anew"
     )
+    parser.addoption(
+        "--allow-skips",
+        action="store_true",
+        help="skip tests for reasons that tests/skips.py does not list too",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped for a reason that is not listed."""
+    report = yield
+    if not item.config.getoption("--allow-skips"):
+        fail_unless_allowed(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that is skipped for a reason that is not listed."""
+    report = yield
+    if not collector.config.getoption("--allow-skips"):
+        fail_unless_allowed(report)
+    return report
 
 
 def pytest_configure(config: pytest.Config) -> None:
