@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,18 @@ def test_the_import_contracts_are_kept() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
+
+
+def test_the_layers_of_the_page_are_those_of_the_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    expected = [{name.removeprefix("ir_scatter.") for name in layer.split(" | ")} for layer in layers]
+    page = (ROOT / "ir_scatter" / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (`.*?`) \|", page.partition("| layer |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert [{name.removeprefix("cli/") for name in re.findall("`(.*?)`", row)} for row in rows] == expected
+    modules = {path.stem for path in (ROOT / "ir_scatter").iterdir() if path.suffix == ".py"}
+    packages = {path.parent.name for path in (ROOT / "ir_scatter").glob("*/__init__.py")}
+    assert modules | packages == set().union(*expected) - {"ir_scatter_cli"} | {"__init__"}
 
 
 def docstrings(tree: ast.AST) -> set[ast.expr]:

@@ -25,7 +25,7 @@ from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import group
-from tests.cli.conftest import ROOT
+from tests.cli.conftest import ROOT, Cli
 from tests.fuzz.test_campaign import Planted
 
 Fuzz = Callable[..., Result]
@@ -80,12 +80,13 @@ FIELDS = {
         (["--seconds", "nan"], 2, "'nan' is no number of seconds"),
     ],
 )
-def test_wrong_usage_is_a_sentence(arguments: list[str], code: int, sentence: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ir_scatter", "fuzz", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert done.returncode == code
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_usage_is_a_sentence(
+    cli: Cli, arguments: list[str], code: int, sentence: str, tmp_path: Path
+) -> None:
+    done = cli("fuzz", *arguments)
+    assert done.code == code
+    assert sentence in done.err
+    assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 
