@@ -63,38 +63,37 @@ class Prefork:
     ) -> tuple[int, bytes, bytes]:
         """Run a command with data in its standard input; return its exit code, and what it wrote."""
         with ExitStack() as stack:
-            ends = [
-                tuple(stack.enter_context(open(fd, mode, buffering=0)) for fd, mode in _pipe())
+            pipes = [
+                [stack.enter_context(_opened(end)) for end in zip(os.pipe(), ("rb", "wb"), strict=True)]
                 for _ in range(3)
             ]
-            (read, write), *outputs = ends
-            written = [b"", b""]
+            (theirs, ours), *outputs = pipes
+            written = {"out": b"", "err": b""}
 
             def feed() -> None:
-                with write:
-                    write.write(data)
+                with ours:
+                    ours.write(data)
 
-            def drain(number: int) -> None:
-                written[number] = outputs[number][0].readall()
+            def drain(name: str, file: io.FileIO) -> None:
+                written[name] = file.readall()
 
-            threads = [
-                threading.Thread(target=feed),
-                *(threading.Thread(target=drain, args=[n]) for n in (0, 1)),
-            ]
+            threads = [threading.Thread(target=feed)]
+            for name, (reader, _) in zip(written, outputs, strict=True):
+                threads.append(threading.Thread(target=drain, args=(name, reader)))
             for thread in threads:
                 thread.start()
-            files = [read, outputs[0][1], outputs[1][1]]
+            files = [theirs, outputs[0][1], outputs[1][1]]
             code = self.run(arguments, environment, [file.fileno() for file in files])
             for file in files:
                 file.close()
             for thread in threads:
                 thread.join()
-            return code, *written
+            return code, written["out"], written["err"]
 
 
-def _pipe() -> list[tuple[int, str]]:
-    read, write = os.pipe()
-    return [(read, "rb"), (write, "wb")]
+def _opened(end: tuple[int, str]) -> io.FileIO:
+    number, mode = end
+    return io.FileIO(number, mode)
 
 
 def _received(connection: socket.socket, count: int) -> bytes:

@@ -62,7 +62,7 @@ def is_running(process_id: int) -> bool:
     [
         (signal.SIGINT, 130),
         (signal.SIGTERM, -signal.SIGTERM),
-        (signal.SIGHUP, -signal.SIGHUP),
+        pytest.param(signal.SIGHUP, -signal.SIGHUP, marks=pytest.mark.long),
         (signal.SIGKILL, -signal.SIGKILL),
     ],
 )

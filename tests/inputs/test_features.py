@@ -34,7 +34,7 @@ from tests.models.onnx_text import save
 from tests.rules.ir_text import IrText
 
 Array = npt.NDArray[Any]
-CASES = 10
+CASES = 4
 ROWS = {str(spec.key): spec for spec in SPECS.values() if not spec.is_removed}
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 

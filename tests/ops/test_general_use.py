@@ -171,7 +171,7 @@ def test_uses(of: str, tmp_path: Path, figures: Counter[str]) -> None:
     assert {*ATTRIBUTES} <= {one.type for one in every}
     wrong = []
     try:
-        for number in cases(60):
+        for number in cases(30):
             chance = generator(f"uses {of}", number)
             found = drawn(chance, chance.choice(some if of == "shapes" else every))
             if len(found.use.types) < _ENDS_THE_PROCESS.get(found.use.type, 0):
