@@ -24,9 +24,10 @@ def cases(count: int, is_whole: bool = True) -> range:
 
 def thinned(parameters: Iterable[Any], step: int) -> list[Any]:
     """Every `step`-th parameter of a test as it is; the others for the long profile only."""
+    rows = [parameter if isinstance(parameter, tuple) else (parameter,) for parameter in parameters]
     return [
-        parameter if number % step == 0 else pytest.param(parameter, marks=pytest.mark.long)
-        for number, parameter in enumerate(parameters)
+        pytest.param(*row, marks=[] if number % step == 0 else [pytest.mark.long])
+        for number, row in enumerate(rows)
     ]
 
 
