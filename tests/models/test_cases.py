@@ -123,7 +123,7 @@ def test_broken_cases_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ONNX_ROWS)
 def test_validate_agrees(name: str, tmp_path: Path) -> None:
     spec, random = ONNX_ROWS[name], np.random.default_rng(4)
-    cases = [random_case(spec, random) for _ in range(CASES)]
+    cases = [random_case(spec, random) for _ in range(CASES if NIGHTLY else 12)]
     for way in BROKEN:
         with suppress(UsageError):
             cases += [random_case(spec, random, broken=way) for _ in range(5 if NIGHTLY else 2)]
