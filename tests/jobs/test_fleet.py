@@ -223,12 +223,10 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
         assert fleet.submit(validate(models[1])).result().path == models[1]
 
 
-def test_what_nobody_has_is_told_within_a_second(shared: Lab) -> None:
-    begun = time.monotonic()
+def test_what_no_machine_has_is_reported_without_asking_one(shared: Lab) -> None:
     with closing(shared.fleet()) as fleet:
         with pytest.raises(Absent, match="has openvino:GPU"):
             fleet.submit(validate("m.xml"), ("openvino:GPU",))
-        assert time.monotonic() - begun < 1
         assert not any(one.jobs or one.bytes for one in fleet.shares.values())
 
 
