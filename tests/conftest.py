@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _SLOW = [HealthCheck.too_slow]
 _FIGURES = "figures"
 
-settings.register_profile("ci", max_examples=15, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("ci", max_examples=12, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile(
     "long", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW
 )

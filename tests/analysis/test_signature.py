@@ -223,7 +223,7 @@ def demand_same(path: str | Path, ways: slice = EVERY_WAY) -> int:
     return reader.asked
 
 
-@pytest.mark.parametrize("seed", range(24 if NIGHTLY else 8))
+@pytest.mark.parametrize("seed", range(24 if NIGHTLY else 4))
 def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> None:
     choices = {
         **IR_CHOICES,

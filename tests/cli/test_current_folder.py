@@ -60,7 +60,7 @@ def test_a_module_of_the_folder_would_be_seen(evil: Path, environment: dict[str,
         pytest.param("inspect decoder.xml scatter_1.onnx", {0}, marks=pytest.mark.long),
         ("run scatter_1.onnx", {0}),
         pytest.param("convert scatter_1.onnx -o new.onnx", {0}, marks=pytest.mark.long),
-        ("convert scatter_1.onnx -o new.xml --verify-on CPU", {0}),
+        pytest.param("convert scatter_1.onnx -o new.xml --verify-on CPU", {0}, marks=pytest.mark.long),
         pytest.param("compare decoder.xml --on CPU", {0, 1}, marks=pytest.mark.long),
         ("compare scatter_1.onnx --on onnxruntime --on onnx-reference", {0, 1, 4}),
         pytest.param("compare decoder.xml --on GPU@cpu", {0, 1, 4}, marks=pytest.mark.long),
@@ -69,7 +69,9 @@ def test_a_module_of_the_folder_would_be_seen(evil: Path, environment: dict[str,
             {0, 1},
             marks=pytest.mark.long,
         ),
-        ("fuzz --on onnxruntime --cases 20 --operator ScatterElements-18", {0, 1}),
+        pytest.param(
+            "fuzz --on onnxruntime --cases 20 --operator ScatterElements-18", {0, 1}, marks=pytest.mark.long
+        ),
         pytest.param("doctor --on onnx-reference", {0, 1}, marks=pytest.mark.long),
         pytest.param("devices", {0}, marks=pytest.mark.long),
         ("explain SCT203", {0}),
@@ -84,6 +86,7 @@ def test_commands_import_nothing_from_the_current_folder(
     assert done.returncode in codes, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_release_is_installed_by_the_real_pip(
     evil: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -63,7 +63,7 @@ def is_running(process_id: int) -> bool:
         (signal.SIGINT, 130),
         (signal.SIGTERM, -signal.SIGTERM),
         pytest.param(signal.SIGHUP, -signal.SIGHUP, marks=pytest.mark.long),
-        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.long),
     ],
 )
 def test_a_signal_leaves_neither_files_nor_processes(

@@ -27,7 +27,6 @@ from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import group
 from tests.cli.conftest import ROOT, Cli
 from tests.fuzz.test_campaign import Planted
-from tests.scale import thinned
 
 Fuzz = Callable[..., Result]
 
@@ -205,7 +204,8 @@ sys.exit(group(["fuzz", "--on", "planted", "--illegal", *sys.argv[1:]], standalo
 """
 
 
-@pytest.mark.parametrize("number", thinned([signal.SIGKILL, signal.SIGINT], 2))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.long
 def test_a_run_that_is_ended_keeps_what_it_found_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     """Killed between a finding and the report of all, it goes on from the finding's own folder."""
     report = tmp_path / "fuzz.json"

@@ -291,6 +291,7 @@ def test_a_case_that_fails_otherwise_does_not_show_the_symptom() -> None:
     assert "more crash" in taken.when or not taken.condition.holds({**features, "elements(axis)": 0})
 
 
+@pytest.mark.long
 def test_failures_that_no_time_was_left_to_look_at_are_told() -> None:
     class Late(Right):
         def stream(self, *arguments: Any, **options: Any) -> list[Streamed]:

@@ -131,7 +131,7 @@ def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) 
     for name in ("ScatterUpdate-3", "ScatterND-18"):
         spec = ROWS[name]
         assert {case.data.ndim for case in drawer.batch(spec, 0, 200)} == {*range(1, 9)}
-        rounds = [drawer.forms(spec, number) for number in range(30)]
+        rounds = [drawer.forms(spec, number) for number in range(60)]
         large = [case for cases in rounds for case in cases if case.within.elements]
         assert large
         least = 2 if spec.layout is Layout.TUPLES else 1

@@ -289,6 +289,7 @@ def test_a_machine_with_another_version_is_not_used(own: Lab, models: list[str])
         assert fleet.submit(validate(models[0])).machine == ""
 
 
+@pytest.mark.long
 def test_what_a_lost_machine_was_at_is_done_by_another(own: Lab, models: list[str]) -> None:
     own.worker("a")
     own.worker("b")
@@ -302,6 +303,7 @@ def test_what_a_lost_machine_was_at_is_done_by_another(own: Lab, models: list[st
     assert found == found[: len(models)] * 8
 
 
+@pytest.mark.long
 def test_what_ends_two_machines_is_given_up_alone(
     own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

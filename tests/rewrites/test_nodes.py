@@ -78,7 +78,7 @@ def check(
 
 # Every small case of every layout: shapes, axes and index values, counted out one after the other
 
-SAMPLE, PART, SIZES = 40, 2, range(4)
+SAMPLE, PART, SIZES = 16, 2, range(4)
 FEW, SOME = 9, 3
 """So many index values of one shape are all tried; of more so many."""
 

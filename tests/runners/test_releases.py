@@ -251,6 +251,7 @@ def test_what_pip_cannot_do_is_told_and_leaves_nothing(cache: Path, index: Path)
     assert not list(cache.glob("*/*"))
 
 
+@pytest.mark.long
 def test_a_half_made_environment_is_made_anew(cache: Path, index: Path) -> None:
     make_wheels(index, "2099.6.0")
     half = make_environment(cache, "openvino@2099.6.0")
@@ -267,6 +268,7 @@ def test_a_half_made_environment_is_made_anew(cache: Path, index: Path) -> None:
     assert not (half / "left").exists()
 
 
+@pytest.mark.long
 def test_two_installers_wait_for_each_other(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
