@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scale import thinned
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -62,7 +64,7 @@ def test_expected_failure():
 """
 
 
-@pytest.mark.parametrize("option", ["", "--allow-skips"])
+@pytest.mark.parametrize("option", thinned(["", "--allow-skips"], 2))
 def test_a_skip_without_a_listed_reason_fails(option: str, tmp_path: Path) -> None:
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
     (tmp_path / "test_module.py").write_text('import pytest\npytest.importorskip("no_such_package")\n')
