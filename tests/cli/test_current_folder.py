@@ -193,8 +193,9 @@ def test_what_is_on_the_python_path_is_found(evil: Path, environment: dict[str, 
 def _nodes() -> Iterator[tuple[str, ast.AST]]:
     for folder in ("ir_scatter", "cli"):
         for path in sorted((ROOT / folder).rglob("*.py")):
+            name = str(path.relative_to(ROOT))
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                yield str(path.relative_to(ROOT)), node
+                yield name, node
 
 
 def test_every_python_process_is_started_in_one_way() -> None:
