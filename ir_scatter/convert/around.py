@@ -9,6 +9,7 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import Model, Node
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import listed
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.general_operators import misread_inputs, missing_kernels
@@ -91,7 +92,7 @@ def around(
     if found:
         _, row, made = min(found, key=lambda one: one[0])
         return row, made
-    message = f"every form that is known meets {listed([*in_the_way])} on a device of --for"
+    message = f"every form that is known meets {listed([*in_the_way])} on a device of {Parameter('targets')}"
     row = (rows[0] if len(rows) == 1 else None) or own
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 
@@ -180,6 +181,8 @@ def not_guarded(
     node, indices, code = scatter.node, scatter.indices, Reason.UNGUARDED
     assert indices is not None
     low = "-size" if counts_from_end(scatter.spec) else "0"
+    clamp, drop, wrap = (Parameter("guard", guard.value) for guard in (Guard.CLAMP, Guard.DROP, Guard.WRAP))
+    ways = f"{clamp} limits them, {drop} leaves their updates out, {wrap} counts negative ones from the end"
     message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
     return (
         Diagnostic(
@@ -191,8 +194,7 @@ def not_guarded(
             NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
             indices.port.name,
             indices.index,
-            help="--guard clamp limits them, --guard drop leaves their updates out, --guard wrap counts "
-            "negative ones from the end",
+            help=ways,
         ),
     )
 

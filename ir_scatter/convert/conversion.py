@@ -11,6 +11,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model, Node, OpKey
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 
@@ -213,11 +214,11 @@ class Done:
         if self.devices or (conversion.is_empty and conversion.origin is None):
             return ""
         if not conversion.cases:
-            return "no case was wanted (--verify 0)"
+            return f"no case was requested ({Parameter('verify', 0)})"
         if self.unverified:
-            return f"{self.unverified} (--verify-on compares both models on a device)"
+            return f"{self.unverified} ({Parameter('verify_on')} compares both models on a device)"
         others = 0 if conversion.move is None else len(conversion.move.changes)
         if others:
             nodes = counted(others, "other node")
-            return f"{nodes} in the new opset (--verify-on compares both models on a device)"
+            return f"{nodes} in the new opset ({Parameter('verify_on')} compares both models on a device)"
         return "" if conversion.verified else "no node is written in another form"

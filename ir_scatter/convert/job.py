@@ -14,6 +14,7 @@ from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.core.files import STANDARD_INPUT
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.formats.base import IR
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
@@ -48,7 +49,7 @@ def run_job(job: Job) -> Done:
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
-        raise UsageError("--opset is for ONNX models, and the output is an IR")
+        raise UsageError(f"{Parameter('opset')} is for ONNX models, and the output is an IR")
     if job.output is not None and not job.in_place:
         is_ir = becomes_ir or model.format == IR
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ir_scatter.core.atomic_write import Output, replace_files
+from ir_scatter.core.atomic_write import Output, already_exists, replace_files
 from ir_scatter.core.errors import CannotWrite, UsageError, explained
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
@@ -108,9 +109,10 @@ def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: boo
     sources = source_files(model)
     for written in [path, path.with_suffix(".bin")] if is_ir else [path]:
         if any(_is_same(written, source) for source in sources):
-            raise UsageError(f"{written} is a file of the model itself, expected another one or --in-place")
+            in_place = Parameter("in_place", True)
+            raise UsageError(f"{written} is a file of the model itself, expected another one or {in_place}")
         if os.path.lexists(written) and not overwrite:
-            raise UsageError(f"{written} exists, expected a path that is free or --overwrite")
+            raise UsageError(already_exists(written))
     if not path.parent.is_dir():
         raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
 

@@ -12,6 +12,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Model, Node, Value
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
@@ -391,7 +392,7 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
         proof, what = view.proof(condition), condition.replace("-", " ")
         if proof.verdict is Verdict.VIOLATED:
             return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {what}")
-        message = f"{what} are not known; --assume {condition} promises them"
+        message = f"{what} are not known; {Parameter('assume', str(condition))} promises them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)
     build = Builder([port.value for port in scatter.node.inputs], scatter.node.domain, opset)
     result = rewrite.build(view, build, rewrite.target)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.core.errors import CannotWrite, UsageError, explained
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 
 _CHUNK = 1 << 26
@@ -113,7 +114,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
                     raise CannotWrite(f"{message}: it has changed meanwhile")
             for output in outputs:
                 if output.is_new and os.path.lexists(output.path):
-                    raise _exists(output.path)
+                    raise UsageError(already_exists(output.path))
             _rename_all([
                 Rename(name, path, identity(path), identity(name), targets[path].is_new)
                 for path, (name, _) in new.items()
@@ -301,17 +302,18 @@ def _create(rename: Rename) -> None:
     try:
         os.link(rename.source, rename.target)
     except FileExistsError:
-        raise _exists(rename.target) from None
+        raise UsageError(already_exists(rename.target)) from None
     except OSError:
         if os.path.lexists(rename.target):
-            raise _exists(rename.target) from None
+            raise UsageError(already_exists(rename.target)) from None
         os.replace(rename.source, rename.target)
     else:
         _remove(rename.source)
 
 
-def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists, expected a path that is free or --overwrite")
+def already_exists(path: Path) -> str:
+    """Return the message for a file that must not be replaced."""
+    return f"{path} exists, expected a path that is free or {Parameter('overwrite', True)}"
 
 
 def _read_journal(journal: Path) -> list[Rename]:

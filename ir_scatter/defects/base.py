@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Severity
+from ir_scatter.core.parameters import Text
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -174,7 +175,7 @@ class Defect:
     symptom: Symptom
     probes: tuple[Probe, ...]
     near: tuple[Probe, ...] = ()
-    avoid: str = ""
+    avoid: str | Text = ""
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False

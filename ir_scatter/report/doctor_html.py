@@ -68,5 +68,7 @@ def _item(one: Checked) -> str:
     badge = f'<span class="badge {_BADGES[one.result]}">{plain(one.result or "not told")}</span>'
     words = f"{named(one.defect.code)} {plain(one.defect.name.replace('-', ' '))}"
     known = f"{state(one)} ({one.before.basis}, {one.before.told})" if one.before.told else state(one)
-    avoid = f'<span class="sub">{plain(one.defect.avoid)}</span>' if one.defect.avoid and one.is_here else ""
+    avoid = (
+        f'<span class="sub">{plain(str(one.defect.avoid))}</span>' if one.defect.avoid and one.is_here else ""
+    )
     return f'<li>{badge} {words}<span class="sub">{plain(known)}</span>{avoid}</li>'

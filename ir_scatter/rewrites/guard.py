@@ -23,6 +23,7 @@ from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import ONNX, OpKey, Value
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, highest, lowest
 from ir_scatter.ops import index_values
 from ir_scatter.ops.attributes import Attributes
@@ -172,12 +173,13 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
         message = f"{where} is {value}"
     expected = f"expected {low} to {high} in {scatter.spec.key}"
     if guard is Guard.WRAP:
-        ways = "--guard wrap would leave it so"
+        ways = f"{Parameter('guard', 'wrap')} would leave it so"
     elif -high - 1 <= value < 0:
-        ways = "--guard wrap counts it from the end"
+        ways = f"{Parameter('guard', 'wrap')} counts it from the end"
     else:
-        ways = "--guard clamp would move its update to another position"
-    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, --guard drop leaves it out")
+        ways = f"{Parameter('guard', 'clamp')} would move its update to another position"
+    drop = Parameter("guard", "drop")
+    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, {drop} leaves it out")
 
 
 def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, int] | None:

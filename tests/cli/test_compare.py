@@ -216,7 +216,7 @@ def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
     done = cli("compare", model, "after/model.xml", "--on", "numpy")
     assert done.code == 2
     wrong = "input indices (i64 [2]) of model.xml and indices (i64 [2, 4]) of after/model.xml"
-    assert f"{wrong} have the same name, and do not fit; --map-input A=B says which do" in done.err
+    assert f"{wrong} have the same name, and do not fit; pair them with --map-input A=B" in done.err
     same = cli("compare", model, model, "--on", "numpy", "--format", "json")
     assert same.code == 0
     one = json.loads(same.out)["comparisons"][0]

@@ -206,7 +206,7 @@ def new_pair(folder: Path, text: bytes) -> list[Output]:
 @pytest.mark.parametrize("there", ["a.bin", "a.xml"])
 def test_a_new_file_replaces_none(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_bytes(b"old")
-    with pytest.raises(UsageError, match=rf"{there} exists, expected a path that is free or --overwrite"):
+    with pytest.raises(UsageError, match=rf"{there} exists, expected a path that is free or overwrite=True"):
         replace_files(new_pair(tmp_path, b""))
     assert files(tmp_path) == {there: b"old"}
     (tmp_path / there).unlink()
@@ -234,7 +234,7 @@ def test_of_two_runs_at_once_the_first_that_is_done_stays(
         real(file)
 
     monkeypatch.setattr(os, "fsync", other_run_first)
-    with pytest.raises(UsageError, match="exists, expected a path that is free or --overwrite"):
+    with pytest.raises(UsageError, match="exists, expected a path that is free or overwrite=True"):
         replace_files(new_pair(tmp_path, b"second "))
     assert finished == [()]
     assert files(tmp_path) == {"a.bin": b"first a.bin", "a.xml": b"first a.xml"}
