@@ -44,7 +44,10 @@ def catalogue() -> tuple[Entry, ...]:
     rules = [
         Entry(rule.code, rule.name, rule.severity, rule.summary, _warns_for(rule)) for rule in all_rules()
     ]
-    return (*rules, *(Entry(one, one.rule, REFUSAL, first_sentence(_refusals()[one])) for one in Reason))
+    return (
+        *rules,
+        *(Entry(reason, reason.rule, REFUSAL, first_sentence(_refusals()[reason])) for reason in Reason),
+    )
 
 
 def _warns_for(rule: Rule) -> tuple[str, ...]:
@@ -59,17 +62,17 @@ def _refusals() -> Mapping[str, str]:
     lines = (DOCS / "refusals.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| CVT")]
     return {
-        code: f"{what}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
-        for code, _, what, why, to_do in rows
+        code: f"{meaning}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
+        for code, _, meaning, why, to_do in rows
     }
 
 
 @cache
 def pages() -> Mapping[str, Path]:
     """Return the pages by the names that `explain` takes; the page of a rule or an operator goes by those."""
-    found = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
-    found += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
-    named = {path.name.removesuffix(".md"): path for path in found}
+    paths = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
+    paths += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
+    named = {path.name.removesuffix(".md"): path for path in paths}
     return named | {path.parent.name: path for path in DOCS.glob("*/index.md")}
 
 

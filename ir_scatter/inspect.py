@@ -67,7 +67,7 @@ class NodeSummary:
     unusual_attributes: Mapping[str, int | str | bool | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name} {shown}" for name, shown in self.inputs.items() if shown)
+        inputs = ", ".join(f"{name} {text}" for name, text in self.inputs.items() if text)
         return short_repr(self, f"{self.operator} {brief(self.scope, 60)}: {inputs}; indices {self.indices}")
 
     @property
@@ -110,8 +110,8 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
         if operand is not None:
             shapes[port.name] = scatter.indices_shape if operand is scatter.indices else operand.shape
             element_type = operand.element_type
-            shown = UNKNOWN if element_type is None else spec.show_type(element_type)
-            inputs[port.name] = f"{shown}{show(shapes[port.name])}"
+            type_text = UNKNOWN if element_type is None else spec.show_type(element_type)
+            inputs[port.name] = f"{type_text}{show(shapes[port.name])}"
     return NodeSummary(
         node.location,
         node.name,

@@ -53,6 +53,6 @@ def files_beside(path: str) -> Iterator[tuple[str, str]]:
         return
     if has_locations:
         with suppress(UnreadableModel):
-            found = read(path)
-            for beside in formats.FORMATS[found.format].files_beside(found, Path(path)):
+            model = read(path)
+            for beside in formats.FORMATS[model.format].files_beside(model, Path(path)):
                 yield str(beside.path), f"a file of {path}"

@@ -79,20 +79,20 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
 
 
 def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for key, value in table.items():
         if key == _IGNORES:
             continue
         if key not in _EXPECTED:
             keys = sorted({*_EXPECTED, _IGNORES})
-            guess, known = did_you_mean(key, keys), ", ".join(keys)
-            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}{guess}, expected one of {known}")
+            guess, expected = did_you_mean(key, keys), ", ".join(keys)
+            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}{guess}, expected one of {expected}")
         if not _is_meant(value, _EXPECTED[key]):
             raise UsageError(f"{path}: [tool.{_TABLE}] {key} is {value!r}, expected {_EXPECTED[key]}")
-        found[key.replace("-", "_")] = value
-    if "baseline" in found:
-        found["baseline"] = str(path.parent / str(found["baseline"]))
-    return found
+        defaults[key.replace("-", "_")] = value
+    if "baseline" in defaults:
+        defaults["baseline"] = str(path.parent / str(defaults["baseline"]))
+    return defaults
 
 
 def _is_meant(value: Any, expected: str) -> bool:
@@ -105,24 +105,24 @@ def _is_meant(value: Any, expected: str) -> bool:
 
 
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
-    shown = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
+    heading = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
     if not isinstance(entries, list):
-        raise UsageError(f"{shown} is no list of tables")
-    found = []
+        raise UsageError(f"{heading} is no list of tables")
+    ignores = []
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:
-            raise UsageError(f"{shown} has other keys than file, node and codes")
+            raise UsageError(f"{heading} has other keys than file, node and codes")
         codes, file, node = entry.get("codes"), entry.get("file", "*"), entry.get("node", "*")
         if not _is_texts(codes) or not codes:
-            raise UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
+            raise UsageError(f"{heading}: codes is {codes!r}, expected a list of strings")
         for key, value in (("file", file), ("node", node)):
             if not isinstance(value, str):
-                raise UsageError(f"{shown}: {key} is {value!r}, expected a string")
+                raise UsageError(f"{heading}: {key} is {value!r}, expected a string")
         try:
-            found.append(NodeIgnore(file, node, code_prefixes(codes)))
+            ignores.append(NodeIgnore(file, node, code_prefixes(codes)))
         except UsageError as error:
-            raise UsageError(f"{shown}: codes: {error}") from None
-    return tuple(found)
+            raise UsageError(f"{heading}: codes: {error}") from None
+    return tuple(ignores)
 
 
 def _is_texts(value: Any) -> bool:

@@ -14,8 +14,8 @@ class ArrayPickler(pickle.Pickler):
     """Pickles everything but arrays of NumPy, for which a subclass says what stands in the pickle."""
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        found = as_bytes(value)
-        return None if found is None else self.place(*found)
+        named_array = as_bytes(value)
+        return None if named_array is None else self.place(*named_array)
 
     @abstractmethod
     def place(self, name: str, array: "Array") -> tuple[Any, ...]:

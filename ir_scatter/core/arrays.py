@@ -22,8 +22,8 @@ def too_many_dimensions(rank: int) -> str:
 
 def kind(array: Array) -> str:
     """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
-    found = from_dtype(array.dtype)
-    return "string" if found is None else found.kind
+    element_type = from_dtype(array.dtype)
+    return "string" if element_type is None else element_type.kind
 
 
 def whole_numbers(array: Array) -> Array | None:
@@ -52,16 +52,16 @@ def in_own_dtype(array: Array) -> Array:
     NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`). Nothing is
     copied unless bytes must be swapped.
     """
-    found = array.dtype
-    if found.isbuiltin == 1:
+    stored = array.dtype
+    if stored.isbuiltin == 1:
         return array
-    row = None if found.kind in "OUST" else from_dtype(found)
-    own: np.dtype[Any] | None = None if row is None else dtype(row)
-    if row is None and not found.isnative:
-        own = found.newbyteorder("=")
-    if own is None or own is found:
+    row = None if stored.kind in "OUST" else from_dtype(stored)
+    numpy_dtype: np.dtype[Any] | None = None if row is None else dtype(row)
+    if row is None and not stored.isnative:
+        numpy_dtype = stored.newbyteorder("=")
+    if numpy_dtype is None or numpy_dtype is stored:
         return array
-    return array.view(own) if own == found else array.astype(own)
+    return array.view(numpy_dtype) if numpy_dtype == stored else array.astype(numpy_dtype)
 
 
 def are_equal(got: Array, expected: Array) -> bool:
@@ -70,7 +70,7 @@ def are_equal(got: Array, expected: Array) -> bool:
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
     if not got.dtype.hasobject:  # bytes are compared at once
-        left, right = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (got, expected))
+        left, right = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (got, expected))
         if np.array_equal(left, right):
             return True
     return bool(same_bits(got, expected).all())

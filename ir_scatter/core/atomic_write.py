@@ -108,8 +108,8 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
             _fill(file, path, targets[path])
         with locked(folders) as locks:
             finished += _finish(targets)
-            for source, known in [pair for output in outputs for pair in output.sources]:
-                if known is not None and identity(source) != known:
+            for source, expected in [pair for output in outputs for pair in output.sources]:
+                if expected is not None and identity(source) != expected:
                     message = f"{source} is not the file that was read, expected the same"
                     raise CannotWrite(f"{message}: it has changed meanwhile")
             for output in outputs:
@@ -131,11 +131,11 @@ def finish_reading(path: Path) -> tuple[str, ...]:
     Returns:
         A sentence for each journal that had some left.
     """
-    known = Path(os.path.realpath(path))
-    if not os.path.lexists(journal_of(known)):
+    target = Path(os.path.realpath(path))
+    if not os.path.lexists(journal_of(target)):
         return ()
-    with locked([known.parent]):
-        return _finish([known])
+    with locked([target.parent]):
+        return _finish([target])
 
 
 def half_replaced(path: Path) -> str | None:
@@ -143,14 +143,14 @@ def half_replaced(path: Path) -> str | None:
 
     A run that is at it is waited for, for a moment.
     """
-    known = Path(os.path.realpath(path))
-    if os.path.lexists(journal_of(known)):
-        with suppress(CannotWrite), locked([known.parent], _SHORT_PATIENCE):
-            renames = _read_journal(journal_of(known))
-            left = _left(renames)
-            if 0 < len(left) < len(renames):
+    target = Path(os.path.realpath(path))
+    if os.path.lexists(journal_of(target)):
+        with suppress(CannotWrite), locked([target.parent], _SHORT_PATIENCE):
+            renames = _read_journal(journal_of(target))
+            unfinished = _unfinished(renames)
+            if 0 < len(unfinished) < len(renames):
                 return (
-                    f"{_killed(renames, left, ', and')} not: expected all of them or none; "
+                    f"{_killed(renames, unfinished, ', and')} not: expected all of them or none; "
                     "the next conversion from or to this file finishes it"
                 )
     return None
@@ -179,9 +179,11 @@ def _fill(file: int, path: Path, output: Output) -> None:
                     pass
             while piece := origin.read(_BUFFER):
                 _write(file, piece)
-        found = os.fstat(file).st_size
-        if size is not None and found != size:
-            message = f"{source} has {counted(found, 'byte')}, expected {size}: it has changed meanwhile"
+        copied_bytes = os.fstat(file).st_size
+        if size is not None and copied_bytes != size:
+            message = (
+                f"{source} has {counted(copied_bytes, 'byte')}, expected {size}: it has changed meanwhile"
+            )
             raise CannotWrite(message)
     with explained(output.path):
         _write(file, output.content)
@@ -262,30 +264,32 @@ def _rename_all(renames: Sequence[Rename]) -> None:
     import json
 
     journal = journal_of(renames[-1].target)
-    backups = [temporary_name(one.target) for one in renames]
+    backups = [temporary_name(rename.target) for rename in renames]
     try:
         if len(renames) > 1:
             place = partial(os.path.relpath, start=journal.parent)
-            files = [(place(one.source), place(one.target), one.old, one.new) for one in renames]
+            files = [
+                (place(rename.source), place(rename.target), rename.old, rename.new) for rename in renames
+            ]
             with explained(renames[-1].target):
                 journal.write_text(json.dumps(files))
-            for one, backup in zip(renames, backups, strict=True):
+            for rename, backup in zip(renames, backups, strict=True):
                 with suppress(OSError):  # there is none yet, or the system has no second names
-                    os.link(one.target, backup)
-        for one in renames:
-            with explained(one.target):
-                _create(one) if one.is_new else os.replace(one.source, one.target)
+                    os.link(rename.target, backup)
+        for rename in renames:
+            with explained(rename.target):
+                _create(rename) if rename.is_new else os.replace(rename.source, rename.target)
     except BaseException:
-        for one, backup in reversed([*zip(renames, backups, strict=True)]):
-            if identity(one.target) != one.new:
+        for rename, backup in reversed([*zip(renames, backups, strict=True)]):
+            if identity(rename.target) != rename.new:
                 continue  # not renamed, or written by another program since
             with suppress(OSError):
-                if one.old:
-                    os.link(one.target, one.source)
-                    os.replace(backup, one.target)
+                if rename.old:
+                    os.link(rename.target, rename.source)
+                    os.replace(backup, rename.target)
                 else:
-                    _remove(one.source)  # a rename between two names of one file does nothing
-                    os.replace(one.target, one.source)
+                    _remove(rename.source)  # a rename between two names of one file does nothing
+                    os.replace(rename.target, rename.source)
         raise
     finally:
         for name in (journal, *backups):
@@ -339,11 +343,14 @@ def _read_journal(journal: Path) -> list[Rename]:
     return renames
 
 
-def _left(renames: Sequence[Rename]) -> list[Rename]:
+def _unfinished(renames: Sequence[Rename]) -> list[Rename]:
     """Return what is left to do; nothing if somebody has written one of the files since."""
-    left = [one for one in renames if identity(one.target) != one.new]
-    is_true = all((identity(one.target), identity(one.source)) == (one.old, one.new) for one in left)
-    return left if is_true else []
+    unfinished = [rename for rename in renames if identity(rename.target) != rename.new]
+    is_true = all(
+        (identity(rename.target), identity(rename.source)) == (rename.old, rename.new)
+        for rename in unfinished
+    )
+    return unfinished if is_true else []
 
 
 def _finish(paths: Collection[Path]) -> tuple[str, ...]:
@@ -355,17 +362,17 @@ def _finish(paths: Collection[Path]) -> tuple[str, ...]:
     for folder in sorted({path.parent for path in paths}):
         for journal in sorted(folder.glob(f"{_PREFIX}{'?' * 8}{_SUFFIX}")):
             renames = _read_journal(journal)
-            targets = {one.target for one in renames}
+            targets = {rename.target for rename in renames}
             if journal not in map(journal_of, paths) and targets.isdisjoint(paths):
                 continue
-            left = _left(renames)
-            for one in left:
-                with explained(one.target):
-                    os.replace(one.source, one.target)
+            unfinished = _unfinished(renames)
+            for rename in unfinished:
+                with explained(rename.target):
+                    os.replace(rename.source, rename.target)
             _remove(journal)
             written |= targets
-            if left:
-                sentences.append(f"{_killed(renames, left, ':')} replaced now")
+            if unfinished:
+                sentences.append(f"{_killed(renames, unfinished, ':')} replaced now")
     for path in written:
         for name in path.parent.glob(f"{_mark(path)}-*{_SUFFIX}"):
             with suppress(OSError):
@@ -376,7 +383,10 @@ def _finish(paths: Collection[Path]) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _killed(renames: Sequence[Rename], left: Sequence[Rename], so: str) -> str:
-    names, verb = ", ".join(one.target.name for one in left), "was" if len(left) == 1 else "were"
-    done = f"{len(renames) - len(left)} of {len(renames)} files"
+def _killed(renames: Sequence[Rename], unfinished: Sequence[Rename], so: str) -> str:
+    names, verb = (
+        ", ".join(rename.target.name for rename in unfinished),
+        "was" if len(unfinished) == 1 else "were",
+    )
+    done = f"{len(renames) - len(unfinished)} of {len(renames)} files"
     return f"a conversion was killed when {done} were replaced{so} {names} {verb}"

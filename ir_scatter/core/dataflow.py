@@ -44,12 +44,12 @@ class GraphOutput:
     name: str
     element_type: ElementType | None
     shape: Shape
-    others: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     """Further names that it may be called by."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.name, *self.others
+        return self.name, *self.aliases
 
 
 def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collection[str]) -> list[str]:
@@ -61,23 +61,23 @@ def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collecti
         BadFeed: a feed is missing, superfluous, or given twice.
     """
     numbers = {name: number for number, (names, _) in enumerate(inputs) for name in reversed(names)}
-    found = [""] * len(inputs)
+    feed_names = [""] * len(inputs)
     for name in feeds:
         if name not in numbers:
-            known = ", ".join(names[0] for names, _ in inputs) or "none"
+            expected = ", ".join(names[0] for names, _ in inputs) or "none"
             guess = did_you_mean(str(name), numbers)
-            raise BadFeed(f"the model has no input {name!r}{guess}, expected {known}")
-        if other := found[numbers[name]]:
-            raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")
-        found[numbers[name]] = name
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected {expected}")
+        if earlier := feed_names[numbers[name]]:
+            raise BadFeed(f"{earlier!r} and {name!r} are the same input, expected one of them")
+        feed_names[numbers[name]] = name
     missing = [
         names[0]
-        for (names, is_optional), name in zip(inputs, found, strict=True)
+        for (names, is_optional), name in zip(inputs, feed_names, strict=True)
         if not (name or is_optional)
     ]
     if missing:
         raise BadFeed(f"no array is given for {', '.join(missing)}")
-    return found
+    return feed_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)

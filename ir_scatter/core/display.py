@@ -75,40 +75,42 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-def short_repr(one: object, text: str) -> str:
+def short_repr(subject: object, text: str) -> str:
     """Return a repr: the type, and what there is to say in a line."""
-    return f"<{type(one).__name__} {brief(visible(text), LONGEST_REPR - len(type(one).__name__) - 3)}>"
+    return (
+        f"<{type(subject).__name__} {brief(visible(text), LONGEST_REPR - len(type(subject).__name__) - 3)}>"
+    )
 
 
-def record_repr(one: Any) -> str:
+def record_repr(instance: Any) -> str:
     """Return a repr of a dataclass or named tuple: of its fields those that say something."""
-    text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(one) if not _is_nothing(value))
-    return f"{type(one).__name__}({brief(text, LONGEST_REPR - len(type(one).__name__) - 2)})"
+    text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(instance) if not _is_nothing(value))
+    return f"{type(instance).__name__}({brief(text, LONGEST_REPR - len(type(instance).__name__) - 2)})"
 
 
-def record_html(one: Any) -> str:
+def record_html(instance: Any) -> str:
     """Return the fields of a dataclass or named tuple as a table of two columns."""
-    rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(one)]
-    return html_table((type(one).__name__, ""), rows)
+    rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(instance)]
+    return html_table((type(instance).__name__, ""), rows)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, eq: bool = True, is_brief: bool = False) -> Callable[[type[_T]], type[_T]]:
     """Make a frozen dataclass that shows itself; a brief one cuts its message, in which names may be long."""
 
-    def make(found: type[_T]) -> type[_T]:
+    def make(cls: type[_T]) -> type[_T]:
         methods: dict[str, object] = {"__repr__": record_repr, "_repr_html_": record_html}
         if is_brief:
             methods["__post_init__"] = _shorten_message
-        for name in methods.keys() - vars(found).keys():
-            setattr(found, name, methods[name])
-        return dataclass(frozen=True, slots=True, eq=eq)(found)
+        for name in methods.keys() - vars(cls).keys():
+            setattr(cls, name, methods[name])
+        return dataclass(frozen=True, slots=True, eq=eq)(cls)
 
     return make
 
 
-def _shorten_message(one: Any) -> None:
-    object.__setattr__(one, "message", brief(one.message, LONGEST_MESSAGE))
+def _shorten_message(instance: Any) -> None:
+    object.__setattr__(instance, "message", brief(instance.message, LONGEST_MESSAGE))
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:
@@ -121,8 +123,8 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: s
 
     lines = [line(row, "td") for row in rows]
     if len(lines) > _MOST_ROWS:
-        left = len(lines) - 2 * _ENDS
-        lines[_ENDS:-_ENDS] = [f'<td colspan="{len(header)}">… {left} more …</td>']
+        hidden = len(lines) - 2 * _ENDS
+        lines[_ENDS:-_ENDS] = [f'<td colspan="{len(header)}">… {hidden} more …</td>']
     body = "".join(f"<tr>{text}</tr>\n" for text in lines)
     table = f"<table>\n<thead><tr>{line(header, 'th')}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
     return (table if lines else "") + (f"<p>{escape(visible(below))}</p>\n" if below else "")
@@ -136,12 +138,12 @@ def html_text(text: str) -> str:
     return f"<pre>{escape(lines)}</pre>\n"
 
 
-def _fields(one: Any) -> list[tuple[str, Any]]:
-    if isinstance(one, tuple):
-        names = one._fields  # type: ignore[attr-defined]
+def _fields(instance: Any) -> list[tuple[str, Any]]:
+    if isinstance(instance, tuple):
+        names = instance._fields  # type: ignore[attr-defined]
     else:
-        names = [name for name, field in one.__dataclass_fields__.items() if field.repr]
-    return [(name, getattr(one, name)) for name in names if not name.startswith("_")]
+        names = [name for name, field in instance.__dataclass_fields__.items() if field.repr]
+    return [(name, getattr(instance, name)) for name in names if not name.startswith("_")]
 
 
 def _is_nothing(value: Any) -> bool:
@@ -157,6 +159,6 @@ def _value(value: Any) -> str:
         if len(value) > _MOST_ITEMS:
             return f"<{len(value)} items>"
         if isinstance(value, dict):
-            return brief("{" + ", ".join(f"{key!r}: {_value(one)}" for key, one in value.items()) + "}")
+            return brief("{" + ", ".join(f"{key!r}: {_value(item)}" for key, item in value.items()) + "}")
         return brief(f"[{', '.join(map(_value, value))}]")
     return brief(repr(value), _LONGEST_VALUE)

@@ -125,10 +125,10 @@ class Absent(Error):
 
 
 @contextmanager
-def explained(what: object, purpose: str = "written") -> Iterator[None]:
+def explained(subject: object, purpose: str = "written") -> Iterator[None]:
     """Say of an error of the system which file or folder cannot be written, read, made ..."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise CannotWrite(f"{what} cannot be {purpose}: {reason}") from None
+        raise CannotWrite(f"{subject} cannot be {purpose}: {reason}") from None

@@ -61,7 +61,7 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
         if "/" not in bare:
             if any(fnmatch(part, bare) for part in text.split("/")):
                 return True
-        elif any(fnmatch(text, one) for one in globs):
+        elif any(fnmatch(text, glob) for glob in globs):
             return True
     return False
 
@@ -141,12 +141,12 @@ def sha256_of(path: str) -> str:
 
 def cache_folder() -> Path | None:
     """Return this library's folder in the user's cache, which may not be there yet; None without a home."""
-    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not told.is_absolute():
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
         try:
             home = Path.home()
         except RuntimeError:
             return None
         usual = {"win32": home / "AppData" / "Local", "darwin": home / "Library" / "Caches"}
-        told = usual.get(sys.platform, home / ".cache")
-    return told / "ir-scatter"
+        base = usual.get(sys.platform, home / ".cache")
+    return base / "ir-scatter"

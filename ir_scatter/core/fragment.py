@@ -47,12 +47,12 @@ class Patch(NamedTuple):
     fragment: "Fragment"
 
 
-def free_name(wanted: str, taken: set[str]) -> str:
+def free_name(preferred: str, used: set[str]) -> str:
     """Return a name with a number behind it if it is taken, and take it."""
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
-    taken.add(name)
+    name, number = preferred, 2
+    while name in used:
+        name, number = f"{preferred}_{number}", number + 1
+    used.add(name)
     return name
 
 
@@ -72,11 +72,11 @@ class Fragment(Graph):
         self.nodes: tuple[Node, ...] = tuple(
             Node(self, new.domain, new.type, new.opset, new.label, new) for new in self.news
         )
-        found: dict[int, Value] = {}
+        constants: dict[int, Value] = {}
         for value in (value for new in self.news for value in new.inputs if value):
             if isinstance(value.constant, NewConstant) and id(value) not in self._given:
-                found.setdefault(id(value), value)
-        self.constants = tuple(found.values())
+                constants.setdefault(id(value), value)
+        self.constants = tuple(constants.values())
 
     @property
     def result(self) -> NewNode:
@@ -97,19 +97,19 @@ class Fragment(Graph):
             node.handle.output._producer = node
         return self.nodes
 
-    def substituted(self, node: Node, other: "Fragment") -> "Fragment":
+    def substituted(self, node: Node, replacement: "Fragment") -> "Fragment":
         """Return the fragment with one of its nodes replaced by another fragment; nodes before it stay."""
         old: NewNode = node.handle
-        taken = {new.label for new in self.news}
+        used = {new.label for new in self.news}
         news: list[NewNode] = []
         for new in self.news:
             if new is not old:
-                inputs = [other.result.output if value is old.output else value for value in new.inputs]
+                inputs = [replacement.result.output if value is old.output else value for value in new.inputs]
                 news.append(replace(new, inputs=tuple(inputs)) if old.output in new.inputs else new)
                 continue
-            for one in other.news[:-1]:
-                news.append(replace(one, label=free_name(one.label, taken)))
-            news.append(replace(other.result, label=old.label))
+            for step in replacement.news[:-1]:
+                news.append(replace(step, label=free_name(step.label, used)))
+            news.append(replace(replacement.result, label=old.label))
         return Fragment(self.given, news)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:

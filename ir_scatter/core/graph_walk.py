@@ -9,8 +9,8 @@ _Made = TypeVar("_Made")
 
 
 def follow(
-    wanted: Value,
-    known: dict[Value, _Made | None],
+    target: Value,
+    results: dict[Value, _Made | None],
     sources: Callable[[Value], Iterable[Value]],
     make: Callable[[Value], _Made | None],
     most: int,
@@ -20,20 +20,20 @@ def follow(
     Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
     depends on more than `most` values; then False is returned.
     """
-    path = {wanted: iter(sources(wanted))}
+    path = {target: iter(sources(target))}
     while path:
         value = next(reversed(path))
         source = next(path[value], None)
-        if source is not None and source not in known and source not in path and most > 0:
+        if source is not None and source not in results and source not in path and most > 0:
             most -= 1
             path[source] = iter(sources(source))
             continue
         if source is None:
             del path[value]
-            found = known[value] = make(value)
+            result = results[value] = make(value)
         else:
-            found = known.get(source)
-        if found is None:
-            known.update(dict.fromkeys(path))
-            return source is None or source in known
+            result = results.get(source)
+        if result is None:
+            results.update(dict.fromkeys(path))
+            return source is None or source in results
     return True

@@ -37,10 +37,10 @@ def instruction_set(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         return UNKNOWN
     named = (line.partition(":") for line in lines)
     flags = next((text.split() for name, _, text in named if name.strip() in {"flags", "Features"}), [])
-    found = next((word for flag, word in _SETS if flag in flags), UNKNOWN)
-    if found == UNKNOWN:
+    largest = next((word for flag, word in _SETS if flag in flags), UNKNOWN)
+    if largest == UNKNOWN:
         return UNKNOWN
     halves = [type for type, words in _HALVES if not words.isdisjoint(flags)]
     limit = os.environ.get(_LIMIT, "").upper()
     limited = "" if limit in _UNLIMITED else f", limited to {limit}"
-    return f"{found}{' with ' if halves else ''}{' and '.join(halves)}{limited}"
+    return f"{largest}{' with ' if halves else ''}{' and '.join(halves)}{limited}"

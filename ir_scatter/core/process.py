@@ -282,7 +282,7 @@ class _Process:
     def _how_it_ended(self) -> str:
         code = self.popen.wait()
         if code < 0:
-            names = {one.value: one.name for one in signal.Signals}
+            names = {member.value: member.name for member in signal.Signals}
             return f"the process crashed ({names.get(-code, f'signal {-code}')})"
         with open(self._noise, "rb") as file:
             file.seek(max(os.path.getsize(self._noise) - _NOISE_BYTES, 0))
@@ -372,8 +372,8 @@ def shortened(message: str) -> str:
 def _words(error: BaseException) -> str:
     if ran_out := shortage(error):
         return ran_out
-    shown = shortened(str(error))
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+    message = shortened(str(error))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 class _Pickler(ArrayPickler):
@@ -422,10 +422,10 @@ def _unpacked(message: _Message) -> Any:
         with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
             os.unlink(path)
 
-    def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
+    def load(header: tuple[int, str, tuple[int, ...]]) -> Any:
         import numpy
 
-        begin, name, shape = told
+        begin, name, shape = header
         type = dtype(ELEMENT_TYPES[name])
         return numpy.empty(shape, type) if whole is None else numpy.ndarray(shape, type, whole, begin)
 

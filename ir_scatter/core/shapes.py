@@ -46,13 +46,13 @@ def agree(left: Shape, right: Shape) -> bool:
     return len(left) == len(right) and all(map(agree_dims, left, right))
 
 
-def claims_more(stored: Shape, known: Shape) -> bool:
+def claims_more(stored: Shape, inferred: Shape) -> bool:
     """Tell whether a stored shape says more than, or something else than, what is known."""
-    if stored is None or known is None or stored == known:
+    if stored is None or inferred is None or stored == inferred:
         return False
-    if len(stored) != len(known):
+    if len(stored) != len(inferred):
         return True
-    return any(isinstance(dim, int) and dim != other for dim, other in zip(stored, known, strict=True))
+    return any(isinstance(dim, int) and dim != actual for dim, actual in zip(stored, inferred, strict=True))
 
 
 def differing_dim(left: Shape, right: Shape) -> int | None:
@@ -60,16 +60,16 @@ def differing_dim(left: Shape, right: Shape) -> int | None:
     if left is None or right is None or len(left) != len(right):
         return None
     pairs = [*enumerate(zip(left, right, strict=True))]
-    contrary = [number for number, (one, other) in pairs if not agree_dims(one, other)]
-    different = contrary or [number for number, (one, other) in pairs if one != other]
+    contrary = [number for number, (first, second) in pairs if not agree_dims(first, second)]
+    different = contrary or [number for number, (first, second) in pairs if first != second]
     return different[0] if len(different) == 1 else None
 
 
-def excludes(known: Shape, stored: Shape) -> bool:
+def excludes(inferred: Shape, stored: Shape) -> bool:
     """Tell whether a stored shape is wrong: another one, or a number for the symbol of any number."""
-    if not agree(known, stored):
+    if not agree(inferred, stored):
         return True
-    pairs = zip(known or (), stored or (), strict=False)
+    pairs = zip(inferred or (), stored or (), strict=False)
     return any(isinstance(dim, Bounds) and dim.symbol and isinstance(size, int) for dim, size in pairs)
 
 
@@ -123,8 +123,8 @@ def element_count(shape: Shape) -> int | None:
         return None
     if 0 in shape:
         return 0
-    known = static(shape)
-    return None if known is None else prod(known)
+    sizes = static(shape)
+    return None if sizes is None else prod(sizes)
 
 
 def concatenate(*parts: Shape) -> Shape:
@@ -152,8 +152,8 @@ def show(shape: Shape) -> str:
     """Print a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
     if shape is None:
         return "[...]"
-    shown = ", ".join(map(show_dim, shape[:MAX_RANK]))
-    return f"[{shown}]" if len(shape) <= MAX_RANK else f"[{shown}, ... {len(shape)} in all]"
+    dims = ", ".join(map(show_dim, shape[:MAX_RANK]))
+    return f"[{dims}]" if len(shape) <= MAX_RANK else f"[{dims}, ... {len(shape)} in all]"
 
 
 def show_numbers(numbers: Iterable[int]) -> str:

@@ -118,9 +118,9 @@ def cannot_run(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen, current = set[int](), error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    visited, current = set[int](), error
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
         yield current
         current = current.__cause__ or current.__context__  # type: ignore[assignment]
 

@@ -86,8 +86,8 @@ class Constant:
     @property
     def location(self) -> Location:
         declared = self._declaration()
-        found: Location = declared if isinstance(declared, Location) else declared.location
-        return found
+        place: Location = declared if isinstance(declared, Location) else declared.location
+        return place
 
     @property
     def span(self) -> Span | None:
@@ -95,8 +95,8 @@ class Constant:
         declared = self._declaration()
         if isinstance(declared, Location):
             return None
-        found: Span | None = declared.graph.span_of(declared, Part(Side.NODE))
-        return found
+        place: Span | None = declared.graph.span_of(declared, Part(Side.NODE))
+        return place
 
     def _declaration(self) -> Any:
         if callable(self._declared):
@@ -156,12 +156,12 @@ class Weights:
             gc.collect()
             Weights._most = max(_MAPPED, 2 * len(opened))
         try:
-            found = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
-        finalize(self, os.close, found)
+        finalize(self, os.close, descriptor)
         opened.add(self)
-        return found
+        return descriptor
 
     @cached_property
     def _mapping(self) -> mmap.mmap:
@@ -239,24 +239,24 @@ def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) 
     """
     import numpy
 
-    wanted = dtype(element_type)
-    if wanted is None or element_type.kind == "string":
+    target = dtype(element_type)
+    if target is None or element_type.kind == "string":
         return None
     count, bits = prod(shape), element_type.bits
     if len(data) < element_type.byte_size(count) or bits in (3, 6):
         return None
     if bits < 8:
-        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, wanted, count)
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, target, count)
         array.flags.writeable = False
     else:
-        array = numpy.frombuffer(data, wanted, count)
+        array = numpy.frombuffer(data, target, count)
     try:
         return array.reshape(shape)
     except ValueError:
         return None
 
 
-def _unpack(packed: "Array", element_type: ElementType, wanted: Any, count: int) -> "Array":
+def _unpack(packed: "Array", element_type: ElementType, target: Any, count: int) -> "Array":
     import numpy
 
     bits = element_type.bits
@@ -266,4 +266,4 @@ def _unpack(packed: "Array", element_type: ElementType, wanted: Any, count: int)
     if element_type.kind == "signed":
         sign = 1 << (bits - 1)
         flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
-    return flat.view(wanted) if element_type.kind == "float" else flat.astype(wanted)
+    return flat.view(target) if element_type.kind == "float" else flat.astype(target)

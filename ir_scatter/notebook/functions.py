@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ir_scatter.fuzz.explain import Finding
 
 
-def _several(given: "str | Iterable[str]", name: str) -> tuple[str, ...]:
+def _several(value: "str | Iterable[str]", name: str) -> tuple[str, ...]:
     """Return what is one text or several as several."""
-    texts = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"{name} has {type_with_article(text)}, expected a string or several")
@@ -86,13 +86,17 @@ def validate(
     for texts in codes.values():
         code_prefixes(texts)
     try:
-        known = read(model)
+        source = read(model)
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
-    found = validate_model(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    diagnostics = validate_model(
+        source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given
+    )
     if devices := _several(targets, "targets"):
-        found = with_defects(known, found, devices, **codes, max_index_elements=max_index_elements)
-    return Findings(file_result(known, found))
+        diagnostics = with_defects(
+            source, diagnostics, devices, **codes, max_index_elements=max_index_elements
+        )
+    return Findings(file_result(source, diagnostics))
 
 
 def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> ScatterNodes:
@@ -114,8 +118,8 @@ def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENT
         >>> nodes[0].name, nodes[0].shapes["updates"], str(nodes[0].indices)
         ('scatter', (1000, 125, 20, 10, 15), 'not constant')
     """
-    known = read(model)
-    return ScatterNodes(inspect_model(known, max_index_elements=max_index_elements), known.path)
+    source = read(model)
+    return ScatterNodes(inspect_model(source, max_index_elements=max_index_elements), source.path)
 
 
 def explain(topic: str = "index") -> Explanation:
@@ -282,7 +286,7 @@ def fuzz(
     from ir_scatter.report.fuzz_folder import write_report
 
     folder = None if output is None else Path(output)
-    names, rows = ([one] if isinstance(one, str) else list(one) for one in (on, operators))
+    names, rows = ([words] if isinstance(words, str) else list(words) for words in (on, operators))
     job = Job(names, rows, seconds, cases, seed, values, illegal, folder, resume)
     campaign = prepare(job)
     for finding in run(job, campaign):
@@ -366,9 +370,9 @@ def compare(
     from ir_scatter.compare.request import Job, run_job
     from ir_scatter.compare.result import Settings
 
-    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, _PRECISIONS)):
-        if word not in known:
-            raise UsageError(f"{name} is {word!r}, expected one of {', '.join(known)}")
+    for name, word, allowed in (("values", values, ("plain", "edge")), ("precision", precision, _PRECISIONS)):
+        if word not in allowed:
+            raise UsageError(f"{name} is {word!r}, expected one of {', '.join(allowed)}")
     settings = Settings(
         seed=seed,
         cases=cases,
@@ -385,9 +389,9 @@ def compare(
         map_inputs=_pairs(map_inputs),
         map_outputs=_pairs(map_outputs),
     )
-    given = (model,) if other is None else (model, other)
+    sources = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        models = [opened.enter_context(file_of(one)) for one in given]
+        models = [opened.enter_context(file_of(source)) for source in sources]
         job = Job(
             tuple(path for path, _ in models),
             _several(on, "on"),
@@ -410,11 +414,15 @@ def compare(
 
 def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
     """Return what came of a comparison with models from memory called what they are called."""
-    found = [
-        replace(one, model=names.get(one.model, one.model), other=names.get(one.other, one.other))
-        for one in done.found
+    comparisons = [
+        replace(
+            compared,
+            model=names.get(compared.model, compared.model),
+            other=names.get(compared.other, compared.other),
+        )
+        for compared in done.found
     ]
-    return ComparisonResult(replace(done, found=tuple(found)))
+    return ComparisonResult(replace(done, found=tuple(comparisons)))
 
 
 def _pairs(names: Mapping[str, str] | None) -> tuple[str, ...]:

@@ -111,32 +111,32 @@ def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
         raise TypeError(f"the model is {type_with_article(model)}, expected {_EXPECTED}")
     folder = new_folder()
     try:
-        found = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
+        bare = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(found.graph, shutil.rmtree, folder, ignore_errors=True)
-    return _as_model(found)
+    weakref.finalize(bare.graph, shutil.rmtree, folder, ignore_errors=True)
+    return _as_model(bare)
 
 
-def _as_model(found: BareModel) -> Model:
-    return Model(**{field.name: getattr(found, field.name) for field in fields(found)})
+def _as_model(bare: BareModel) -> Model:
+    return Model(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 
 
-def type_with_article(one: object) -> str:
+def type_with_article(value: object) -> str:
     """Return "an int", "a numpy.ndarray"."""
-    return with_article(_kind(one))
+    return with_article(_kind(value))
 
 
-def _kind(one: object) -> str:
-    kind = type(one)
+def _kind(value: object) -> str:
+    kind = type(value)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return f"{module}{kind.__qualname__}"
 
 
-def _bytes(data: object, what: str, hint: str = "") -> bytes:
+def _bytes(data: object, noun: str, hint: str = "") -> bytes:
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{what} {type_with_article(data)}, expected bytes{hint}")
+        raise TypeError(f"{noun} {type_with_article(data)}, expected bytes{hint}")
     return bytes(data)
 
 
@@ -169,12 +169,12 @@ def _opened(file: Any) -> tuple[str, bytes | None]:
     name = name if isinstance(name, str) and name else "file"
     if _is_plain(file, name):
         return name, None
-    shown = name if name.startswith("<") else f"<{name}>"
+    label = name if name.startswith("<") else f"<{name}>"
     try:
         content = file.read()
     except (OSError, ValueError) as error:
-        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(shown)) from None
-    return shown, _bytes(content, "the file gives", ": open it in binary mode")
+        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(label)) from None
+    return label, _bytes(content, "the file gives", ": open it in binary mode")
 
 
 def _is_plain(file: Any, name: str) -> bool:
@@ -195,15 +195,15 @@ def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
     if isinstance(model, str | PathLike):
         yield fspath(model), fspath(model)
         return
-    found = read(model)
-    if Path(found.path).is_file():
+    opened = read(model)
+    if Path(opened.path).is_file():
         is_own = isinstance(model, BareModel)
-        yield found.path, found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
+        yield opened.path, opened.path if is_own else f"<{_kind(model)} {Path(opened.path).stem}>"
         return
     from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.formats import FORMATS
 
     with temporary_folder() as folder:
-        path = Path(folder) / f"model{FORMATS[found.format].suffix}"
-        path.write_bytes(FORMATS[found.format].write(found, ()).content)
-        yield str(path), found.path
+        path = Path(folder) / f"model{FORMATS[opened.format].suffix}"
+        path.write_bytes(FORMATS[opened.format].write(opened, ()).content)
+        yield str(path), opened.path

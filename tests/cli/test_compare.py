@@ -148,7 +148,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
         (("--tolerance", "x"), "'x' is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
         (("--input-shape", "nothing=3"), "nothing"),
-        (("--against", "none"), "none/results.json: there is no folder none, expected what"),
+        (("--against", "none"), "none/results.json: there is no folder none, expected results that"),
         (("--cases", "0"), "0 is not in the range"),
         (("--values", "odd"), "'odd' is not one of"),
         (("--precision", "f64"), "'f64' is not one of"),
@@ -254,7 +254,7 @@ def test_two_formats_of_one_model(cli: Cli, elsewhere: Path, voices: Voices) -> 
             ("--map-output", "kept=out"),
             "model.xml has no output 'out' (did you mean output?), expected output",
         ),
-        (("--map-input", "cache=updates"), "--map-input A=B says"),
+        (("--map-input", "cache=updates"), "pair them with --map-input A=B"),
         (("--tolerance", "keep=1"), "no output and no scatter node 'keep' (did you mean kept?)"),
     ):
         done = cli(*pair, "--on", "a", *wrong)

@@ -52,16 +52,16 @@ class _Child:
     def __init__(self) -> None:
         from multiprocessing.connection import Pipe
 
-        self._connection, other = Pipe()
+        self._connection, child_end = Pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: 3.12 on
             self._pid = os.fork()
         if self._pid == 0:
             try:
-                _serve(other)
+                _serve(child_end)
             finally:
                 os._exit(0)
-        other.close()
+        child_end.close()
 
     def ask(self, question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
         """Return the answer, None if there is none in time.
@@ -126,11 +126,11 @@ def _serve(connection: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
-    nowhere, kept = os.open(os.devnull, os.O_RDWR), connection.fileno()
+    nowhere, descriptor = os.open(os.devnull, os.O_RDWR), connection.fileno()
     for standard in range(3):
         os.dup2(nowhere, standard)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while connection.poll(_IDLE_SECONDS):
@@ -254,10 +254,10 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
     for inner in _all_graphs(scope):
         types: dict[str, TypeProto.Tensor] | None = None
         if isinstance(inner, GraphProto):
-            constants.update((one.name, prod(one.dims)) for one in inner.initializer)
-            followed.update(one.name for one in inner.initializer)
-            followed.update(one.name for one in inner.input if inner is not scope)
-            ranks.update((one.name, len(one.dims)) for one in inner.initializer)
+            constants.update((tensor.name, prod(tensor.dims)) for tensor in inner.initializer)
+            followed.update(tensor.name for tensor in inner.initializer)
+            followed.update(tensor.name for tensor in inner.input if inner is not scope)
+            ranks.update((tensor.name, len(tensor.dims)) for tensor in inner.initializer)
         for node in inner.node:
             if not node.output:
                 continue
@@ -283,7 +283,7 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
             if node.op_type == "Unsqueeze":
                 if types is None:
                     values = (*inner.value_info, *inner.output) if isinstance(inner, GraphProto) else ()
-                    types = {one.name: one.type.tensor_type for one in values}
+                    types = {info.name: info.type.tensor_type for info in values}
                 type = types.get(node.output[0])
                 if type is not None and type.HasField("shape"):
                     rank = len(type.shape.dim)
@@ -291,7 +291,7 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
             elif node.op_type == "Slice":
                 is_misleading = not constants.keys() >= {*filter(None, node.input[1:])}
             elif node.op_type == "Cast":
-                is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
+                is_misleading = not any(attribute.i in _HOLDING_SIZES for attribute in node.attribute)
             if is_misleading:
                 yield node.output[0]
 
@@ -314,7 +314,7 @@ def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, 
     Of constants the number of elements is known.
     """
     inputs = [ranks.get(name) for name in node.input]
-    known = [rank for rank in inputs if rank is not None]
+    known_ranks = [rank for rank in inputs if rank is not None]
     if node.op_type in {"Shape", "Size"}:
         return int(node.op_type == "Shape")
     if not inputs or inputs[0] is None:
@@ -322,16 +322,16 @@ def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, 
     if node.op_type in {"Cast", "Concat", "Slice"}:
         return inputs[0]
     if node.op_type == "Unsqueeze":
-        attribute = sum(len(one.ints) for one in node.attribute) or None
-        count = constants.get(node.input[1]) if len(node.input) > 1 else attribute
+        axes = sum(len(attribute.ints) for attribute in node.attribute) or None
+        count = constants.get(node.input[1]) if len(node.input) > 1 else axes
         return None if count is None else inputs[0] + count
     if node.op_type == "Squeeze":
         return 0 if inputs[0] < 2 else None
-    if len(known) < 2:
+    if len(known_ranks) < 2:
         return None
     if node.op_type == "Gather":
-        return known[0] + known[1] - 1
-    return max(known) if node.op_type in {"Add", "Mul", "Sub"} else None
+        return known_ranks[0] + known_ranks[1] - 1
+    return max(known_ranks) if node.op_type in {"Add", "Mul", "Sub"} else None
 
 
 class _Propagation(Enum):
@@ -362,7 +362,9 @@ def _propagation_of(domain: str, op_type: str) -> _Propagation:
         return _Propagation.OF_ANY
     if schema.has_data_propagation_function:
         return _Propagation.OF_FIRST
-    has_bodies = any(one.type == onnx.defs.OpSchema.AttrType.GRAPH for one in schema.attributes.values())
+    has_bodies = any(
+        attribute.type == onnx.defs.OpSchema.AttrType.GRAPH for attribute in schema.attributes.values()
+    )
     return _Propagation.ALWAYS if has_bodies else _Propagation.NONE
 
 

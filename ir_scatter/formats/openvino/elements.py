@@ -54,7 +54,7 @@ class Style(NamedTuple):
         if isinstance(new.inside, str):
             return b"<%b>%b</%b>" % (tag, new.inside.encode(), name)
         inner = self.inner(lead)
-        inside = b"".join(inner + self.text(one, inner) for one in new.inside)
+        inside = b"".join(inner + self.text(child, inner) for child in new.inside)
         return b"<%b>%b%b</%b>" % (tag, inside, lead if inner else b"", name)
 
 
@@ -106,13 +106,13 @@ class NewBytes:
         from ir_scatter.core.arrays import pack
 
         type = constant.element_type
-        wanted = None if type is None or type.kind == "string" else dtype(type)
-        if type is None or wanted is None or (type.bits < 8 and type.bits not in (2, 4)):
-            given = "unknown" if type is None else type.name
+        target = None if type is None or type.kind == "string" else dtype(type)
+        if type is None or target is None or (type.bits < 8 and type.bits not in (2, 4)):
+            type_name = "unknown" if type is None else type.name
             raise NotEditable(
-                f"the new constant '{constant.label}' is of type {given}, which cannot be written"
+                f"the new constant '{constant.label}' is of type {type_name}, which cannot be written"
             )
-        array = constant.array.astype(wanted.newbyteorder("<"))
+        array = constant.array.astype(target.newbyteorder("<"))
         bytes = (array if type.bits >= 8 else pack(array.reshape(-1), type.bits)).tobytes() or b"\0"
         if bytes not in self._offsets:
             self._offsets[bytes] = self._size
