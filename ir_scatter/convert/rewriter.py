@@ -107,9 +107,9 @@ class Rewriter:
         lookup = find(node.domain, node.type, node.opset)
         return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
-    def news(self, made: "Rewritten") -> list[ScatterNode]:
+    def news(self, rewritten: "Rewritten") -> list[ScatterNode]:
         """Return the new scatter nodes, of which all is known that a file with them tells."""
-        nodes = made.fragment.connected()
+        nodes = rewritten.fragment.connected()
         for node in nodes:
             self.check.facts.forget(node.handle.output)
         return [new for new in map(self.scatter, nodes) if new is not None]
@@ -136,24 +136,24 @@ class Rewriter:
         scatter, way = scatters[0], _way(scatters[0], target, opset) or ()
         is_grouped = not self.check.of_each and all(rewrite.reads <= BY_SIGNATURE for rewrite in way)
         group = self.check.groups.representative(scatter) if len(scatters) == 1 and is_grouped else None
-        known: _Known = {}
+        outcomes: _Known = {}
         if group is not None and scatter.computed_outside is None:
             faults = scatter.index_array if scatter.has_faults(group.limits) else None
             numbers = None if faults is None else (faults.dtype.str, faults.tobytes())
-            wanted = target and target.key, guard, is_anew, form and form.name
-            known = self._known[group, wanted, opset, numbers]
+            request = target and target.key, guard, is_anew, form and form.name
+            outcomes = self._known[group, request, opset, numbers]
         proof: Proof | None = None
-        if known and None not in known:
+        if outcomes and None not in outcomes:
             first = self.scatter(as_fragment(scatter).nodes[0])
             assert first is not None
             proof = self._view(first).proof(Condition.EQUAL)
-        if proof in known:
-            outcome = known[proof]
+        if proof in outcomes:
+            outcome = outcomes[proof]
         else:
             outcome = self._closely(scatters, target, opset, guard, is_anew, form)
             proof = self._judged.get(Condition.EQUAL)
             if not self._numbers_of and (proof is None or len(way) == 1):
-                known[proof] = outcome
+                outcomes[proof] = outcome
         return self._with_sizes(scatter, outcome, opset) if isinstance(outcome, Rewritten) else outcome
 
     def _closely(
@@ -166,24 +166,24 @@ class Rewriter:
         form: Rewrite | None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node, whose values are made and held against the rules."""
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         for scatter in scatters:
             if scatter.lookup.spec is None:
-                own = scatter.node.opset
-                where = own if isinstance(own, str) else f"opset {own}"
+                opset_name = scatter.node.opset
+                where = opset_name if isinstance(opset_name, str) else f"opset {opset_name}"
                 return Refusal(Reason.BREAKS_RULES, f"{scatter.lookup.type} is not in {where}")
-            for number, (port, given) in enumerate(
+            for number, (port, input) in enumerate(
                 zip(scatter.spec.ports, scatter.node.inputs, strict=False)
             ):
-                if given.is_present and given.value is None:  # the file is at fault, not the node
+                if input.is_present and input.value is None:  # the file is at fault, not the node
                     message = f"input {number}, {port.name}, comes from nothing that exists"
                     return Refusal(Reason.BREAKS_RULES, message)
-            found += self.check.node(scatter, scatter.node.graph)
+            diagnostics += self.check.node(scatter, scatter.node.graph)
             illegal = illegal_for_sure(scatter, guard) if guard is not None else None
             if illegal is not None:
                 return illegal
         mended = MENDED if guard else ()
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             if diagnostic.severity is Severity.ERROR and diagnostic.code not in mended:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
         for problem in filter(None, map(_contradiction, scatters)):
@@ -198,25 +198,27 @@ class Rewriter:
             way = (form, *(way or ()))
         if guard is not None:
             way = (rewrite_of(guard, scatter.spec.key), *(way or ()))
-            found = [one for one in found if one.code not in mended]
+            diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.code not in mended]
         if not way:
             return None
-        made = self.along(scatter, way, opset, found)
-        if guard is None or len(way) == 1 or isinstance(made, Refusal):
-            return made
-        if not any(is_needed(new, guard) for new in self.news(made)):
-            return made
+        rewritten = self.along(scatter, way, opset, diagnostics)
+        if guard is None or len(way) == 1 or isinstance(rewritten, Refusal):
+            return rewritten
+        if not any(is_needed(new, guard) for new in self.news(rewritten)):
+            return rewritten
         # Sizes that only a run tells hide the guard from whoever reads the new form: it comes last if it can.
-        plain = self.along(scatter, way[1:], opset, found, will_be_guarded=guard is not Guard.WRAP)
+        plain = self.along(scatter, way[1:], opset, diagnostics, will_be_guarded=guard is not Guard.WRAP)
         counts = None if isinstance(plain, Refusal) else is_counted_after(scatter, plain.fragment)
         if counts is not None:
             last = rewrite_of(guard, way[-1].target.key, counts)
-            other = self.along(
-                scatter, (*way[1:], last), opset, found, will_be_guarded=guard is not Guard.WRAP
+            guarded_last = self.along(
+                scatter, (*way[1:], last), opset, diagnostics, will_be_guarded=guard is not Guard.WRAP
             )
-            if isinstance(other, Rewritten) and not any(is_needed(new, guard) for new in self.news(other)):
-                return other
-        return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, found)
+            if isinstance(guarded_last, Rewritten) and not any(
+                is_needed(new, guard) for new in self.news(guarded_last)
+            ):
+                return guarded_last
+        return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, diagnostics)
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
         """Return the form with sizes taken at run time where a stored one is not proven.
@@ -229,15 +231,17 @@ class Rewriter:
             return shape if shape is None or value.constant else (UNKNOWN_DIM,) * len(shape)
 
         def proven(value: Value) -> Shape:
-            found = self.proven.shape(value)
-            return without(value) if found is None else found
+            inferred = self.proven.shape(value)
+            return without(value) if inferred is None else inferred
 
         def form(shape_of: Callable[[Value], Shape]) -> Rewritten | Refusal:
             node = as_fragment(scatter, self.proven, shape_of).nodes[0]
-            seen = ScatterNode(node, scatter.lookup, self.proven)
+            proven_scatter = ScatterNode(node, scatter.lookup, self.proven)
             self._numbers_of.clear()
-            made = self.along(seen, stored.way, opset, [*self.check.node(scatter, scatter.node.graph)])
-            return made if isinstance(made, Refusal) else replace(made, seen=seen)
+            rewritten = self.along(
+                proven_scatter, stored.way, opset, [*self.check.node(scatter, scatter.node.graph)]
+            )
+            return rewritten if isinstance(rewritten, Refusal) else replace(rewritten, seen=proven_scatter)
 
         if stored not in self._rests:
             self._rests[stored] = not _are_alike(form(without), stored)
@@ -247,19 +251,20 @@ class Rewriter:
         indices = scatter.operand(Role.INDICES)
         is_constant = indices is None or self.proven.array(indices.value) is not None
         is_proven = is_constant or not scatter.has_constant_indices
-        if is_proven and not any(claims_more(scatter.facts.shape(one), proven(one)) for one in values):
+        if is_proven and not any(claims_more(scatter.facts.shape(value), proven(value)) for value in values):
             return stored
         is_vague = any(map(self.proven.is_vague, values))
         key = stored, is_constant, is_vague, tuple(map(proven, values))
         if key not in self._settled:
-            made = form(proven)
-            if _are_alike(made, stored):
-                made = stored
+            settled = form(proven)
+            if _are_alike(settled, stored):
+                settled = stored
             elif is_vague and (
-                isinstance(made, Refusal) or len(made.fragment.news) > len(stored.fragment.news) + _ONE_SIZE
+                isinstance(settled, Refusal)
+                or len(settled.fragment.news) > len(stored.fragment.news) + _ONE_SIZE
             ):
-                made = replace(stored, assumptions=tuple(sorted((*stored.assumptions, ON_STORED))))
-            self._settled[key] = made
+                settled = replace(stored, assumptions=tuple(sorted((*stored.assumptions, ON_STORED))))
+            self._settled[key] = settled
         return self._settled[key]
 
     def _view(self, scatter: ScatterNode) -> View:
@@ -270,7 +275,7 @@ class Rewriter:
         scatter: ScatterNode,
         way: tuple[Rewrite, ...],
         opset: int | None,
-        found: Sequence[Diagnostic] = (),
+        diagnostics: Sequence[Diagnostic] = (),
         *,
         will_be_guarded: bool = False,
     ) -> Rewritten | Refusal:
@@ -293,24 +298,24 @@ class Rewriter:
                 view = self._view(ScatterNode(node, lookup, scatter.facts))
                 if is_limited and guard_of(rewrite) is None:
                     view = replace(view, promises=_with_non_negative(self.promises))
-                other = _apply(rewrite, view, opset)
-                if isinstance(other, Refusal):
-                    return other
-                fragment = fragment.substituted(node, other)
+                replacement = _apply(rewrite, view, opset)
+                if isinstance(replacement, Refusal):
+                    return replacement
+                fragment = fragment.substituted(node, replacement)
                 promised = {Condition.NON_NEGATIVE} - self.promises.conditions if is_limited else set()
                 assumptions.update(view.relied_on - promised)
             is_limited = is_limited or guard_of(rewrite) in _LIMITING
-        known = {diagnostic.code for diagnostic in found} | UNCHANGED
+        expected_codes = {diagnostic.code for diagnostic in diagnostics} | UNCHANGED
         if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
-            known.add(repeated_targets.code)  # the updates may be equal, which not every form shows
+            expected_codes.add(repeated_targets.code)  # the updates may be equal, which not every form shows
         if self.promises.keeps_negative:
-            known.add(negative_index.code)
+            expected_codes.add(negative_index.code)
             is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)
             if is_strict and self._view(scatter).may_be_negative:
                 assumptions.add(KEPT_NEGATIVE)
         for new in filter(None, map(self.scatter, fragment.nodes)):
             for diagnostic in self.check.node(new, fragment):
-                if diagnostic.severity is not Severity.NOTE and diagnostic.code not in known:
+                if diagnostic.severity is not Severity.NOTE and diagnostic.code not in expected_codes:
                     message = f"the new node would break {diagnostic.code}: {diagnostic.message}"
                     return Refusal(Reason.TARGET_BREAKS_RULES, message)
         return Rewritten(fragment, way, tuple(sorted(assumptions)), bool(self._numbers_of))
@@ -341,22 +346,22 @@ def _contradiction(scatter: ScatterNode) -> str:
         if data is None or operand is None or operand.shape is None:
             continue
         rank = len(operand.shape)
-        told = f"{operand.port.name} is {show(operand.shape)} of rank {rank}"
+        subject = f"{operand.port.name} is {show(operand.shape)} of rank {rank}"
         if rank < data.port.min_rank:
-            return f"{told}, expected rank {data.port.min_rank} at least, like {data.port.name}"
+            return f"{subject}, expected rank {data.port.min_rank} at least, like {data.port.name}"
         if data.shape is not None and rank != len(data.shape):
-            return f"{told}, expected rank {len(data.shape)} like {data.port.name}"
+            return f"{subject}, expected rank {len(data.shape)} like {data.port.name}"
         if axis is None or source is None or (-rank <= axis < rank and axis % rank not in source.excluded):
             return ""
-        return f"{told}, so that axis {axis} is none of {data.port.name}"
+        return f"{subject}, so that axis {axis} is none of {data.port.name}"
     return ""
 
 
-def _are_alike(made: Rewritten | Refusal, other: Rewritten) -> bool:
+def _are_alike(first: Rewritten | Refusal, second: Rewritten) -> bool:
     """Tell whether two forms are made of the same nodes under the same conditions."""
-    if isinstance(made, Refusal) or made.assumptions != other.assumptions:
+    if isinstance(first, Refusal) or first.assumptions != second.assumptions:
         return False
-    return _written(made.fragment) == _written(other.fragment)
+    return _written(first.fragment) == _written(second.fragment)
 
 
 def _written(fragment: Fragment) -> list[Hashable]:
@@ -389,10 +394,10 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
     for condition in rewrite.requires(view, rewrite.target):
         if view.holds(condition):
             continue
-        proof, what = view.proof(condition), condition.replace("-", " ")
+        proof, words = view.proof(condition), condition.replace("-", " ")
         if proof.verdict is Verdict.VIOLATED:
-            return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {what}")
-        message = f"{what} are not known; {Parameter('assume', str(condition))} promises them"
+            return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {words}")
+        message = f"{words} are not known; {Parameter('assume', str(condition))} promises them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)
     build = Builder([port.value for port in scatter.node.inputs], scatter.node.domain, opset)
     result = rewrite.build(view, build, rewrite.target)
@@ -408,19 +413,19 @@ def as_fragment(
     """
     facts, shape_of = facts or scatter.facts, shape_of or scatter.facts.shape
     operands = {role: scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}
-    found = {role: shape_of(one.value) for role, one in operands.items() if one is not None}
+    inferred = {role: shape_of(operand.value) for role, operand in operands.items() if operand is not None}
     if scatter.spec.layout is Layout.ELEMENTS:
-        indices, updates = found.get(Role.INDICES), found.get(Role.UPDATES)
+        indices, updates = inferred.get(Role.INDICES), inferred.get(Role.UPDATES)
         if agree(indices, updates):
-            found[Role.INDICES] = found[Role.UPDATES] = narrow(indices, updates)
-        ranks = [len(shape) for shape in found.values() if shape is not None]
+            inferred[Role.INDICES] = inferred[Role.UPDATES] = narrow(indices, updates)
+        ranks = [len(shape) for shape in inferred.values() if shape is not None]
         if ranks:
             unknown = (UNKNOWN_DIM,) * ranks[0]
-            found = {role: unknown if dims is None else dims for role, dims in found.items()}
-    shapes = {one.index: found[role] for role, one in operands.items() if one is not None}
+            inferred = {role: unknown if dims is None else dims for role, dims in inferred.items()}
+    shapes = {operand.index: inferred[role] for role, operand in operands.items() if operand is not None}
 
-    def known(number: int, value: Value) -> Value:
-        made = Value(
+    def with_facts(number: int, value: Value) -> Value:
+        narrowed = Value(
             value.name,
             scatter.facts.element_type(value) or scatter.node.inputs[number].stored_type,
             shapes.get(number, shape_of(value)),
@@ -430,7 +435,7 @@ def as_fragment(
             producer_type=value.producer_type,
             is_input=value.is_input,
         )
-        facts.trust(made)
-        return made
+        facts.trust(narrowed)
+        return narrowed
 
-    return fragment_like(scatter, known, found.get(Role.DATA))
+    return fragment_like(scatter, with_facts, inferred.get(Role.DATA))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @cache
 def all_rewrites() -> "tuple[Rewrite, ...]":
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(rewrite for module in modules for rewrite in getattr(module, "REWRITES", ()))
 
 
@@ -30,13 +30,13 @@ def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewr
     while pending:
         key, way = pending.popleft()
         for rewrite in _from(key):
-            known = rewrite.target.key
-            if known in previous or (opset is not None and opset not in rewrite.target.opsets):
+            reached = rewrite.target.key
+            if reached in previous or (opset is not None and opset not in rewrite.target.opsets):
                 continue
-            previous[known] = (*way, rewrite)
-            if known == target:
-                return previous[known]
-            pending.append((known, previous[known]))
+            previous[reached] = (*way, rewrite)
+            if reached == target:
+                return previous[reached]
+            pending.append((reached, previous[reached]))
     return None
 
 

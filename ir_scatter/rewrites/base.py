@@ -92,7 +92,7 @@ class View:
         data, updates, indices = map(self.scatter.operand, (Role.DATA, Role.UPDATES, Role.INDICES))
         are_tuples = self.scatter.spec.layout is Layout.TUPLES  # one without coordinates names all of data
         operands = [data, updates] if are_tuples else [data, updates, indices]
-        return any(one is not None and element_count(one.value.shape) == 0 for one in operands)
+        return any(operand is not None and element_count(operand.value.shape) == 0 for operand in operands)
 
     @property
     def keeps_initial(self) -> bool:
@@ -147,9 +147,9 @@ class View:
     def axis_value(self, build: Builder) -> Value:
         """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
         written = self.scatter.written_axis
-        known = written if self.scatter.axis is None else self.scatter.axis
-        if known is not None and known >= 0:
-            return build.constant(known, "axis")
+        number = written if self.scatter.axis is None else self.scatter.axis
+        if number is not None and number >= 0:
+            return build.constant(number, "axis")
         rank = self._rank_of_data(build)
         if written is not None:
             return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
@@ -179,9 +179,9 @@ class View:
         """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
         depth, shape, label = self.depth, self.data.shape, "sizes" if are_front else "other_dims"
         part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
-        known = static(part)
-        if known is not None:
-            return build.constant(list(known), label)
+        sizes = static(part)
+        if sizes is not None:
+            return build.constant(list(sizes), label)
         if depth is not None:
             at = build.constant([depth], "depth")
         else:
@@ -228,11 +228,11 @@ class View:
         if shape is not None and element_count(shape) == 0:
             return build.empty_tuples(indices, self.updates, len(shape))
         if axis is None or shape is None:
-            one, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
-            ones = build.broadcast(one, dims, "ones")
+            unit, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
+            ones = build.broadcast(unit, dims, "ones")
             count = UNKNOWN_DIM if ones.shape is None else len(ones.shape)
-            found = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
-            grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
+            positions = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
+            grid = build.transpose(positions, build.constant([1, 0], "swap"), "positions_by_element")
             rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
             tuples = build.select(self.axis_mask(build), rows, grid, "coordinates")
             return tuples, build.reshape(self.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
@@ -249,8 +249,8 @@ class View:
             else:
                 size = build.gather(dims, build.constant(place, "place"), 0, f"size_{place}", ())
                 numbers = build.range(size, f"positions_{place}")
-            others = [number for number in range(rank + 1) if number != place]
-            column = build.unsqueeze(numbers, others, f"column_{place}")
+            other_axes = [number for number in range(rank + 1) if number != place]
+            column = build.unsqueeze(numbers, other_axes, f"column_{place}")
             columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
         tuples, updates = build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
         if rank < _LARGEST_RANK:
@@ -311,13 +311,13 @@ def between(
 
 def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
     """Return a node as a fragment, each value of its inputs made anew, and this shape of its output."""
-    node, data, made = scatter.node, scatter.data, dict[int, Value]()
+    node, data, remade = scatter.node, scatter.data, dict[int, Value]()
     values = [port.value for port in node.inputs]
     for number, value in enumerate(values):
-        if value is not None and id(value) not in made:
-            made[id(value)] = make(number, value)
-    given = [made.get(id(value)) for value in values]
+        if value is not None and id(value) not in remade:
+            remade[id(value)] = make(number, value)
+    inputs = [remade.get(id(value)) for value in values]
     output = Value("output", data.element_type if data else None, shape)
     assert node.opset is not None
-    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
-    return Fragment(given, [new])
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(inputs), node.attributes, output)
+    return Fragment(inputs, [new])

@@ -56,10 +56,10 @@ class Builder:
     `shape` is the best that the caller knows of its shape.
     """
 
-    def __init__(self, given: Sequence[Value | None], domain: str, opset: int | None) -> None:
+    def __init__(self, inputs: Sequence[Value | None], domain: str, opset: int | None) -> None:
         self.domain = domain
         self.opset = opset
-        self._given = tuple(given)
+        self._given = tuple(inputs)
         self._news: list[NewNode] = []
         self._constants: dict[tuple[object, ...], tuple[str, NewConstant, Value]] = {}
         self._made: dict[tuple[object, ...], Value] = {}
@@ -67,12 +67,12 @@ class Builder:
 
     def fragment(self, result: Value) -> Fragment:
         """Return the nodes that a result needs; the one that computes it comes last."""
-        needed, kept = {id(result)}, []
+        needed, used = {id(result)}, []
         for new in reversed(self._news):
             if id(new.output) in needed:
-                kept.append(new)
+                used.append(new)
                 needed.update(map(id, new.inputs))
-        return Fragment(self._given, reversed(kept))
+        return Fragment(self._given, reversed(used))
 
     def constant(self, content: Any, label: str, type: ElementType = I64) -> Value:
         """Make a constant, once for each content; one of two uses is named for its numbers."""
@@ -124,8 +124,8 @@ class Builder:
     def again(self, node: Node, inputs: Mapping[int, Value], output: Value, label: str = "scatter") -> Value:
         """Make a node like one of the model, with some inputs made anew; attributes stay as written."""
         values = [inputs.get(number, port.value) for number, port in enumerate(node.inputs)]
-        own = node.opset if node.opset is not None else ""
-        return self._add(node.type, own, values, node.attributes, output.element_type, output.shape, label)
+        opset = node.opset if node.opset is not None else ""
+        return self._add(node.type, opset, values, node.attributes, output.element_type, output.shape, label)
 
     def rebuilt(self, scatter: "ScatterNode", operands: Mapping[Role, Value], reduction: Reduction) -> Value:
         """Make a scatter node like another one, with other operands and another reduction.
@@ -141,14 +141,14 @@ class Builder:
             if reduction is Reduction.NONE and "use_init_val" in attributes:
                 attributes["use_init_val"] = "true"
         data = operands.get(Role.DATA) or scatter.data.value  # type: ignore[union-attr]
-        own = node.opset if node.opset is not None else ""
-        return self._add(node.type, own, values, attributes, data.element_type, data.shape, "scatter")
+        opset = node.opset if node.opset is not None else ""
+        return self._add(node.type, opset, values, attributes, data.element_type, data.shape, "scatter")
 
     def shape_of(self, value: Value, label: str) -> Value:
         """Return the shape of a value as whole numbers."""
-        known = static(value.shape)
-        if known is not None:
-            return self.constant(list(known), label)
+        sizes = static(value.shape)
+        if sizes is not None:
+            return self.constant(list(sizes), label)
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
         return self.make("ShapeOf", [value], (rank,), label, I64)
 
@@ -158,19 +158,19 @@ class Builder:
         """Give a value another shape, where one dimension may be -1; as it is if it has it already."""
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
-        numbers, own = array_of(target), value.shape
-        found = _reshaped(own, numbers, target.shape, shape)
-        if static(found) is not None and found == own:
+        numbers, source_shape = array_of(target), value.shape
+        result_shape = _reshaped(source_shape, numbers, target.shape, shape)
+        if static(result_shape) is not None and result_shape == source_shape:
             return value
-        wanted = [] if numbers is None else numbers.tolist()
-        if wanted == [-1] and own and len(own) == 1:
+        target_dims = [] if numbers is None else numbers.tolist()
+        if target_dims == [-1] and source_shape and len(source_shape) == 1:
             return value
         if not named("Reshape").emit(self.domain, self.opset, {}).attributes:
             if numbers is None:
-                target = self._without_zeros(target, found, label)
-            elif 0 in wanted and own != found:
-                return self._reshaped_to_nothing(value, wanted, label)
-        return self.make("Reshape", [value, target], found, label)
+                target = self._without_zeros(target, result_shape, label)
+            elif 0 in target_dims and source_shape != result_shape:
+                return self._reshaped_to_nothing(value, target_dims, label)
+        return self.make("Reshape", [value, target], result_shape, label)
 
     def _without_zeros(self, target: Value, shape: Shape, label: str) -> Value:
         """Return a computed shape in which -1 stands for 0, which copies a dimension before opset 14 of ONNX.
@@ -184,9 +184,9 @@ class Builder:
 
     def _reshaped_to_nothing(self, value: Value, shape: Sequence[int], label: str) -> Value:
         """Return a value without elements in another shape, where a 0 copies a dimension."""
-        first, *others = [place for place, size in enumerate(shape) if size == 0]
+        first, *empty_axes = [place for place, size in enumerate(shape) if size == 0]
         sizes = [-1 if place == first else size or 1 for place, size in enumerate(shape)]
-        if not others:
+        if not empty_axes:
             return self.reshape(value, sizes, label, tuple(shape))
         long = self.reshape(
             value,
@@ -194,8 +194,8 @@ class Builder:
             f"{label}_long",
             tuple(size or int(place != first) for place, size in enumerate(shape)),
         )
-        ends = self.constant([0] * len(others), "no_end")
-        return self.slice(long, ends, ends, others, label, tuple(shape))
+        ends = self.constant([0] * len(empty_axes), "no_end")
+        return self.slice(long, ends, ends, empty_axes, label, tuple(shape))
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -209,8 +209,8 @@ class Builder:
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
         """Repeat a value along dimensions of 1 until it has a shape."""
-        found = _reshaped(None, array_of(target), target.shape, shape)
-        whole = static(found)
+        result_shape = _reshaped(None, array_of(target), target.shape, shape)
+        whole = static(result_shape)
         if whole is not None and whole == value.shape:
             return value
         if whole is not None and 0 in whole and value.element_type is not None:
@@ -218,7 +218,7 @@ class Builder:
             # It drops an empty constant from a Concat, and reads an empty initializer as a scalar: whoever
             # needs one for that returns data as it is.
             return self.constant(np.empty(whole), label, value.element_type)
-        return self.make("Broadcast", [value, target], found, label)
+        return self.make("Broadcast", [value, target], result_shape, label)
 
     def repeated_indices(self, column: Value, updates: Value, label: str, shape: Shape = None) -> Value:
         """Repeat indices to the shape of updates.
@@ -245,8 +245,8 @@ class Builder:
 
     def range(self, stop: Value, label: str) -> Value:
         """Count from 0 to a scalar."""
-        start, step, known = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
-        shape = (UNKNOWN_DIM if known is None else int(known),)
+        start, step, number = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
+        shape = (UNKNOWN_DIM if number is None else int(number),)
         return self.make("Range", [start, stop, step], shape, label, I64)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
@@ -260,15 +260,15 @@ class Builder:
         return self.make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
-        known = array_of(order)
-        if known is not None and value.shape is not None:
-            if known.tolist() == sorted(known.tolist()):
+        permutation = array_of(order)
+        if permutation is not None and value.shape is not None:
+            if permutation.tolist() == sorted(permutation.tolist()):
                 return value
-            shape = tuple(value.shape[int(axis)] for axis in known)
+            shape = tuple(value.shape[int(axis)] for axis in permutation)
         if self.domain != ONNX:
             return self.make("Transpose", [value, order], shape, label)
-        assert known is not None
-        return self.make("Transpose", [value], shape, label, order=known.tolist())
+        assert permutation is not None
+        return self.make("Transpose", [value], shape, label, order=permutation.tolist())
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
         """Take elements of `left` where a condition holds, of `right` elsewhere."""
@@ -302,8 +302,8 @@ class Builder:
 
     def along(self, mask: Value, value: Value, label: str) -> Value:
         """Lay a list along the one axis that a mask names, with 1 on all other axes."""
-        rest, one = self.constant(-1, "rest"), self.constant(1, "one")
-        target = self.select(mask, rest, one, f"{label}_shape")
+        rest, unit = self.constant(-1, "rest"), self.constant(1, "one")
+        target = self.select(mask, rest, unit, f"{label}_shape")
         return self.make("Reshape", [value, target], _reshaped(value.shape, None, target.shape, None), label)
 
     def is_first(self, places: Value) -> Value:
@@ -311,9 +311,9 @@ class Builder:
 
     def count_of(self, value: Value, label: str) -> Value:
         """Return the number of elements as [1]."""
-        known = static(value.shape)
-        if known is not None:
-            return self.constant([prod(known)], label)
+        sizes = static(value.shape)
+        if sizes is not None:
+            return self.constant([prod(sizes)], label)
         is_list = value.shape is not None and len(value.shape) == 1
         flat = value if is_list else self.reshape(value, [-1], f"{label}_flat", (UNKNOWN_DIM,))
         return self.shape_of(flat, label)
@@ -327,10 +327,10 @@ class Builder:
 
     def in_type(self, numbers: Value, type: ElementType, label: str) -> Value:
         """Return whole numbers in the type of indices, which is wide enough for positions."""
-        known = array_of(numbers)
-        if known is None:
+        array = array_of(numbers)
+        if array is None:
             return self.convert(numbers, type, f"{label}_converted")
-        return self.constant(known.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
+        return self.constant(array.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
 
     def from_front(self, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
         """Add the size of the dimension to negative indices; those that are out of range stay out of range.
@@ -353,18 +353,18 @@ class Builder:
         shape: Shape,
         label: str,
         element_type: ElementType | None = None,
-        **told: Any,
+        **parameters: Any,
     ) -> Value:
         """Make a node whose output has an element type, by default that of the first input."""
         op = named(operation)
-        new = op.emit(self.domain, self.opset, told)
+        new = op.emit(self.domain, self.opset, parameters)
         element_type = element_type or values[0].element_type
         inputs = [*map(array_of, values), *map(np.asarray, new.inputs.values())]
         if element_type is not None and all(array is not None for array in inputs):
             opset, limit = int(str(new.opset).removeprefix("opset")), LARGEST_FOLDED
             with suppress(UnsupportedCase):
-                found = compute(op, self.domain, inputs, new.attributes, opset=opset, element_limit=limit)
-                return self.constant(found[0], label, element_type)
+                outputs = compute(op, self.domain, inputs, new.attributes, opset=opset, element_limit=limit)
+                return self.constant(outputs[0], label, element_type)
         behind = [self.constant(numbers, name) for name, numbers in new.inputs.items()]
         return self._add(new.type, new.opset, [*values, *behind], new.attributes, element_type, shape, label)
 
@@ -397,39 +397,41 @@ def _name_of_content(array: "Array") -> str:
     return f"number_{numbers}" if array.ndim == 0 else f"list_{numbers}"
 
 
-def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, known: Shape) -> Shape:
+def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, declared: Shape) -> Shape:
     """Return the shape that a target names: its numbers, or if they are computed, how many there are."""
     if target is None:
-        if known is not None or not target_shape or not isinstance(target_shape[0], int):
-            return known
+        if declared is not None or not target_shape or not isinstance(target_shape[0], int):
+            return declared
         return (UNKNOWN_DIM,) * target_shape[0]
     dims: list[Dim] = target.tolist()
     if -1 in dims:
         place, before = dims.index(-1), static(source)
-        others = prod(int(number) for number in target if number != -1)
-        if before is not None and others > 0:
-            dims[place] = prod(before) // others
+        rest = prod(int(number) for number in target if number != -1)
+        if before is not None and rest > 0:
+            dims[place] = prod(before) // rest
         else:
-            dims[place] = known[place] if known is not None and len(known) == len(dims) else UNKNOWN_DIM
+            dims[place] = (
+                declared[place] if declared is not None and len(declared) == len(dims) else UNKNOWN_DIM
+            )
     return tuple(dims)
 
 
 def _broadcast(*shapes: Shape) -> Shape:
     """Return the shape of values that are repeated to one."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes):
+    shapes_known = [shape for shape in shapes if shape is not None]
+    if len(shapes_known) < len(shapes):
         return None
-    rank = max(map(len, known))
+    rank = max(map(len, shapes_known))
     dims = list[Dim]()
-    for column in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in known], strict=True):
-        others = [dim for dim in column if dim != 1]
-        dims.append(next((dim for dim in others if isinstance(dim, int)), UNKNOWN_DIM if others else 1))
+    for column in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in shapes_known], strict=True):
+        larger = [dim for dim in column if dim != 1]
+        dims.append(next((dim for dim in larger if isinstance(dim, int)), UNKNOWN_DIM if larger else 1))
     return tuple(dims)
 
 
-def _spans(shape: Shape, other: Shape) -> bool:
+def _spans(shape: Shape, repeated: Shape) -> bool:
     """Tell whether another shape is repeated to this one, as far as is known."""
-    if shape is None or other is None:
+    if shape is None or repeated is None:
         return shape is None
-    pairs = zip(reversed(shape), reversed(other), strict=False)
-    return len(other) <= len(shape) and all(dim != 1 or wanted == 1 for dim, wanted in pairs)
+    pairs = zip(reversed(shape), reversed(repeated), strict=False)
+    return len(repeated) <= len(shape) and all(dim != 1 or repeated_dim == 1 for dim, repeated_dim in pairs)

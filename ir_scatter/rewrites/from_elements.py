@@ -43,24 +43,24 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates = _joined(view, build, are_slices=True)
     if isinstance(updates, Refusal):
         return updates
-    found = _one_list(view, build)
+    index_list = _one_list(view, build)
     if view.must_be_non_negative(target):
-        found = build.from_front(found, view.size_on_axis(build))
-    return build.scatter(target, view.data, found, updates, axis=view.given_axis)
+        index_list = build.from_front(index_list, view.size_on_axis(build))
+    return build.scatter(target, view.data, index_list, updates, axis=view.given_axis)
 
 
 def _one_list(view: View, build: Builder) -> Value:
     """Return the indices at the first position of every other axis."""
     indices, axis, shape = view.indices, view.scatter.axis, view.indices.shape
     if shape is not None and axis is not None:
-        others = [place for place in range(len(shape)) if place != axis]
-        if not others:
+        other_axes = [place for place in range(len(shape)) if place != axis]
+        if not other_axes:
             return indices
-        if any(shape[place] != 1 for place in others):
-            begin = build.constant([0] * len(others), "begin")
-            end = build.constant([1] * len(others), "end")
-            known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
-            indices = build.slice(indices, begin, end, others, "indices_cut", known)
+        if any(shape[place] != 1 for place in other_axes):
+            begin = build.constant([0] * len(other_axes), "begin")
+            end = build.constant([1] * len(other_axes), "end")
+            cut_shape = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
+            indices = build.slice(indices, begin, end, other_axes, "indices_cut", cut_shape)
         return build.reshape(indices, [-1], "indices_list", (shape[axis],))
     # Those that lie one step on the axis apart, from the first on.
     place, dims = view.axis_value(build), build.shape_of(indices, "indices_shape")
@@ -81,8 +81,12 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if not has_word and not is_counted and view.keeps_initial:  # no two updates meet: join them first
         tuples, updates = view.coordinates(build, _places(view, build))
         old = build.make("GatherND", [view.data, tuples], updates.shape, "old_values")
-        found = joined(view, build, old, updates)
-        return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
+        joined_values = joined(view, build, old, updates)
+        return (
+            joined_values
+            if isinstance(joined_values, Refusal)
+            else build.scatter(target, view.data, tuples, joined_values)
+        )
     data, tuples, updates = view.data, *view.coordinates(build, view.element_indices(build, target))
     if not has_word:
         if is_counted:
@@ -106,10 +110,10 @@ def _is_counted(view: View, target: OpSpec) -> bool:
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction = view.updates, view.reduction
     if not says_all(view, target):
-        found = _joined(view, build, are_slices=False)
-        if isinstance(found, Refusal):
-            return found
-        updates, reduction = found, Reduction.NONE
+        joined_values = _joined(view, build, are_slices=False)
+        if isinstance(joined_values, Refusal):
+            return joined_values
+        updates, reduction = joined_values, Reduction.NONE
     indices, keeps = view.element_indices(build, target), view.keeps_initial or reduction is Reduction.NONE
     axis = view.given_axis
     return build.scatter(target, view.data, indices, updates, reduction, keeps_initial=keeps, axis=axis)
@@ -153,10 +157,12 @@ def _places(view: View, build: Builder) -> Value:
 def _shorter(view: View, axis: int) -> list[int]:
     """Return the other axes along which indices may be shorter than data."""
     data, indices = view.data.shape, view.indices.shape
-    others = [place for place in range(len(data or indices or ())) if place != axis]
+    other_axes = [place for place in range(len(data or indices or ())) if place != axis]
     if data is None or indices is None:
-        return others
-    return [place for place in others if not (isinstance(data[place], int) and data[place] == indices[place])]
+        return other_axes
+    return [
+        place for place in other_axes if not (isinstance(data[place], int) and data[place] == indices[place])
+    ]
 
 
 REWRITES = (

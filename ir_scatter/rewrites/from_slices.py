@@ -27,8 +27,8 @@ def _shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
 
 def _flattened(view: View, build: Builder, target: OpSpec) -> Value:
     indices, updates, axis = _flat_indices(view, build), _flat_updates(view, build), view.scatter.axis
-    known = view.given_axis if axis is None or axis == view.scatter.written_axis else axis
-    return build.scatter(target, view.data, indices, updates, axis=known)
+    new_axis = view.given_axis if axis is None or axis == view.scatter.written_axis else axis
+    return build.scatter(target, view.data, indices, updates, axis=new_axis)
 
 
 def _is_flat(view: View, _: OpSpec) -> bool:
@@ -49,12 +49,12 @@ def _flat_updates(view: View, build: Builder) -> Value:
     length = build.count_of(_flat_indices(view, build), "count")
     dims = build.shape_of(view.data, "data_shape")
     count = element_count(shape)
-    known = _shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
-    whole = static(known)
+    flat_shape = _shape_with(view.data.shape, axis, UNKNOWN_DIM if count is None else count)
+    whole = static(flat_shape)
     if whole is not None:
-        return build.reshape(updates, whole, "updates_flat", known)
+        return build.reshape(updates, whole, "updates_flat", flat_shape)
     target = build.select(view.axis_mask(build), length, dims, "updates_flat_shape")
-    return build.reshape(updates, target, "updates_flat", known)
+    return build.reshape(updates, target, "updates_flat", flat_shape)
 
 
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
@@ -65,13 +65,13 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
         column = build.along(view.axis_mask(build), indices, "indices_column")
     elif _is_flat(view, target):
-        others = [number for number in range(len(shape)) if number != axis]
-        column = build.unsqueeze(indices, others, "indices_unsqueezed")
+        other_axes = [number for number in range(len(shape)) if number != axis]
+        column = build.unsqueeze(indices, other_axes, "indices_unsqueezed")
     else:
         dims = [-1 if number == axis else 1 for number in range(len(shape))]
         column = build.reshape(indices, dims, "indices_column")
-    known = _shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
-    indices = build.repeated_indices(column, updates, "indices_repeated", known)
+    repeated_shape = _shape_with(shape, axis, UNKNOWN_DIM) if updates.shape is None else updates.shape
+    indices = build.repeated_indices(column, updates, "indices_repeated", repeated_shape)
     return build.scatter(target, view.data, indices, updates, axis=view.given_axis)
 
 
@@ -89,27 +89,27 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
         of_updates = [*range(axis, axis + width), *range(axis), *range(axis + width, rank + width - 1)]
         updates = build.transpose(updates, build.constant(of_updates, "axis_first"), "updates_moved")
         data = build.transpose(data, build.constant(front, "axis_first"), "data_moved")
-        found = _scattered(build, target, data, indices, updates)
+        result = _scattered(build, target, data, indices, updates)
         back = build.constant(sorted(range(rank), key=front.__getitem__), "axis_back")
-        return build.transpose(found, back, "moved_back", shape)
+        return build.transpose(result, back, "moved_back", shape)
     updates, indices = _flat_updates(view, build), _flat_indices(view, build)
     if is_on_first:
         return _scattered(build, target, data, indices, updates)
     # axis, 0, 1, ..., axis - 1, axis + 1, ...: the axis comes first.
-    places, place, one = view.positions(build), view.axis_value(build), build.constant(1, "one")
-    before = build.binary("Subtract", places, one, "one_before")
+    places, place, unit = view.positions(build), view.axis_value(build), build.constant(1, "one")
+    before = build.binary("Subtract", places, unit, "one_before")
     is_behind = build.binary("Less", place, places, "is_behind_axis")
     rest = build.select(is_behind, places, before, "others")
     order = build.select(build.is_first(places), place, rest, "front_order")
     data = build.transpose(data, order, "data_moved")
-    found = _scattered(build, target, data, indices, build.transpose(updates, order, "updates_moved"))
+    result = _scattered(build, target, data, indices, build.transpose(updates, order, "updates_moved"))
     # 1, 2, ..., axis, 0, axis + 1, ...: the first axis goes back to its place.
-    after = build.binary("Add", places, one, "one_after")
+    after = build.binary("Add", places, unit, "one_after")
     is_before = build.binary("Less", places, place, "is_before_axis")
     rest = build.select(is_before, after, places, "others")
     is_axis = build.binary("Equal", places, place, "is_axis")
     back = build.select(is_axis, build.constant(0, "zero"), rest, "back_order")
-    return build.transpose(found, back, "moved_back", shape)
+    return build.transpose(result, back, "moved_back", shape)
 
 
 def _scattered(build: Builder, target: OpSpec, data: Value, indices: Value, updates: Value) -> Value:

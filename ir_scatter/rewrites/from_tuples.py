@@ -49,10 +49,10 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
     if target.layout is Layout.ELEMENTS:
         indices = build.fitting_indices(_repeated(build, parts), target)
     make = _difference if _is_difference(view, target) else _reduced
-    found = make(view, build, target, parts, indices)
-    if isinstance(found, Refusal) or view.depth == 1:
-        return found
-    return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
+    result = make(view, build, target, parts, indices)
+    if isinstance(result, Refusal) or view.depth == 1:
+        return result
+    return build.reshape(result, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
 def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
@@ -61,9 +61,9 @@ def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Di
         short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
         indices, updates = view.without_elements(build, short)
     else:
-        others = static(shape[1:])
-        whole: Value | list[int] = [0, *(others or ())]
-        if others is None:
+        slice_sizes = static(shape[1:])
+        whole: Value | list[int] = [0, *(slice_sizes or ())]
+        if slice_sizes is None:
             rest = build.slice(
                 build.shape_of(view.data, "data_shape"), build.constant([1], "one"),
                 build.constant([LAST], "end"), [0], "other_dims", (len(shape) - 1,),
@@ -79,10 +79,10 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if view.writes_nothing:
         return build.scatter(target, view.data, indices, updates)
     if not has(target, reduction):
-        found = joined_updates(view, build)
-        if isinstance(found, Refusal):
-            return found
-        updates, reduction = found, Reduction.NONE
+        joined_values = joined_updates(view, build)
+        if isinstance(joined_values, Refusal):
+            return joined_values
+        updates, reduction = joined_values, Reduction.NONE
     if view.must_be_non_negative(target) and view.scatter.depth != 0:
         indices = build.from_front(indices, view.tuple_dims(build))
     return build.scatter(target, view.data, indices, updates, reduction)
@@ -96,8 +96,8 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
     dims = build.shape_of(parts.updates, "updates_shape")
     if shape is not None:
         column = parts.indices if parts.column is None else parts.column
-        known = 1 if parts.column is None else 2
-        column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
+        rank_of_column = 1 if parts.column is None else 2
+        column = build.unsqueeze(column, range(rank_of_column, len(shape)), "indices_column")
         return build.repeated_indices(column, parts.updates, "indices_repeated", shape)
     places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
     column = build.along(build.is_first(places), parts.indices, "indices_column")
@@ -128,12 +128,12 @@ def _difference(
         negated = build.binary("Subtract", build.constant(0, "zero", type), updates, "updates_negated")
     else:
         negated = build.make("Negative", [updates], updates.shape, "updates_negated")
-    found = build.scatter(target, data, indices, negated, Reduction.SUM)
+    sums = build.scatter(target, data, indices, negated, Reduction.SUM)
     if not is_wrapped:
-        return found
+        return sums
     if type.kind != "boolean":
-        return wrapped(build, found, type, "difference")
-    parity = build.binary("FloorMod", found, build.constant(2, "count_of_values"), "difference_wrapped")
+        return wrapped(build, sums, type, "difference")
+    parity = build.binary("FloorMod", sums, build.constant(2, "count_of_values"), "difference_wrapped")
     return build.convert(parity, type, f"difference_{type.name}")
 
 
@@ -165,10 +165,10 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
         return joined(view, build, build.reshape(old, dims, "old_values", shape), view.updates)
     if not isinstance((indices.shape or (None,))[-1], int):
         leading, depth = _leading_dims(view, build), build.constant([view.depth], "depth")
-        known = None if indices.shape is None else (*indices.shape[:-1], view.depth)
-        full = None if known is None else (len(known),)
+        tuples_shape = None if indices.shape is None else (*indices.shape[:-1], view.depth)
+        full = None if tuples_shape is None else (len(tuples_shape),)
         dims = build.concat([leading, depth], 0, "tuples_shape", full)
-        indices = build.reshape(indices, dims, "tuples", known)
+        indices = build.reshape(indices, dims, "tuples", tuples_shape)
     if view.counts_from_end(build):
         indices = build.from_front(indices, view.tuple_dims(build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
@@ -201,20 +201,25 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     else:
         flat, data = _numbers(view, build), _front_joined(view, build)
     count = flat.shape[0] if flat.shape else UNKNOWN_DIM
-    wanted: Shape = (count, UNKNOWN_DIM)
+    updates_shape: Shape = (count, UNKNOWN_DIM)
     if depth is not None:
-        wanted = None if shape is None else (count, *shape[depth:])
-    index_shape, own = view.indices.shape, updates.shape
+        updates_shape = None if shape is None else (count, *shape[depth:])
+    index_shape, own_shape = view.indices.shape, updates.shape
     is_one_list = index_shape is not None and len(index_shape) == 2
-    if not (is_one_list and own is not None and wanted is not None and len(own) == len(wanted)):
-        others = _slice_dims(view, build)
-        known = array_of(others)
-        if known is not None and known.all():  # beside a 0 a -1 could be anything
-            updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
+    if not (
+        is_one_list
+        and own_shape is not None
+        and updates_shape is not None
+        and len(own_shape) == len(updates_shape)
+    ):
+        slice_dims = _slice_dims(view, build)
+        sizes = array_of(slice_dims)
+        if sizes is not None and sizes.all():  # beside a 0 a -1 could be anything
+            updates = build.reshape(updates, [-1, *sizes.tolist()], "updates_reshaped", updates_shape)
         else:
-            rank = None if wanted is None else (len(wanted),)
-            new = build.concat([build.count_of(flat, "count"), others], 0, "updates_shape", rank)
-            updates = build.reshape(updates, new, "updates_reshaped", wanted)
+            rank = None if updates_shape is None else (len(updates_shape),)
+            new = build.concat([build.count_of(flat, "count"), slice_dims], 0, "updates_shape", rank)
+            updates = build.reshape(updates, new, "updates_reshaped", updates_shape)
     if depth == 0 and view.reduction is Reduction.NONE and isinstance(count, int) and count > 1:
         # Several tuples that name all of data: which update stays is open, so that the last one may.
         begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
@@ -226,28 +231,28 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
 
 def _slice_dims(view: View, build: Builder) -> Value:
     """Return the dimensions of a slice; joined into one where it is not known how many there are."""
-    found = view.tuple_dims(build, are_front=False)
+    dims = view.tuple_dims(build, are_front=False)
     if view.depth is not None:
-        return found
-    found = build.concat([build.constant([1], "one_column"), found], 0, "one_and_others", (UNKNOWN_DIM,))
-    return build.reduce("ReduceProd", found, 0, "slice_size", keeps=True)
+        return dims
+    dims = build.concat([build.constant([1], "one_column"), dims], 0, "one_and_others", (UNKNOWN_DIM,))
+    return build.reduce("ReduceProd", dims, 0, "slice_size", keeps=True)
 
 
 def _front_joined(view: View, build: Builder) -> Value:
     """Return data with one dimension in the place of those that tuples count on."""
     depth, shape = view.depth, view.data.shape
-    known: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
+    joined_shape: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
-        known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
-    others = _slice_dims(view, build)
-    numbers = array_of(others)
+        joined_shape = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
+    slice_dims = _slice_dims(view, build)
+    numbers = array_of(slice_dims)
     if numbers is not None and numbers.all():
-        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
+        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", joined_shape)
     front = build.reduce("ReduceProd", view.tuple_dims(build), 0, "front_size", keeps=True)
-    rank = None if known is None else (len(known),)
-    target = build.concat([front, others], 0, "data_joined_shape", rank)
-    return build.reshape(view.data, target, "data_joined", known)
+    rank = None if joined_shape is None else (len(joined_shape),)
+    target = build.concat([front, slice_dims], 0, "data_joined_shape", rank)
+    return build.reshape(view.data, target, "data_joined", joined_shape)
 
 
 def _numbers(view: View, build: Builder) -> Value:

@@ -155,8 +155,8 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
     sizes, array = _counted_on(scatter), scatter.index_array
     ranges = [_legal_range(scatter, size, guard) for size in sizes]
     if array is None:
-        found = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
-        numbers = next((b for b, legal in found if legal and (b.low > legal[1] or b.high < legal[0])), None)
+        pairs = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
+        numbers = next((b for b, legal in pairs if legal and (b.low > legal[1] or b.high < legal[0])), None)
         if numbers is None:
             return None
         value = int(numbers.low if numbers.low > 0 else numbers.high)
@@ -341,10 +341,10 @@ def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
     last = build.in_type(
         build.binary("Subtract", sizes, build.constant(1, "one"), "last_index"), type, "last_index"
     )
-    kept = _extreme(
+    in_range = _extreme(
         build, "Minimum", indices, last, "indices_in_range"
     )  # changes nothing, and shows the bounds
-    return build.select(is_legal, kept, extra, "tuples_or_extra")
+    return build.select(is_legal, in_range, extra, "tuples_or_extra")
 
 
 def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: str) -> Value:
@@ -405,8 +405,8 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
     if not _may_be_guarded(value):
         return False
     choices = product((True, False), (True, False))
-    made = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
-    patterns = [pattern for pattern in made if pattern is not None]
+    candidates = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
+    patterns = [pattern for pattern in candidates if pattern is not None]
     for _ in range(_MOST_MOVES if patterns else 0):
         if value is None:
             break
@@ -460,7 +460,7 @@ def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
     if op is None:
         return False
     if op.copies:
-        types = [scatter.facts.element_type(one) for one in (source, value)]
+        types = [scatter.facts.element_type(end) for end in (source, value)]
         bits = [type.bits for type in types if type is not None and type.kind in {"signed", "unsigned"}]
         return len(bits) == len(types) and bits[1] >= min(bits[0], _WIDE_ENOUGH)
     return op.moves == (0,) and op.bounds is None and len(_counted_on(scatter)) == 1
@@ -495,9 +495,9 @@ def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: b
         producer = None if is_open else partial(getattr, value, "producer")
         constant = None if is_open else value.constant
         type = scatter.facts.element_type(value)
-        made = Value("input", type, shape, producer, value.output, constant)
-        scatter.facts.trust(made)
-        return made
+        copy = Value("input", type, shape, producer, value.output, constant)
+        scatter.facts.trust(copy)
+        return copy
 
     shape = scatter.data_shape if before is None else scatter.facts.shape(before)
     if not knows_sizes and shape is not None:
@@ -521,22 +521,24 @@ def _matches(scatter: ScatterNode, pattern: _Pattern, value: Value) -> bool:
     indices, guarded = scatter.indices and scatter.indices.value, dict[int, Value]()
     fragment = pattern.fragment
 
-    def is_like(wanted: Value | None, value: Value | None) -> bool:
-        if wanted is None or value is None:
-            return wanted is value
-        number, new = fragment.number_given(wanted), fragment.producer(wanted)
+    def is_like(expected: Value | None, value: Value | None) -> bool:
+        if expected is None or value is None:
+            return expected is value
+        number, new = fragment.number_given(expected), fragment.producer(expected)
         if number is not None:
-            own = pattern.sources[number]
-            return guarded.setdefault(number, value) is value if own is indices else own is value
+            source = pattern.sources[number]
+            return guarded.setdefault(number, value) is value if source is indices else source is value
         if new is None:
-            assert isinstance(wanted.constant, NewConstant)
+            assert isinstance(expected.constant, NewConstant)
             array = scatter.facts.array(value)
-            return array is not None and _is_filled(array, wanted.constant.array)
+            return array is not None and _is_filled(array, expected.constant.array)
         node = value.producer
         if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
             return False
         values = [port.value for port in node.inputs]
-        is_said_so = all(str(node.attributes.get(name)) == str(said) for name, said in new.attributes.items())
+        is_said_so = all(
+            str(node.attributes.get(name)) == str(attribute) for name, attribute in new.attributes.items()
+        )
         return is_said_so and len(values) == len(new.inputs) and all(map(is_like, new.inputs, values))
 
     return is_like(pattern.indices, value)

@@ -97,8 +97,8 @@ def _extreme(build: Builder, operation: str, left: Value, right: Value, type: El
     """
     is_taken = named(operation).takes(build.domain, type, build.opset)
     if type.bits < _WIDE or (not is_taken and type.name == "u32"):
-        wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
-        return build.convert(_extreme(build, operation, wide, other, I64), type, f"joined_{type.name}")
+        wide, wide_right = (build.convert(value, I64, "joined_i64") for value in (left, right))
+        return build.convert(_extreme(build, operation, wide, wide_right, I64), type, f"joined_{type.name}")
     if is_taken:
         return build.binary(operation, left, right, "joined")
     is_less = build.binary("Less", left, right, "is_less")
@@ -136,32 +136,32 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
     type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
-    found: Any = None
-    known = dtype(type)
-    if known is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
+    start: Any = None
+    numpy_dtype = dtype(type)
+    if numpy_dtype is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
         pass
     elif type.kind == "boolean":
-        found = reduction in {Reduction.PROD, Reduction.MIN}
+        start = reduction in {Reduction.PROD, Reduction.MIN}
     elif reduction is Reduction.PROD:
-        found = known.type(1)
+        start = numpy_dtype.type(1)
     elif reduction is Reduction.SUM:
-        zero = known.type(-0.0) if type.kind == "float" else known.type(0)
-        found = zero if zero == zero else None  # a type without a zero gives NaN
+        zero = numpy_dtype.type(-0.0) if type.kind == "float" else numpy_dtype.type(0)
+        start = zero if zero == zero else None  # a type without a zero gives NaN
     elif type.kind in {"signed", "unsigned"}:
-        limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
-        found = known.type(limits.max if reduction is Reduction.MIN else limits.min)
+        limits = ml_dtypes.iinfo(numpy_dtype)  # type: ignore[no-untyped-call]
+        start = numpy_dtype.type(limits.max if reduction is Reduction.MIN else limits.min)
     elif type.kind == "float":
-        floats = ml_dtypes.finfo(known)  # type: ignore[no-untyped-call]
-        found = known.type(float("inf"))
-        if not np.isinf(found.astype(np.float32)):
-            found = floats.max
+        floats = ml_dtypes.finfo(numpy_dtype)  # type: ignore[no-untyped-call]
+        start = numpy_dtype.type(float("inf"))
+        if not np.isinf(start.astype(np.float32)):
+            start = floats.max
         if reduction is Reduction.MAX:
-            found = known.type(-found)
-            found = floats.smallest_normal if found != found else found  # there are no negative values
-    if found is None:
+            start = numpy_dtype.type(-start)
+            start = floats.smallest_normal if start != start else start  # there are no negative values
+    if start is None:
         message = f"reduction {reduction} of {type.name} starts from no value"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
-    return build.constant(found, "start_value", type)
+    return build.constant(start, "start_value", type)
 
 
 def cleared(
@@ -198,11 +198,11 @@ def _marked(
     ones = build.broadcast(build.constant(1, "one"), new_dims, "ones", updates.shape)
     marks = build.scatter(target, zeros, tuples, ones, Reduction.MAX, label="marks")
     rank = UNKNOWN_DIM if data.shape is None else len(data.shape)
-    found = build.make("NonZero", [marks], (rank, UNKNOWN_DIM), "marked_by_axis", I64)
+    marked_axes = build.make("NonZero", [marks], (rank, UNKNOWN_DIM), "marked_by_axis", I64)
     last = build.constant([1], "last")
-    count = build.gather(build.shape_of(found, "marked_shape"), last, 0, "marked_count", (1,))
+    count = build.gather(build.shape_of(marked_axes, "marked_shape"), last, 0, "marked_count", (1,))
     swap = build.constant([1, 0], "swap")
-    return build.transpose(found, swap, "marked"), count, (UNKNOWN_DIM,)
+    return build.transpose(marked_axes, swap, "marked"), count, (UNKNOWN_DIM,)
 
 
 def _each_once(view: View, build: Builder) -> Value | None:
@@ -251,12 +251,12 @@ def counted_mean(
         start = cleared(view, build, target, (data, tuples, new), zero, "zeros")
     sums = build.scatter(target, start, tuples, new, Reduction.SUM, label="sums")
     first = build.constant(int(view.keeps_initial), "first_count")
-    one = build.constant(1, "one")
+    unit = build.constant(1, "one")
     firsts = build.broadcast(first, dims, "first_counts", data.shape)
-    ones = build.broadcast(one, new_dims, "ones", new.shape)
+    ones = build.broadcast(unit, new_dims, "ones", new.shape)
     counts = build.scatter(target, firsts, tuples, ones, Reduction.SUM, label="counts")
     if not view.keeps_initial:
-        counts = build.binary("Maximum", counts, one, "counts_or_one")
+        counts = build.binary("Maximum", counts, unit, "counts_or_one")
     if wide is I64:
         rest = build.binary("FloorMod", sums, counts, "rests")
         means = _divided_exactly(build, sums, counts, rest, "means")

@@ -97,7 +97,7 @@ class AdaptedNode:
 
     def connect(self, number: int, name: str) -> None:
         """Set an input; "" leaves it out."""
-        if any(isinstance(known, bytes) for known in (name, *self.proto.input)):
+        if any(isinstance(text, bytes) for text in (name, *self.proto.input)):
             raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written anew")
         names = [*self.proto.input]
         names += [""] * (number + 1 - len(names))
@@ -112,16 +112,18 @@ class AdaptedNode:
 
     def element_type(self, number: int) -> ElementType | None:
         """Return the element type of an input, None if it is not known or not the same in all uses."""
-        found = {None if value is None else value.element_type for value in self._values(number)}
-        return found.pop() if len(found) == 1 else None
+        types = {None if value is None else value.element_type for value in self._values(number)}
+        return types.pop() if len(types) == 1 else None
 
     def shape(self, number: int) -> Shape:
         """Return the shape of an input; dimensions that are not the same in all uses are not known."""
         shapes = [None if value is None else value.shape for value in self._values(number)]
-        known = [shape for shape in shapes if shape is not None]
-        if len(known) < len(shapes) or len(set(map(len, known))) > 1:
+        shapes_known = [shape for shape in shapes if shape is not None]
+        if len(shapes_known) < len(shapes) or len(set(map(len, shapes_known))) > 1:
             return None
-        return tuple(dims[0] if len(set(dims)) == 1 else UNKNOWN_DIM for dims in zip(*known, strict=True))
+        return tuple(
+            dims[0] if len(set(dims)) == 1 else UNKNOWN_DIM for dims in zip(*shapes_known, strict=True)
+        )
 
     def constant(self, number: int) -> "Array | None":
         """Return the content of an input, None if it is not known or not the same in all uses."""
@@ -129,13 +131,15 @@ class AdaptedNode:
             return self._new_constants[self.input(number)]
         constants = [None if value is None else value.constant for value in self._values(number)]
         arrays = [None if constant is None else constant.load() for constant in constants]
-        contents = {None if one is None else (one.dtype, one.shape, one.tobytes()) for one in arrays}
+        contents = {
+            None if array is None else (array.dtype, array.shape, array.tobytes()) for array in arrays
+        }
         return arrays[0] if len(contents) == 1 else None
 
     def type_text(self, name: str) -> str | None:
         """Return the type of any value as schemas write it, "tensor(float)"; None as for `element_type`."""
-        found = {_type_text(graph, name) for graph in self.graphs}
-        return found.pop() if len(found) == 1 else None
+        texts = {_type_text(graph, name) for graph in self.graphs}
+        return texts.pop() if len(texts) == 1 else None
 
     def new_constant(self, label: str, array: "Array") -> str:
         """Add a Constant node before this one and return the name of its output."""
@@ -151,12 +155,14 @@ class AdaptedNode:
         self.before.append(helper.make_node(type, inputs, [name], name, **attributes))
         return name
 
-    def follow_with(self, type: str, others: list[str], label: str, **attributes: Any) -> None:
+    def follow_with(self, type: str, more_inputs: list[str], label: str, **attributes: Any) -> None:
         """Add a node that reads what this one computes, `label`, and takes over its name and first output."""
-        result, own = self.proto.output[0], self._new_name(label)
-        self.proto.output[0] = own
-        self.after.append(helper.make_node(type, [own, *others], [result], self.proto.name, **attributes))
-        self.proto.name = own
+        result, intermediate = self.proto.output[0], self._new_name(label)
+        self.proto.output[0] = intermediate
+        self.after.append(
+            helper.make_node(type, [intermediate, *more_inputs], [result], self.proto.name, **attributes)
+        )
+        self.proto.name = intermediate
 
     def _new_name(self, label: str) -> str:
         first = next((name for name in self.original.output if name), self.original.op_type)
@@ -425,11 +431,11 @@ _COORDINATES = "coordinate_transformation_mode"
 _RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
 
 
-def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **others: str) -> None:
+def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **replacements: str) -> None:
     """Demand one of the words that both versions have, or put what the version has for `others`."""
     word = node.attribute(attribute)
-    if word in others:
-        node.write(attribute, others[word])
+    if word in replacements:
+        node.write(attribute, replacements[word])
     elif word is not None and word not in words:
         raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
 
@@ -568,8 +574,8 @@ def odd_padding(node: AdaptedNode) -> None:
 def counted_padding(node: AdaptedNode) -> None:
     """The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with."""
     if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
-        what = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
-        raise CannotAdapt(what)
+        reason = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
+        raise CannotAdapt(reason)
 
 
 @adapter("Mod", since=28, up=False)
@@ -687,10 +693,10 @@ def parts_counted(node: AdaptedNode) -> None:
         return
     parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        what = "whether its parts are of one length is not known, and all that can be meant before"
-        raise CannotAdapt(what)
+        reason = "whether its parts are of one length is not known, and all that can be meant before"
+        raise CannotAdapt(reason)
     dim = shape[axis]
     if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
-        what = "its parts are not known to be of one length, which is all that can be meant before"
-        raise CannotAdapt(what)
+        reason = "its parts are not known to be of one length, which is all that can be meant before"
+        raise CannotAdapt(reason)
     node.erase("num_outputs")

@@ -58,15 +58,17 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
         planner.obstacles.append(Obstacle("", "", "two of its functions have one name"))
     for function in model.functions:
         planner.definition(_onnx(function.definition), tuple(map(_onnx, function.instances)))
-    own = _opset(_onnx(model.graph)) or opset
+    opset_of_model = _opset(_onnx(model.graph)) or opset
     for info in proto.training_info:
         for part in (info.initialization, info.algorithm):
             for graph in GraphIndex(part, keys).all_graphs():
                 for type in map(text, graph.by_type):
-                    path = version_path(type, own, opset)
+                    path = version_path(type, opset_of_model, opset)
                     if isinstance(path, str) or not path.is_open:
-                        what = f"training_info is left as it is, and holds {type}, which would have to change"
-                        planner.obstacles.append(Obstacle("", type, what))
+                        reason = (
+                            f"training_info is left as it is, and holds {type}, which would have to change"
+                        )
+                        planner.obstacles.append(Obstacle("", type, reason))
     return Move(opset, planner.changes, tuple(planner.obstacles))
 
 
@@ -94,8 +96,8 @@ class _Planner:
         if opset is not None and 1 <= opset <= NEWEST_OPSET:
             self._graph(uses or (definition,), opset)
             return
-        what = "does not say its opset" if opset is None else f"has opset {opset}"
-        reason = f"{what}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
+        problem = "does not say its opset" if opset is None else f"has opset {opset}"
+        reason = f"{problem}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
         if opset is not None and opset > NEWEST_OPSET:
             reason += ": operators of newer opsets may have changed, and were not checked"
         self.obstacles.append(Obstacle(definition.scope.rstrip("/"), "", reason))
@@ -116,8 +118,8 @@ class _Planner:
                     adapted = AdaptedNode(graphs, position, target=self.target, is_up=path.is_up)
                     _adapt(adapted, path)
                 except CannotAdapt as error:
-                    found = graphs[0].node(position)
-                    self.obstacles.append(Obstacle(found.scope, found.type, str(error)))
+                    node = graphs[0].node(position)
+                    self.obstacles.append(Obstacle(node.scope, node.type, str(error)))
                     continue
                 if adapted.is_changed:
                     self.changes[index, position] = NewNodes(adapted.nodes, adapted.new_names, adapted.gone)
@@ -161,8 +163,8 @@ class VersionPath:
 
     @cached_property
     def new_attributes(self) -> frozenset[str]:
-        known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
-        return known - self.start.attributes.keys()
+        attributes = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
+        return attributes - self.start.attributes.keys()
 
     @cached_property
     def lost_attributes(self) -> frozenset[str]:
@@ -227,16 +229,16 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
 @cache
 def versions_of(type: str) -> dict[int, OpSchema]:
     """Return the versions of an operator of the default domain, newest first; none if it is none."""
-    found: dict[int, OpSchema] = {}
+    schemas: dict[int, OpSchema] = {}
     limit = NEWEST_OPSET
     while limit > 0:
         try:
             schema = onnx.defs.get_schema(type, limit, "")
         except onnx.defs.SchemaError:
             break
-        found[schema.since_version] = schema
+        schemas[schema.since_version] = schema
         limit = schema.since_version - 1
-    return found
+    return schemas
 
 
 @cache
@@ -267,14 +269,14 @@ def _ports(
 
 
 def _adapt(node: AdaptedNode, path: VersionPath) -> None:
-    own, most = _show(path.start), path.start.max_input
+    version, most = _show(path.start), path.start.max_input
     for attribute in node.proto.attribute:
         if attribute.name in path.new_attributes:
-            what = f"its attribute {attribute.name} means nothing in {own}, and something else there"
-            raise CannotAdapt(what)
+            problem = f"its attribute {attribute.name} means nothing in {version}, and something else there"
+            raise CannotAdapt(problem)
     if any(node.proto.input[most:]):
         raise CannotAdapt(
-            f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {own}"
+            f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {version}"
         )
     for step in path.steps:
         reason = INCOMPATIBLE.get(step.key) or (not path.is_up and NO_WAY_BACK.get(step.key))
@@ -305,24 +307,24 @@ def _drop_defaults(node: AdaptedNode, step: Step) -> None:
 
 def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collection[str]) -> None:
     """Refuse a node that has what the version at the end does not take."""
-    proto, shown = node.proto, _show(end)
+    proto, version = node.proto, _show(end)
     for attribute in proto.attribute:
         if attribute.name in lost:
-            raise CannotAdapt(f"{shown} has no attribute {attribute.name}")
+            raise CannotAdapt(f"{version} has no attribute {attribute.name}")
     for name, declared in end.attributes.items():
         if declared.required and not node.has(name):
-            raise CannotAdapt(f"{shown} asks for the attribute {name}")
+            raise CannotAdapt(f"{version} asks for the attribute {name}")
     sides = (
         ("inputs", proto.input, start.inputs, end.inputs, end.min_input, end.max_input),
         ("outputs", proto.output, start.outputs, end.outputs, end.min_output, end.max_output),
     )
-    for what, names, _, _, least, most in sides:
+    for noun, names, _, _, least, most in sides:
         if not least <= len(names) <= most:
             expected = f"at least {least}" if len(names) < least else f"at most {most}"
-            raise CannotAdapt(f"it has {len(names)} {what}, expected {expected} in {shown}")
+            raise CannotAdapt(f"it has {len(names)} {noun}, expected {expected} in {version}")
     for name, port in zip(proto.input, end.inputs, strict=False):
         if not name and port.option == OpSchema.FormalParameterOption.Single:
-            raise CannotAdapt(f"{shown} asks for {port.name}, which is left out")
+            raise CannotAdapt(f"{version} asks for {port.name}, which is left out")
     if _accepts_all(start, end):
         return
     coupled, types = couplings(start, end), dict[str, str]()
@@ -336,11 +338,11 @@ def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collecti
                 continue
             type = node.type_text(name)
             if type is None:
-                raise CannotAdapt(f"{shown} does not take every type, and that of {port.name} is not known")
+                raise CannotAdapt(f"{version} does not take every type, and that of {port.name} is not known")
             if type not in port.types:
-                raise CannotAdapt(f"{shown} does not take {type} for {port.name}")
+                raise CannotAdapt(f"{version} does not take {type} for {port.name}")
             if port.is_homogeneous and types.setdefault(port.type_str, type) != type:
-                raise CannotAdapt(f"{shown} takes one type for all of {port.type_str}, and finds two")
+                raise CannotAdapt(f"{version} takes one type for all of {port.type_str}, and finds two")
 
 
 def _show(schema: OpSchema) -> str:
