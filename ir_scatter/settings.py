@@ -22,7 +22,7 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProjectSettings:
     """The defaults of options by their names ("input_shape"), and what to ignore for some nodes."""
 
     path: Path | None = None
@@ -35,7 +35,7 @@ class Settings:
         return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
 
 
-def load(folder: Path | None = None) -> Settings:
+def load(folder: Path | None = None) -> ProjectSettings:
     """Return the defaults of options, and what to ignore for some nodes.
 
     The nearest file that has the table counts, from the current folder upwards.
@@ -45,8 +45,8 @@ def load(folder: Path | None = None) -> Settings:
     """
     path, table = find_settings(folder)
     if path is None:
-        return Settings()
-    return Settings(path, _options(path, table), _ignores(path, table.get(_IGNORES, [])))
+        return ProjectSettings()
+    return ProjectSettings(path, _options(path, table), _ignores(path, table.get(_IGNORES, [])))
 
 
 def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:

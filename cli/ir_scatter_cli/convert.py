@@ -64,10 +64,10 @@ def command(**given: Any) -> int:
     is_shown = given["diff"] or given["dry_run"]
     if not given["in_place"] and given["output"] is None and not is_shown:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
-    from ir_scatter.convert.job import Job, run_job
+    from ir_scatter.convert.job import ConversionJob, run_job
 
     wanted = "to sources nodes opset assume keep_negative_indices verify seed targets guard"
-    job = Job(
+    job = ConversionJob(
         source=given["path"],
         output=given["path"] if given["in_place"] else given["output"],
         options={name: given[name] for name in wanted.split()},

@@ -96,7 +96,7 @@ def example(what: str, arguments: str) -> _Decorator:
 
 
 class SettingsCommand(Command):
-    """A command whose options take their defaults from pyproject.toml; `Settings` are its object."""
+    """A command whose options take their defaults from pyproject.toml; `ProjectSettings` are its object."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -24,7 +24,7 @@ from ir_scatter_cli.options import SettingsCommand, argument, example, formats, 
 from ir_scatter_cli.output import report, say, spinner, write
 
 if TYPE_CHECKING:
-    from ir_scatter.settings import Settings
+    from ir_scatter.settings import ProjectSettings
 
 
 @sub_command(SettingsCommand)
@@ -73,7 +73,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
     Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
     """
-    settings: Settings | None = context.obj
+    settings: ProjectSettings | None = context.obj
     wanted = Options(
         sum(given["select"], ()),
         sum(given["ignore"], ()),
@@ -132,7 +132,7 @@ def command(context: click.Context, /, **given: Any) -> int:
 
 def _where_from(context: click.Context, name: str) -> str:
     """Return what the user wrote to give an option its value: "--baseline", or the file and the key."""
-    settings: Settings = context.obj
+    settings: ProjectSettings = context.obj
     if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
         return settings.named(name)
     return "--" + name.replace("_", "-")

@@ -194,7 +194,7 @@ class Conversion:
 
 
 @record(eq=False)
-class Done:
+class ConversionRun:
     """What came of one call of `convert`.
 
     Attributes:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter import runners
-from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
 from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.atomic_write import finish_reading
@@ -24,7 +24,7 @@ _TRIALS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ConversionJob:
     """What the caller wants; `options` are the keyword arguments of `convert`."""
 
     source: str
@@ -38,7 +38,7 @@ class Job:
     with_diff: bool = False
 
 
-def run_job(job: Job) -> Done:
+def run_job(job: ConversionJob) -> ConversionRun:
     """Convert a model, verify it on devices and write it."""
     for name in job.devices:
         runners.find(name)
@@ -55,7 +55,7 @@ def run_job(job: Job) -> Done:
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
     with ExitStack() as opened:
         if not becomes_ir:
-            return _finished(job, Done(convert(model, **job.options), remarks=remarks))
+            return _finished(job, ConversionRun(convert(model, **job.options), remarks=remarks))
         from ir_scatter.convert.to_ir import exported
 
         done, before = opened.enter_context(exported(model, job.options, partial=job.partial))
@@ -63,7 +63,7 @@ def run_job(job: Job) -> Done:
         return done if done.conversion.model.format != IR else _finished(job, done, before)
 
 
-def _finished(job: Job, done: Done, before: str | None = None) -> Done:
+def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None) -> ConversionRun:
     """Verify a conversion on devices and write it; `before` is what they run before, if not the source."""
     warnings = [
         f"{warning.location.scope}: {warning.code} {warning.message}; {warning.help}"

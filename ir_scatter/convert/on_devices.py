@@ -10,7 +10,7 @@ from ir_scatter.compare.guard import Reference, Sight
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import Comparison, Settings
 from ir_scatter.compare.run import compare_outputs, run_both
-from ir_scatter.convert.conversion import Conversion, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show_numbers
@@ -35,7 +35,7 @@ _SETTINGS = Settings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 
-def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> Done:
+def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = None) -> ConversionRun:
     """Run the model before and after on devices and compare the outputs, in processes of their own.
 
     The returned result has one more refusal for each device where outputs differ or the new model fails.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.compare.guard import Reference
-from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
 from ir_scatter.convert.pipeline import convert
@@ -36,7 +36,9 @@ _TIME_LIMIT = 600.0
 
 
 @contextmanager
-def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[tuple[Done, str | None]]:
+def exported(
+    model: Model, options: Mapping[str, Any], *, partial: bool
+) -> Iterator[tuple[ConversionRun, str | None]]:
     """Convert an ONNX model to a temporary IR and convert the nodes of that; the IR exists within this block.
 
     Operators that OpenVINO cannot read are first rewritten in ONNX.
@@ -55,11 +57,11 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
         if diagnostic.severity is Severity.ERROR and by_code()[diagnostic.code].is_legality
     )
     if broken and not partial:
-        yield Done(Conversion(model, refused=broken, origin=model.path)), None
+        yield ConversionRun(Conversion(model, refused=broken, origin=model.path)), None
         return
     first = _readable_by_openvino(model, options)
     if first is not None and first.refused:
-        yield Done(first), None
+        yield ConversionRun(first), None
         return
     with temporary_folder() as folder:
         path, source = Path(model.path), model
@@ -102,7 +104,7 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
         )
         is_moved = first is not None and first.move is not None
         devices = {_NUMPY: equal} if equal else {}
-        yield Done(conversion, devices=devices, unverified=reason), source.path if is_moved else None
+        yield ConversionRun(conversion, devices=devices, unverified=reason), source.path if is_moved else None
 
 
 def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:

@@ -108,7 +108,7 @@ class Slice:
     keeps_axis: bool = True
 
 
-class Source(StrEnum):
+class BodySource(StrEnum):
     """What an input of a body is."""
 
     ITERATION = "the number of the iteration"
@@ -122,7 +122,7 @@ class Source(StrEnum):
 class BodyInput:
     """Where an input of a body comes from."""
 
-    source: Source
+    source: BodySource
     outer: int | None = None
     """The number of the node's input."""
     successor: int | None = None
@@ -226,7 +226,7 @@ def inflows(
     if isinstance(nested, Repeat):
         pairs += zip(nested.body.inputs, nested.inputs, strict=True)
     for call in nested.branches.values() if isinstance(nested, Choice) else ():
-        inputs = [BodyInput(Source.WHOLE, outer) for outer in call.inputs]
+        inputs = [BodyInput(BodySource.WHOLE, outer) for outer in call.inputs]
         pairs += zip(call.body.inputs, inputs, strict=True)
     for input, inflow in pairs:
         value = None if inflow.outer is None else node.inputs[inflow.outer].value

@@ -26,14 +26,14 @@ class Source:
     is_named: bool = True
 
 
-class Found(NamedTuple):
+class FoundFiles(NamedTuple):
     """What named paths lead to: each file once, in their order, and the folders without any."""
 
     sources: tuple[Source, ...]
     empty_folders: tuple[str, ...]
 
 
-def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
+def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> FoundFiles:
     """Search folders for models and expand globs; what does not exist stays, to be reported."""
     sources: dict[str, Source] = {}
     empty: list[str] = []
@@ -49,7 +49,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
                 is_new = source.is_named or source.path not in sources
                 if is_new and not is_excluded(source.path, exclude):
                     sources[source.path] = source
-    return Found(tuple(sources.values()), tuple(empty))
+    return FoundFiles(tuple(sources.values()), tuple(empty))
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:

@@ -222,7 +222,7 @@ class Graph(ABC):
 
 
 @record(eq=False)
-class Defect:
+class FileDefect:
     """Something a reader found broken in the file itself."""
 
     kind: str
@@ -284,9 +284,9 @@ class Model:
     functions: tuple[Function, ...] = ()
     inputs: tuple[frozenset[str], ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
-    find_defects: Callable[[], Iterable[Defect]] = tuple
-    find_contradictions: Callable[[], Iterable[Defect]] = tuple
-    find_limits: Callable[[], Iterable[Defect]] = tuple
+    find_defects: Callable[[], Iterable[FileDefect]] = tuple
+    find_contradictions: Callable[[], Iterable[FileDefect]] = tuple
+    find_limits: Callable[[], Iterable[FileDefect]] = tuple
     find_feeding: Callable[[bool], Iterable[Node]] = lambda _: ()
     source: Any = None
     identity: tuple[int, int, int] | None = None
@@ -295,12 +295,12 @@ class Model:
         return short_repr(self, f"{self.path}: {self.format}")
 
     @cached_property
-    def defects(self) -> tuple[Defect, ...]:
+    def defects(self) -> tuple[FileDefect, ...]:
         """What is broken in the file itself; only who validates it has to know."""
         return (*self.find_defects(), *self.contradictions)
 
     @cached_property
-    def contradictions(self) -> tuple[Defect, ...]:
+    def contradictions(self) -> tuple[FileDefect, ...]:
         """Where what is stored cannot be right: below these places shapes and types are propagated."""
         return tuple(self.find_contradictions())
 

@@ -191,9 +191,9 @@ class Conversion(BareConversion):
     __slots__ = ()
 
     def __str__(self) -> str:
-        from ir_scatter.convert.conversion import Done
+        from ir_scatter.convert.conversion import ConversionRun
 
-        return render("conversion", "text", Done(self))
+        return render("conversion", "text", ConversionRun(self))
 
     def _summary(self) -> str:
         return str(self).splitlines()[-1].removesuffix("; nothing written")

@@ -132,7 +132,7 @@ class _Planner:
 # The versions of an operator
 
 
-class Step(NamedTuple):
+class VersionStep(NamedTuple):
     """Two versions of an operator, one after the other."""
 
     older: OpSchema
@@ -158,7 +158,7 @@ class VersionPath:
 
     start: OpSchema
     end: OpSchema
-    steps: tuple[Step, ...]
+    steps: tuple[VersionStep, ...]
     is_up: bool
 
     @cached_property
@@ -202,7 +202,7 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
         return f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
     if target < min(versions):
         return f"{type} is new in opset {min(versions)}"
-    steps: list[Step] = []
+    steps: list[VersionStep] = []
     end, is_up = start, target >= opset
     while True:
         versions, here = versions_of(end.name), end.since_version
@@ -210,9 +210,9 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
             version = min((at for at in versions if here < at <= target), default=None)
             if version is None:
                 break
-            step = Step(end, versions_of(RENAMED.get((end.name, version), end.name))[version])
+            step = VersionStep(end, versions_of(RENAMED.get((end.name, version), end.name))[version])
         elif here > target:
-            step = Step(versions[max(at for at in versions if at < here)], end)
+            step = VersionStep(versions[max(at for at in versions if at < here)], end)
         else:
             break
         if not step.is_known and step.newer.since_version <= FIRST_OPSET:
@@ -291,7 +291,7 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
     _check_end(node, path.start, path.end, path.lost_attributes)
 
 
-def _drop_defaults(node: AdaptedNode, step: Step) -> None:
+def _drop_defaults(node: AdaptedNode, step: VersionStep) -> None:
     """Take away the attributes that the older version does not know, if they say what it does."""
     for name, attribute in step.newer.attributes.items():
         if name in step.older.attributes or not node.has(name):
