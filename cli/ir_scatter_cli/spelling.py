@@ -9,7 +9,7 @@ from typing import NamedTuple
 from click import Option
 from click import Parameter as ClickParameter
 
-from ir_scatter.core.parameters import Call, Parameter
+from ir_scatter.core.parameters import Invocation, Parameter
 
 
 class OptionSpelling(NamedTuple):
@@ -17,7 +17,7 @@ class OptionSpelling(NamedTuple):
 
     command: str
 
-    def spell(self, part: Parameter | Call) -> str:
+    def spell(self, part: Parameter | Invocation) -> str:
         if isinstance(part, Parameter):
             option = option_of(part.function or self.command, part.name)
             return " ".join(_words(option, part.value) or [option])

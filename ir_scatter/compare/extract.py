@@ -12,7 +12,7 @@ from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.core.fragment import free_name
-from ir_scatter.core.parameters import Call
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.evaluate.archive import archived
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
@@ -99,5 +99,5 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
     requested = settings.tolerances.find(one.tensor, one.node)
     if requested is not None:
         arguments["tolerance"] = f"{requested.absolute:g},{requested.relative:g}"
-    call = Call("compare", arguments, (path.name,))
+    call = Invocation("compare", arguments, (path.name,))
     return "\n".join([*lines, "Repeat it in this folder with", "", f"    {call}", "", ""])

@@ -1,4 +1,4 @@
-"""One node along a route: its fragment, or why there is none."""
+"""Rewrites one node along a route of rewrites: the result is its fragment or a refusal."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
@@ -38,39 +38,43 @@ from ir_scatter.rules.index_values import (
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
-"""How the report records that negative indices were vouched for."""
+"""Name, among the assumptions of a node, of the promise that negative indices may stay."""
 
 ON_STORED = "rests-on-stored-shape"
-"""How the report says that the new form is right for sizes that nothing but the file remembers."""
+"""Name of the assumption that stored shapes are true: nothing else proves the sizes of the new form."""
 
 MENDED = frozenset({index_out_of_range.code, negative_index.code})
-"""The rules that a guard makes constant indices keep."""
+"""The rules that constant indices satisfy after a guard."""
 
 UNCHANGED = frozenset({more_indices_than_positions.code})
-"""The rules that no form of a node keeps, if it breaks them: how many updates are lost is the same in all.
+"""The rules that no form of a node can satisfy if the node breaks them: each form loses as many updates.
 
-Of the node as it is another rule may tell it: a version that forbids more indices breaks SCT211.
+The original node may break another rule instead: a version that forbids longer indices breaks SCT211.
 """
 
 _LIMITING = frozenset({Guard.CLAMP, Guard.DROP})
 """The guards after which no index is negative."""
 
 _ONE_SIZE = 3
-"""What a size at run time may cost: ShapeOf, the dimension taken from it, and its type."""
+"""Nodes that compute one size at run time: ShapeOf, Gather of the dimension, Convert."""
 
 _Known: TypeAlias = "dict[Proof | None, Rewritten | Refusal | None]"
-"""What became of nodes of one group, by what is proven of `EQUAL`, None if nobody asked.
+"""Outcomes of the nodes of one group, by their proof of `EQUAL`; the key is None if no rewrite needed it.
 
-All other conditions they meet alike, if their indices have no faults or are the same.
+All other conditions have one answer in a group whose indices have no faults or are the same.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewritten:
-    """One node, rewritten; nodes that look the same share a fragment.
+    """One rewritten node; interchangeable nodes share a fragment.
 
-    If it `is_bound`, it is made of the numbers of constant indices, and right for no others. `seen` is the
-    node with all that the form is made for, where that is less than what the file stores.
+    Attributes:
+        fragment: the new nodes.
+        way: the rewrites that made them, in order.
+        assumptions: the promises that they rely on.
+        is_bound: whether they contain values of constant indices, and so fit no other indices.
+        seen: the node with the facts that the form relies on, if these are fewer than the file stores.
     """
 
     fragment: Fragment
@@ -83,8 +87,8 @@ class Rewritten:
 class Rewriter:
     """Rewrites nodes of one model.
 
-    What it finds for one node it finds for all others that are the same in what the rules and the
-    rewrites declare to read; where one of them reads more, each node is handled for itself.
+    Nodes that agree in all facts that rules and rewrites declare to read get one outcome. If a rule or a
+    rewrite reads more than that, each node is rewritten on its own.
     """
 
     def __init__(self, model: Model, promises: Promises) -> None:
@@ -99,16 +103,16 @@ class Rewriter:
 
     @cached_property
     def proven(self) -> Facts:
-        """What follows from inputs, constants and attributes, whatever the file stores."""
+        """Facts inferred from inputs, constants and attributes only, not from shapes that the file stores."""
         return Facts(self.check.facts.max_elements, self.model, trusts_stored=False)
 
     def scatter(self, node: Node) -> ScatterNode | None:
-        """Return a scatter node seen by role; None for any other node."""
+        """Return the view of a scatter node by roles; None for any other node."""
         lookup = find(node.domain, node.type, node.opset)
         return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
     def news(self, rewritten: "Rewritten") -> list[ScatterNode]:
-        """Return the new scatter nodes, of which all is known that a file with them tells."""
+        """Return the new scatter nodes with facts as if they were read from the written file."""
         nodes = rewritten.fragment.connected()
         for node in nodes:
             self.check.facts.forget(node.handle.output)
@@ -124,12 +128,15 @@ class Rewriter:
         is_anew: bool = False,
         form: Rewrite | None = None,
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node into what is wanted in an opset; None if it is what it should be.
+        """Rewrite one node into a target row; return None if it needs no change.
 
-        There is a scatter for each signature of the function that the node is in. What they do not share is
-        taken as unknown. Its indices are guarded before, if that is wanted; without a target that is all.
-        It may be wanted anew, in the form that rewrites give it, though it is what it should be; or get
-        another form of its own row first.
+        Args:
+            scatters: the node, once for each signature of its function; facts that differ count as unknown.
+            target: the row to reach; None keeps the operator.
+            opset: the opset of the new nodes in ONNX.
+            guard: the guard for its indices, applied before the rewrite.
+            is_anew: whether to rewrite even a node that has the target form already.
+            form: another form of the node's own row, to be taken first.
         """
         self._judged.clear()
         self._numbers_of.clear()
@@ -165,7 +172,7 @@ class Rewriter:
         is_anew: bool,
         form: Rewrite | None,
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node, whose values are made and held against the rules."""
+        """Rewrite one node without the cache of its group, after checking it against the rules."""
         diagnostics: list[Diagnostic] = []
         for scatter in scatters:
             if scatter.lookup.spec is None:
@@ -175,7 +182,7 @@ class Rewriter:
             for number, (port, input) in enumerate(
                 zip(scatter.spec.ports, scatter.node.inputs, strict=False)
             ):
-                if input.is_present and input.value is None:  # the file is at fault, not the node
+                if input.is_present and input.value is None:  # a fault of the file, not of the node
                     message = f"input {number}, {port.name}, comes from nothing that exists"
                     return Refusal(Reason.BREAKS_RULES, message)
             diagnostics += self.check.node(scatter, scatter.node.graph)
@@ -206,7 +213,7 @@ class Rewriter:
             return rewritten
         if not any(is_needed(new, guard) for new in self.news(rewritten)):
             return rewritten
-        # Sizes that only a run tells hide the guard from whoever reads the new form: it comes last if it can.
+        # A guard before sizes computed at run time cannot be recognised later: put it last if possible.
         plain = self.along(scatter, way[1:], opset, diagnostics, will_be_guarded=guard is not Guard.WRAP)
         counts = None if isinstance(plain, Refusal) else is_counted_after(scatter, plain.fragment)
         if counts is not None:
@@ -221,9 +228,9 @@ class Rewriter:
         return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, diagnostics)
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
-        """Return the form with sizes taken at run time where a stored one is not proven.
+        """Replace stored sizes in a form, if they are not proven, by sizes computed at run time.
 
-        Where that costs much, and the stored one may yet be right, the form stays and the report says so.
+        If that is costly, and the stored sizes may be true, the form keeps them and gets an assumption.
         """
 
         def without(value: Value) -> Shape:
@@ -279,14 +286,14 @@ class Rewriter:
         *,
         will_be_guarded: bool = False,
     ) -> Rewritten | Refusal:
-        """Rewrite a node by these rewrites, one after the other.
+        """Apply rewrites to a node, one after the other.
 
-        New nodes may not break a rule that the node as it is does not break; `found` is what rules have
-        against that. After a guard that limits indices no rewrite counts them from the front again; nor does
-        one before it, if the node `will_be_guarded` and its own version forbids negative indices.
+        New nodes may break no rule that the original node does not break; `diagnostics` are those of the
+        original. After a guard that limits indices no rewrite handles negative ones again; nor does a rewrite
+        before it, if the node `will_be_guarded` and its version forbids negative indices.
         """
         fragment, assumptions = as_fragment(scatter), set[str]()
-        for port in fragment.nodes[0].inputs:  # what stands in front of them is not looked at again
+        for port in fragment.nodes[0].inputs:  # do not analyse the nodes upstream again
             if port.value is not None:
                 self.check.facts.trust(port.value)
         is_limited = will_be_guarded and scatter.spec.index_range is IndexRange.NON_NEGATIVE
@@ -307,7 +314,9 @@ class Rewriter:
             is_limited = is_limited or guard_of(rewrite) in _LIMITING
         expected_codes = {diagnostic.code for diagnostic in diagnostics} | UNCHANGED
         if scatter.reduction is Reduction.NONE and scatter.repeats is not None:
-            expected_codes.add(repeated_targets.code)  # the updates may be equal, which not every form shows
+            expected_codes.add(
+                repeated_targets.code
+            )  # the updates may be equal, which some forms hide from the rule
         if self.promises.keeps_negative:
             expected_codes.add(negative_index.code)
             is_strict = any(rewrite.target.index_range is IndexRange.NON_NEGATIVE for rewrite in way)
@@ -322,12 +331,12 @@ class Rewriter:
 
 
 def _with_non_negative(promises: Promises) -> Promises:
-    """Return promises of a node whose indices a guard limits, before or after it is rewritten."""
+    """Return the promises with non-negative indices added: a guard makes them so."""
     return replace(promises, conditions=promises.conditions | {Condition.NON_NEGATIVE})
 
 
 def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tuple[Rewrite, ...] | None:
-    """Return the rewrites to be applied, () if the node is what it should be; None if none lead there."""
+    """Return the rewrites to apply, () if the node needs none; None if no route leads to the target."""
     spec = scatter.lookup.spec
     if spec is None or target is None or (spec.key == target.key and not leads_to(target.key, target.key)):
         return ()
@@ -335,14 +344,16 @@ def _way(scatter: ScatterNode, target: OpSpec | None, opset: int | None) -> tupl
 
 
 def _contradiction(scatter: ScatterNode) -> str:
-    """Say why no data fits the other inputs, "" if some does.
+    """Explain why no data can fit the other inputs, "" if some can.
 
-    A rule holds an input against data. Where the rank of data, or of indices, is only known when the model
-    runs, the other inputs may still tell that no such model can run: there is nothing to rewrite then.
+    Rules compare inputs with data. If the rank of data is dynamic, the shapes of the other inputs alone may
+    prove that the node cannot run; there is nothing to rewrite then.
     """
     data, source, axis = scatter.data, scatter.spec.axis, scatter.written_axis
     same = {Layout.ELEMENTS: (scatter.indices, scatter.updates), Layout.SEQUENCE: (scatter.updates,)}
-    for operand in same.get(scatter.spec.layout, ()):  # the first whose rank is known: it is that of data
+    for operand in same.get(
+        scatter.spec.layout, ()
+    ):  # the first operand with a known rank, which is that of data
         if data is None or operand is None or operand.shape is None:
             continue
         rank = len(operand.shape)
@@ -353,19 +364,19 @@ def _contradiction(scatter: ScatterNode) -> str:
             return f"{subject}, expected rank {len(data.shape)} like {data.port.name}"
         if axis is None or source is None or (-rank <= axis < rank and axis % rank not in source.excluded):
             return ""
-        return f"{subject}, so that axis {axis} is none of {data.port.name}"
+        return f"{subject}, and axis {axis} is no axis of {data.port.name}"
     return ""
 
 
 def _are_alike(first: Rewritten | Refusal, second: Rewritten) -> bool:
-    """Tell whether two forms are made of the same nodes under the same conditions."""
+    """Tell whether two forms have the same nodes and assumptions."""
     if isinstance(first, Refusal) or first.assumptions != second.assumptions:
         return False
     return _written(first.fragment) == _written(second.fragment)
 
 
 def _written(fragment: Fragment) -> list[Hashable]:
-    """Return what new nodes are, without names and without what is known of their values."""
+    """Return a key of the new nodes without their names and without facts about their values."""
     places = {id(new.output): place for place, new in enumerate(fragment.news)}
 
     def source(value: Value | None) -> Hashable:
@@ -387,7 +398,7 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
     for name in () if carries is None else scatter.node.attributes:
         row = spec.attribute(name)
         if row is None:
-            message = f"{name} is no attribute of {spec.key}, so that it is not known what it means"
+            message = f"{name} is no attribute of {spec.key}, and its meaning is unknown"
             return Refusal(Reason.ATTRIBUTE_LOST, message)
         if carries is not None and name not in carries and scatter.attribute(name) != row.default:
             return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {scatter.attribute(name)}, which is lost")
@@ -407,9 +418,10 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
 def as_fragment(
     scatter: ScatterNode, facts: Facts | None = None, shape_of: Callable[[Value], Shape] | None = None
 ) -> Fragment:
-    """Return the node itself as a fragment, its inputs with the best that is known of them.
+    """Return the unchanged node as a fragment whose inputs carry the best known types and shapes.
 
-    The shapes of elements tell of each other. Other facts may have to trust in other shapes.
+    For ScatterElements, indices and updates complete each other's shape. Pass other `facts` and `shape_of`
+    to rely on fewer shapes.
     """
     facts, shape_of = facts or scatter.facts, shape_of or scatter.facts.shape
     operands = {role: scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)}

@@ -27,7 +27,7 @@ class Parameter(NamedTuple):
         return _spelling[-1](self)
 
 
-class Call(NamedTuple):
+class Invocation(NamedTuple):
     """A call of a function that a message recommends: `convert(guard="clamp")`.
 
     Attributes:
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 class Text:
     """A text of a table with parameters or calls in it: spelled whenever it is read, not when it is made."""
 
-    def __init__(self, template: str, *parts: Parameter | Call) -> None:
+    def __init__(self, template: str, *parts: Parameter | Invocation) -> None:
         """Keep a template, whose `{}` stand for the parts."""
         self.template, self.parts = template, parts
 
@@ -54,13 +54,13 @@ class Text:
         return self.template.format(*self.parts)
 
 
-Spelling: TypeAlias = "Callable[[Parameter | Call], str]"
+Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"
 """How parameters and calls are written; pickled by reference for the processes of a pool."""
 
 
-def in_python(part: Parameter | Call) -> str:
+def in_python(part: Parameter | Invocation) -> str:
     """Return the Python source of an argument or a call."""
-    if isinstance(part, Call):
+    if isinstance(part, Invocation):
         arguments = [in_python(Parameter(*pair)) for pair in part.arguments.items()]
         return f"{part.function}({', '.join([*map(_literal, part.models), *arguments])})"
     return part.name if part.value is None else f"{part.name}={_literal(part.value)}"

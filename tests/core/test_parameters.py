@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_scatter.core.parameters import Call, Parameter, Text, current_spelling, in_python, spelled
+from ir_scatter.core.parameters import Invocation, Parameter, Text, current_spelling, in_python, spelled
 from ir_scatter_cli.spelling import OptionSpelling, option_of
 
 ROOT = Path(__file__).parents[2] / "ir_scatter"
@@ -22,13 +22,13 @@ SPELLINGS = [
     (Parameter("output"), "fuzz", "output", "-o"),
     (Parameter("tap_memory"), "worker", "tap_memory", "--tap-memory"),
     (
-        Call("convert", {"guard": "wrap"}),
+        Invocation("convert", {"guard": "wrap"}),
         "doctor",
         'convert(guard="wrap")',
         "ir-scatter convert --guard wrap",
     ),
     (
-        Call("compare", {"on": ["numpy", "CPU"], "inputs": "a b.npz"}, ("-m.xml",)),
+        Invocation("compare", {"on": ["numpy", "CPU"], "inputs": "a b.npz"}, ("-m.xml",)),
         "compare",
         'compare("-m.xml", on=["numpy", "CPU"], inputs="a b.npz")',
         "ir-scatter compare ./-m.xml --on numpy --on CPU --inputs 'a b.npz'",
@@ -38,7 +38,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("part", "command", "python", "option"), SPELLINGS)
 def test_each_caller_reads_its_own_spelling(
-    part: Parameter | Call, command: str, python: str, option: str
+    part: Parameter | Invocation, command: str, python: str, option: str
 ) -> None:
     assert str(part) == f"{part}" == python
     with spelled(OptionSpelling(command).spell):

@@ -10,7 +10,7 @@ from ir_scatter.compare.measure import Verdict, distances, plain
 from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
-from ir_scatter.core.parameters import Call
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import Slice, heat_map, histogram
@@ -52,7 +52,9 @@ def repeat_command(
     if one.measure.verdict is Verdict.NONDETERMINISTIC:
         arguments["repeat"] = settings.repeat
     given = {name: value for name, value in arguments.items() if value not in ([], {})}
-    return str(Call("compare", given, tuple(_path(path) for path in (found.model, found.other) if path)))
+    return str(
+        Invocation("compare", given, tuple(_path(path) for path in (found.model, found.other) if path))
+    )
 
 
 def _path(path: str) -> str:
