@@ -1,4 +1,4 @@
-"""A rule, an operator or a page of the documents in words."""
+"""Explanations of rules, defects, refusals and operators, and the pages of the documentation, as text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,12 @@ _NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
 
 REFUSAL = "refusal"
-"""What stands for the severity of a reason why `convert` leaves a node as it is."""
+"""The severity listed for refusals of `convert`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, or a reason to refuse a conversion; for the operators of `warns_for` an error is a warning."""
+    """A rule, or a refusal of `convert`; for the operators of `warns_for` an error is only a warning."""
 
     code: str
     name: str
@@ -38,7 +38,7 @@ class Entry:
 
 
 def catalogue() -> tuple[Entry, ...]:
-    """Return everything that has a code, rules first."""
+    """Return all rules and refusals, rules first."""
     from ir_scatter.rewrites.refusals import Reason
 
     rules = [
@@ -118,7 +118,7 @@ def _unknown(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as it reads best where nothing can be clicked."""
+    """Return Markdown as plain text, without links, comments and pictures."""
     return _LINK.sub(r"\1", _NOT_PRINTED.sub("", text))
 
 

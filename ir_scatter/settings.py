@@ -23,25 +23,23 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """The defaults of options by their names ("input_shape"), and what to ignore for some nodes."""
+    """Defaults of options by parameter name ("input_shape"), and codes to ignore for some nodes."""
 
     path: Path | None = None
-    """The file that says so."""
+    """The pyproject.toml; None if no file has the table."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     node_ignores: tuple[NodeIgnore, ...] = ()
 
     def named(self, option: str) -> str:
-        """Return the file and the key that an option has its default from."""
+        """Return the file and the key of an option's default, for messages."""
         return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
 
 
 def load(folder: Path | None = None) -> ProjectSettings:
-    """Return the defaults of options, and what to ignore for some nodes.
-
-    The nearest file that has the table counts, from the current folder upwards.
+    """Read the settings from the nearest pyproject.toml that has the table, from the current folder upwards.
 
     Raises:
-        UsageError: the table has a key or a value that means nothing.
+        UsageError: the table has an unknown key or a wrong value.
     """
     path, table = find_settings(folder)
     if path is None:
@@ -50,7 +48,7 @@ def load(folder: Path | None = None) -> ProjectSettings:
 
 
 def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that counts, None if there is none, and its table.
+    """Return the pyproject.toml with the settings, None if there is none, and its table.
 
     Raises:
         UsageError: it cannot be read.
@@ -96,7 +94,7 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_meant(value: Any, expected: str) -> bool:
-    """Tell whether a value is what is expected; whether a text means something, the option says."""
+    """Tell whether a value has the expected type; the option itself checks texts."""
     if expected == "a list of strings" or isinstance(value, str):
         return _is_texts(value) is (expected == "a list of strings")
     if expected == "a whole number":

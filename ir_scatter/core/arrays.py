@@ -1,4 +1,4 @@
-"""NumPy arrays, and what their elements are."""
+"""NumPy arrays and facts about their elements."""
 
 from typing import Any, TypeAlias
 
@@ -12,11 +12,11 @@ LARGEST_RANK = 64 if int(np.__version__.partition(".")[0]) > 1 else 32
 """Most dimensions of a NumPy array: 64 since NumPy 2.0."""
 
 INEXACT = frozenset({"float", "complex"})
-"""Kinds whose elements round, and know NaN."""
+"""Kinds whose elements are rounded and can be NaN."""
 
 
 def too_many_dimensions(rank: int) -> str:
-    """Say that NumPy has no arrays of a rank, "" if it has."""
+    """Return a message if NumPy has no arrays of a rank, "" if it has."""
     return f"has {rank} dimensions, NumPy has at most {LARGEST_RANK}" if rank > LARGEST_RANK else ""
 
 
@@ -27,7 +27,7 @@ def kind(array: Array) -> str:
 
 
 def whole_numbers(array: Array) -> Array | None:
-    """Return whole numbers in a type that NumPy can compare, as i4 is not one; None for other arrays."""
+    """Return an integer array in a type that NumPy can compare (i4 becomes i8); None for other arrays."""
     if array.dtype.kind in "iu":
         return array
     return array.astype(np.int8) if kind(array) in {"signed", "unsigned"} else None
@@ -48,9 +48,8 @@ def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
 def in_own_dtype(array: Array) -> Array:
     """Return an array whose dtype is the object that `dtype` gives for its element type.
 
-    Unpickled arrays, swapped ones and those with a copy of a dtype have dtypes that are equal to
-    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`). Nothing is
-    copied unless bytes must be swapped.
+    Unpickled and byte-swapped arrays have dtypes that equal NumPy's built-in ones, or hold the same numbers,
+    but are other objects (`isbuiltin` is not 1). Copies only if bytes must be swapped.
     """
     stored = array.dtype
     if stored.isbuiltin == 1:
@@ -65,11 +64,11 @@ def in_own_dtype(array: Array) -> Array:
 
 
 def are_equal(got: Array, expected: Array) -> bool:
-    """Tell whether two arrays have the same type, shape and bits, all NaN being the same."""
+    """Tell whether two arrays have the same type, shape and bits; any NaN equals any other."""
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
-    if not got.dtype.hasobject:  # bytes are compared at once
+    if not got.dtype.hasobject:  # compare all bytes at once, which is fast
         left, right = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (got, expected))
         if np.array_equal(left, right):
             return True
@@ -86,19 +85,19 @@ def same_bits(got: Array, expected: Array) -> Array:
 
 
 def bits_of(array: Array) -> Array:
-    """Return what is equal where elements have the same bits: bytes on a new last axis, or text as it is."""
+    """Return an array that is equal where bits are equal: bytes on a new last axis, text unchanged."""
     if array.dtype.hasobject:
         return array[..., np.newaxis]
     return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def native(array: Array) -> Array:
-    """Return f8 and bf16 as f32."""
+    """Return f8 and bf16 arrays as f32, others unchanged."""
     return array if array.dtype.kind in "fc" else array.astype(np.float32)
 
 
 def pack(flat: Array, bits: int) -> Array:
-    """Return the bytes of elements of less than a byte, the first one in the low bits."""
+    """Pack elements of less than a byte into bytes, the first element in the low bits."""
     count = 8 // bits
     padded = np.zeros(-(-len(flat) // count) * count, np.uint8)
     padded[: len(flat)] = flat.view(np.uint8) & ((1 << bits) - 1)

@@ -1,4 +1,4 @@
-"""How results look where somebody types: safe characters, reprs of one line, tables in a notebook."""
+"""How results look in a shell or a notebook: safe characters, reprs of one line, HTML tables."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -13,25 +13,25 @@ _IGNORABLE = re.compile(
 """Characters without a width that count as letters or marks: Default_Ignorable_Code_Point of Unicode."""
 _COMMAND = re.compile(r"((?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?:\s|\x1b\[[0-9;]*m)*):(?=:)")
 _ANYWHERE = re.compile(r"#(?=#(?:vso)?\[)", re.IGNORECASE)
-"""How commands begin that a CI system executes when they are printed: "::" in front of everything but blanks
-(GitHub Actions), "##[" and "##vso[" anywhere in a line (GitHub Actions, Azure Pipelines)."""
+"""Prefixes of commands that a CI system executes when they are printed: "::" at the start of a line (GitHub
+Actions), "##[" and "##vso[" anywhere in a line (GitHub Actions, Azure Pipelines)."""
 
 LONGEST_REPR, LONGEST_MESSAGE = 200, 2000
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
 _LONGEST_VALUE = 60
 _MOST_ITEMS = 4
-"""Of a longer sequence only the number of items is shown."""
+"""Longest sequence that a repr shows; of a longer one it shows the number of items."""
 _MOST_ROWS = 60
 _ENDS = 10
 """Rows shown at both ends of a longer table."""
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return the text with everything that cannot be seen spelled out.
+    r"""Return the text with invisible characters escaped.
 
     Terminal escapes, line ends, text direction marks and bytes that are not UTF-8 become `\x1b`,
     `\n`, `\u202e`, `\xff`: a name inside a model can then neither move the cursor, nor look like
-    another line of the report, nor fail to be encoded. What is longer than a screen is shortened.
+    another line of the report, nor fail to be encoded. Text longer than a screen is shortened.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
@@ -43,12 +43,12 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Tell whether a terminal draws a character: not a control, a mark of direction, or of no width."""
+    """Tell whether a terminal draws a character: no control, no direction mark, not of zero width."""
     return character.isprintable() and not _IGNORABLE.match(character)
 
 
 def without_commands(text: str) -> str:
-    r"""Return lines of text in which no name is a command for the CI system that prints them.
+    r"""Escape commands for CI systems in lines of text.
 
     "::error::" at the beginning of a line becomes `\x3a:error::`.
     """
@@ -56,7 +56,7 @@ def without_commands(text: str) -> str:
 
 
 def without_marks(text: str, spelled: str) -> str:
-    """Return a text without commands that may stand anywhere in a line, by another spelling of their "#"."""
+    """Replace the first "#" of CI commands that may be anywhere in a line, "##[", by another spelling."""
     return _ANYWHERE.sub(lambda _: spelled, text)
 
 
@@ -68,7 +68,7 @@ def _spelled(character: str) -> str:
 
 
 def brief(text: str, limit: int = LONGEST_REPR) -> str:
-    """Return a text that is no longer, without what is in the middle."""
+    """Shorten a text to a limit by cutting out its middle."""
     if len(text) <= limit:
         return text
     tail = limit // 4
@@ -76,14 +76,14 @@ def brief(text: str, limit: int = LONGEST_REPR) -> str:
 
 
 def short_repr(subject: object, text: str) -> str:
-    """Return a repr: the type, and what there is to say in a line."""
+    """Return a repr of one line: the type and a text."""
     return (
         f"<{type(subject).__name__} {brief(visible(text), LONGEST_REPR - len(type(subject).__name__) - 3)}>"
     )
 
 
 def record_repr(instance: Any) -> str:
-    """Return a repr of a dataclass or named tuple: of its fields those that say something."""
+    """Return a repr of a dataclass or named tuple without its empty fields."""
     text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(instance) if not _is_nothing(value))
     return f"{type(instance).__name__}({brief(text, LONGEST_REPR - len(type(instance).__name__) - 2)})"
 
@@ -96,7 +96,7 @@ def record_html(instance: Any) -> str:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, eq: bool = True, is_brief: bool = False) -> Callable[[type[_T]], type[_T]]:
-    """Make a frozen dataclass that shows itself; a brief one cuts its message, in which names may be long."""
+    """Make a frozen dataclass with a short repr and an HTML table; `is_brief` shortens its message."""
 
     def make(cls: type[_T]) -> type[_T]:
         methods: dict[str, object] = {"__repr__": record_repr, "_repr_html_": record_html}
@@ -114,7 +114,7 @@ def _shorten_message(instance: Any) -> None:
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:
-    """Return a table and a line below it as HTML, in which names of a model are nothing but text."""
+    """Return an HTML table and a line below it; all cells are escaped."""
     from html import escape
 
     def line(cells: Iterable[object], tag: str) -> str:

@@ -101,7 +101,7 @@ def from_precision(text: str) -> ElementType | None:
 
 
 def meant_in_ir(text: str) -> ElementType | None:
-    """Find the type of an IR that somebody may have meant: "fp32 ", "float" or "int64"."""
+    """Guess the type meant by a misspelt word of an IR: "fp32 ", "float" or "int64"."""
     word = text.strip().lower()
     element_type = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
     return element_type if element_type is not None and element_type.ir_name is not None else None
@@ -119,14 +119,14 @@ def from_onnx_number(number: int) -> ElementType | None:
 
 @cache
 def from_dtype(array_dtype: "np.dtype[Any]") -> ElementType | None:
-    """Find the type whose numbers, or texts, an array of a dtype holds, in any byte order."""
+    """Find the element type of a NumPy dtype, in any byte order; None without one."""
     return ELEMENT_TYPES["string"] if array_dtype.kind in "OUST" else _BY_DTYPE_NAME.get(array_dtype.name)
 
 
 def as_bytes(value: Any) -> "tuple[str, np.ndarray[Any, Any]] | None":
-    """Return the type of an array and its elements in C order and in this machine's byte order.
+    """Return the type name of an array and the array in C order and native byte order.
 
-    None of what is no array, and of one whose elements are no bytes: strings, objects.
+    None for other objects, and for arrays of strings or objects, which are not plain bytes.
     """
     row = from_dtype(value.dtype) if type(value).__name__ == "ndarray" else None
     numpy_dtype = None if row is None or row.kind == "string" else dtype(row)

@@ -1,4 +1,4 @@
-"""A walk from a value to what it comes from, without recursion."""
+"""A depth-first walk from a value upstream, without recursion."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -15,10 +15,20 @@ def follow(
     make: Callable[[Value], _Made | None],
     most: int,
 ) -> bool:
-    """Make something of a value when it is `known` of all its sources, None where it is None of one.
+    """Fill `results` for a value and all values upstream of it, sources first.
 
-    Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
-    depends on more than `most` values; then False is returned.
+    Chains may be long, so there is no recursion.
+
+    Args:
+        target: the value to start from.
+        results: results by value; None marks a value without one.
+        sources: returns the values that a value is computed from.
+        make: computes the result of a value once all its sources have one.
+        most: the number of further values to visit.
+
+    Returns:
+        False if a cycle or the limit ended the walk; a value on the path has no result then. A value with a
+        source without a result has none either.
     """
     path = {target: iter(sources(target))}
     while path:

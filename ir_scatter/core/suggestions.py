@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a word that is none."""
+"""Suggestions for unknown words and missing files: "did you mean"."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 
 _SHORTEST = 3
-"""Letters of a word that may stand for a longer one."""
+"""Least letters of a word that may abbreviate a longer one."""
 _LIKENESS = 0.65
 _MOST_FILES = 5000
-"""A folder with more files is not searched to the end."""
+"""Most files of a folder that are compared with a missing name."""
 
 
 def close_words(word: str, words: Iterable[str], most: int = 3) -> list[str]:
-    """Return known words like this one, in any case: of its letters, then with it in them, then others."""
+    """Return similar words, ignoring case: first permutations of its letters, then words that contain it."""
     from difflib import get_close_matches
 
     lowered, lower = {candidate.lower(): candidate for candidate in words}, word.lower()
@@ -25,15 +25,15 @@ def close_words(word: str, words: Iterable[str], most: int = 3) -> list[str]:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return " (did you mean X?)", "" if no known word is like this one."""
+    """Return " (did you mean X?)", "" if no word is similar."""
     near = close_words(word, words, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
-    """Return why there is no such file, and which one may have been meant, of these suffixes if any.
+    """Explain why a path does not exist, and suggest a similar one, with one of the suffixes if given.
 
-    What is missing may be a folder on the way there.
+    The missing part may be a folder of the path.
     """
     import glob
 

@@ -1,6 +1,6 @@
-"""Results that show themselves: a line, the text of the command line, a table in a notebook or of pandas.
+"""Results with a repr of one line, the text of the command line as `str`, and tables for notebooks.
 
-What a result looks like as text or HTML is made in `report`.
+Texts and HTML are rendered by `report`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Shown:
-    """Shows itself in a line, as the text of the command line, and as a table in a notebook."""
+    """A result with a repr of one line, made of its summary."""
 
     def _summary(self) -> str:
         raise NotImplementedError
@@ -41,7 +41,7 @@ class _Shown:
 
 
 class Model(_Shown, BareModel):
-    """A model that was read: a line about it, a table of its scatter nodes in a notebook."""
+    """A model with a repr of one line, and a table of its scatter nodes in a notebook."""
 
     @cached_property
     def scatter_nodes(self) -> "ScatterNodes":
@@ -50,7 +50,7 @@ class Model(_Shown, BareModel):
 
     @cached_property
     def opset(self) -> str:
-        """The newest opset that the model takes operators of its own format from, "opset15"; "" for none."""
+        """The newest opset of the format's own operators in the model, "opset15"; "" without any."""
         number = self.opset_imports.get(self.domain)
         if number is None:
             nodes = (node for node in self.definitions() if node.domain == self.domain)
@@ -68,10 +68,10 @@ class Model(_Shown, BareModel):
 
 
 class _Table(_Shown):
-    """Can become a table of pandas."""
+    """A result that can become a pandas DataFrame."""
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield rows: columns by name."""
+        """Yield the rows of the table: values by column name."""
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
@@ -92,10 +92,10 @@ _T = TypeVar("_T")
 
 
 class _Rows(_Table, list[_T]):
-    """A list that shows itself as a table."""
+    """A list that a notebook shows as a table."""
 
     _left_out: frozenset[str] = frozenset()
-    """Columns that only a program wants."""
+    """Columns for programs only, which a notebook omits."""
 
     def _repr_html_(self) -> str:
         rows = list(self._records())
@@ -133,7 +133,7 @@ class ScatterNodes(_Rows[NodeSummary]):
 
 
 class Findings(_Rows[Diagnostic]):
-    """What `validate` found, in the order of the file: a list, empty if nothing is wrong.
+    """The findings of `validate`, a list in the order of the file; empty if nothing is wrong.
 
     `str` gives the text of the command line.
     """
@@ -186,7 +186,7 @@ class Findings(_Rows[Diagnostic]):
 
 
 class Conversion(BareConversion):
-    """What a conversion came to; `str` gives the text of the command line. See `convert`."""
+    """The result of `convert`; `str` gives the text of the command line."""
 
     __slots__ = ()
 
@@ -214,7 +214,7 @@ class Conversion(BareConversion):
 
 
 class Explanation(str):
-    """A text whose first line names what it explains."""
+    """The text of `explain`; its first line names the topic."""
 
     __slots__ = ()
 
@@ -243,7 +243,7 @@ class Outputs(_Shown, dict[str, "Array"]):
 
 
 class Devices(_Rows["Availability"]):
-    """The runners that are known, and whether they can run here."""
+    """The known runners, and whether they can run here."""
 
     def __str__(self) -> str:
         return render("devices", "text", self)
@@ -266,12 +266,12 @@ class Devices(_Rows["Availability"]):
 
 
 class ComparisonResult(_Table):
-    """What came of a comparison; `str` gives the text of the command line.
+    """The result of `compare`; `str` gives the text of the command line.
 
-    As a DataFrame it has a row for each tensor of each runner and case.
+    Its DataFrame has a row for each tensor of each runner and case.
 
     Attributes:
-        done: all of it: of each comparison outcomes, differences, outliers, indices that are not legal.
+        done: the full result: outcomes, differences, outliers and illegal indices of each comparison.
     """
 
     def __init__(self, done: "Done") -> None:
@@ -288,7 +288,7 @@ class ComparisonResult(_Table):
 
     @property
     def verdict(self) -> str:
-        """What came of it in a sentence: the first line of the text and of the report."""
+        """The result in one sentence: the first line of the text and of the report."""
         from ir_scatter.compare.headline import headline_of_many
 
         return headline_of_many(self.done).sentence
@@ -326,10 +326,10 @@ class ComparisonResult(_Table):
             }
 
     def write_report(self, path: "str | PathLike[str]", *, overwrite: bool = True) -> None:
-        """Write the page with pictures that `ir-scatter compare --report` writes: whole or not at all.
+        """Write the HTML report with pictures, as `ir-scatter compare --report` does; whole or not at all.
 
         Raises:
-            UsageError: jinja2 is not installed, or there is such a file that must not be replaced.
+            UsageError: jinja2 is not installed, or the file exists and must not be replaced.
             CannotWrite: the file cannot be written.
         """
         from ir_scatter.core.atomic_write import Output, replace_files
@@ -339,5 +339,5 @@ class ComparisonResult(_Table):
 
 
 def _base(path: str) -> str:
-    """Return the name of a file without its folders; what stands for a model from memory as it is."""
+    """Return the file name of a path; the "<name>" of a model from memory is unchanged."""
     return path if path.startswith("<") else Path(path).name or path

@@ -1,4 +1,4 @@
-"""Models from anywhere: paths, bytes, messages of protobuf, what openvino holds, open files."""
+"""Reads models from any source: paths, bytes, protobuf messages, OpenVINO models, open files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ Readable: TypeAlias = (
     "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
     " | ModelProto | OpenVinoModel"
 )
-"""What `read` takes, and every function that takes a model."""
+"""The sources that `read`, and every function with a model argument, accepts."""
 
 InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
 """Shapes of inputs by name, as text ("2,?,1..5") or as numbers, -1 for an unknown one."""
@@ -58,13 +58,13 @@ def read(
     Args:
         path: the `.xml` or `.onnx` file; or the model itself as bytes, an `onnx.ModelProto`, an
             `openvino.Model` (which is written to a temporary folder) or a file that is open in binary mode.
-        data: the bytes of the file, where they did not come from the file of that name.
-        format: "openvino-ir" or "onnx"; told by the content if None.
+        data: the bytes of the file, if they did not come from the file of that name.
+        format: "openvino-ir" or "onnx"; None to detect it from the content.
         input_shapes: shapes for inputs of the model by name: "2,?,1..5" or numbers; for ONNX they are
             propagated.
 
     Returns:
-        The model; `.scatter_nodes` lists what `inspect` does.
+        The model; `.scatter_nodes` is the result of `inspect`.
 
     Raises:
         UnreadableModel: it is no model, or cannot be read.
@@ -100,7 +100,7 @@ def read(
 
 
 def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
-    """Read what openvino holds, from a folder that stays as long as nodes and constants may be asked for."""
+    """Read an `openvino.Model` through a temporary folder that is removed with the model."""
     import shutil
     import weakref
 
@@ -178,7 +178,7 @@ def _opened(file: Any) -> tuple[str, bytes | None]:
 
 
 def _is_plain(file: Any, name: str) -> bool:
-    """Tell whether an open file is at the start of what stands at the path that is its name."""
+    """Tell whether an open file is at its start, and its name is the path of this very file."""
     import io
     import os
 
@@ -191,7 +191,7 @@ def _is_plain(file: Any, name: str) -> bool:
 
 @contextmanager
 def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
-    """Give the path of a file that holds a model, and its name: of one from memory as long as this lasts."""
+    """Yield the path of a model's file and its display name; a model from memory gets a temporary file."""
     if isinstance(model, str | PathLike):
         yield fspath(model), fspath(model)
         return

@@ -26,7 +26,7 @@ _LARGEST_RANK = 4
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """The user's promises: conditions, and whether negative indices may reach an operator that forbids them."""
+    """The user's promises: conditions, and whether an operator that forbids negative indices may get them."""
 
     conditions: frozenset[Condition] = frozenset()
     keeps_negative: bool = False

@@ -50,48 +50,48 @@ from ir_scatter.formats.onnx.inference_process import BARRIER, NUMBERED, ask
 from ir_scatter.formats.onnx.tensors import held_type, shape_of
 
 CPU_SECONDS = 20
-"""What one inference may take at most."""
+"""Most seconds that one inference may take."""
 
 MOST_CALLS = 20_000
-"""Inference walks a function anew for every call. Functions that call functions twice each soon stand for
-more calls, and are left out then."""
+"""Most calls of functions, counted with nesting, that inference may expand: it walks a function for every
+call, and functions that call others twice multiply quickly. With more calls functions are omitted."""
 
 _SECONDS_PER_BYTE = 2e-5
-"""What an inference may take for each byte of the model without its weights, but for the first second: a
-hundred times what it takes where functions do not multiply."""
+"""Seconds per byte of the model without weights that one inference may take, beyond the first second: a
+hundred times what it needs unless function calls multiply."""
 
 _TOTAL_PER_ONE = 2.5
-"""How many times as much all inferences of a model may take together."""
+"""Time limit of all inferences of a model together, as a multiple of that of one."""
 
 _SEEN = 256
-"""Elements of a constant up to which inference sees it: it reads shapes, axes and the like."""
+"""Most elements of a constant that inference gets: shapes, axes and the like are small."""
 
 _IR_VERSION = 10
-"""Of what is inferred: initializers need not be inputs, functions may have overloads."""
+"""IR version of the copies: initializers need not be inputs, functions may have overloads."""
 
 _STAND_IN = "ir_scatter: unknown"
 _RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
-"""A value of a body whose name another graph of the model has too, as `make_unique` writes it."""
+"""The name that `make_unique` gives to a value whose name another graph uses too."""
 
 _WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
-"""What inference says of a node that needs the numbers of a constant that the copy does not have."""
+"""Errors of inference at nodes that need the elements of a constant which the copy omits."""
 
 _REFUSAL = re.compile(
     rf"[^\n]*?, node name: ({NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
-"""What strict inference says of one node, where it is about that node and not about those in it."""
+"""An error of strict inference about one node itself, not about a node of its bodies."""
 
 _OF_NO_TYPE = "null"
-"""How a sentence ends that says no more than that the type of an input is not known."""
+"""End of an error that only means that the type of an input is unknown."""
 
 _OF_TYPES = "[TypeInferenceError]"
-"""How a sentence about types begins: no proof where a type is not known, as after a custom operator."""
+"""Start of an error about types: no proof if a type is unknown, as after a custom operator."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
 
 class TensorType(NamedTuple):
-    """What is known of a value: None where nothing is."""
+    """The known element type and shape of a value; None for unknown."""
 
     element_type: ElementType | None
     shape: Shape
@@ -105,7 +105,7 @@ def declared(value_info: ValueInfoProto | None) -> TensorType:
 
 
 def described(type: TypeProto) -> TensorType:
-    """Return what a type says; a symbol that inference made up is an unknown dimension."""
+    """Return element type and shape of a type; a symbol invented by inference is an unknown dimension."""
     message = tensor_message(type)
     if message is None:
         return UNKNOWN
@@ -126,19 +126,19 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def best_of(inferred: TensorType, stored: TensorType) -> TensorType:
-    """Return what is known when inference and the file both speak; inference wins a dispute."""
+    """Combine inferred and stored type; inference wins a contradiction."""
     shape = inferred.shape if excludes(inferred.shape, stored.shape) else narrow(inferred.shape, stored.shape)
     return TensorType(inferred.element_type or stored.element_type, shape)
 
 
 def differ(inferred: TensorType, stored: TensorType) -> bool:
-    """Tell whether not both can be right."""
+    """Tell whether an inferred and a stored type contradict each other."""
     types = {inferred.element_type, stored.element_type} - {None}
     return len(types) > 1 or excludes(inferred.shape, stored.shape)
 
 
 def is_alike(left: TypeProto, right: TypeProto) -> bool:
-    """Tell at a glance that two types differ in symbols at most."""
+    """Tell quickly whether two tensor types differ at most in symbols."""
     if left == right:
         return True
     left_tensor, right_tensor = left.tensor_type, right.tensor_type
@@ -147,7 +147,7 @@ def is_alike(left: TypeProto, right: TypeProto) -> bool:
 
 
 def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
-    """Return the part of a type that holds dimensions; None for a sequence, a map and the like."""
+    """Return the tensor part of a type; None for a sequence, a map and the like."""
     return type.tensor_type if type.HasField("tensor_type") else None
 
 
@@ -447,19 +447,19 @@ def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
 
 
 def _stand_in(node: NodeProto) -> NodeProto:
-    """Return a node of which inference learns nothing about the outputs."""
+    """Return a node that tells inference nothing about its outputs."""
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
 class _Refusal(NamedTuple):
-    """What inference says of a node, and whether it is about types."""
+    """An error of inference about a node, and whether it is about types."""
 
     words: str
     is_of_types: bool
 
 
 def _refusals(output: str) -> dict[str, _Refusal]:
-    """Return what inference says of single nodes, by the name that `_judged` gave them."""
+    """Return the errors of single nodes by the names that `_judged` gave them."""
     parts = [_REFUSAL.match(part) for part in output.split("(op_type:")]
     refusals = {
         part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
@@ -518,13 +518,13 @@ def _read_back(
 
 
 def _is_known(type: TypeProto) -> bool:
-    """Tell whether a type says what elements a tensor has, or what other kind of value it is."""
+    """Tell whether a type has an element type, or is of another kind than tensor."""
     message = tensor_message(type)
     return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
 
 
 def _original(name: str) -> str:
-    """Return a name as the file has it."""
+    """Return the original name of a value or node in the file."""
     renamed = _RENAMED.fullmatch(name) if name.startswith(NUMBERED) else None
     return name if renamed is None else renamed[1]
 

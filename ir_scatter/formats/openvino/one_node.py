@@ -1,4 +1,4 @@
-"""New files: models with nodes that know nothing of each other."""
+"""New IR files: models of independent nodes, for extracts, probes and generated cases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -16,10 +16,10 @@ _Graph: TypeAlias = tuple[list[NewElement], list[NewElement]]
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
-    """Return the `.xml` and the `.bin` of a model with nodes that know nothing of each other.
+    """Return the `.xml` and the `.bin` of a model of independent nodes.
 
     Raises:
-        NotEditable: a constant is of a type that cannot be written.
+        NotEditable: a constant has an element type that cannot be written.
     """
     style, weights = Style(b"\n\t\t", b"\t", b'"', b" "), NewBytes(0)
     graphs, ids = list[_Graph](), count()
@@ -37,7 +37,7 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
 
 
 def _one(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a node with what feeds it, and its Result, the last layer."""
+    """Return a node with its Parameters, constants and operators before it, and its Result as last layer."""
     inputs = [input for input in node.inputs if input is not None]
     values = [Value(None, input.element_type, input.declared) for input in inputs]
     data = {name: str(value) for name, value in node.attributes.items()}
@@ -69,13 +69,13 @@ _BEFORE: _Views = {
     "Roll": ("opset7", lambda shape: [[0], [0]]),
     "Abs": ("opset1", lambda shape: []),
 }
-"""Operators that may stand before a node: their opset, and the whole numbers that are their other inputs."""
+"""Operators that may precede a node: their opset, and their other inputs for a given shape."""
 
 
 def _before(
     node: OneNode, origin: tuple[str, str], value: Value, ids: Iterator[int], weights: NewBytes
 ) -> tuple[list[NewElement], list[NewElement], tuple[str, str]]:
-    """Return what stands between the first input and a node, its edges, and the last layer and its port."""
+    """Return layers and edges between the first input and a node, and the last layer with its port."""
     import numpy as np
 
     layers, edges, i64, shape = (
@@ -115,7 +115,7 @@ def _before(
 
 
 def _looped(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a loop with a node in its body, and what feeds both."""
+    """Return a Loop with a node in its body, and the inputs of both."""
 
     def held(number: int, name: str, content: int, type: ElementType) -> NewElement:
         return weights.layer(str(number), name, NewConstant(name, type, np.array(content, dtype(type))))
@@ -161,7 +161,7 @@ def _given_out(
     sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
     first: tuple[str, str] | None = None,
 ) -> _Graph:  # fmt: skip
-    """Return a layer that is fed by others, the first input maybe by another port, and its Result."""
+    """Return a layer with edges from its sources, and its Result; `first` replaces the first source."""
     layer_id, result, prefix = str(next(ids)), str(next(ids)), node.prefix
     output, port = Value(None, node.element_type, node.shape), str(len(values))
     layers = [

@@ -1,4 +1,11 @@
-"""Patches to the text of an IR: every byte that they do not concern stays."""
+"""Writes patches into the text of an IR as text edits; every other byte stays.
+
+A patch replaces one layer. New layers go before it; the layer itself becomes the last new node, so that its
+id and outgoing edges stay:
+
+    <layer id="7" name="s" type="ScatterUpdate">   ->   <layer id="9" name="s/indices_flat" type="Reshape">
+                                                        <layer id="7" name="s" type="ScatterNDUpdate">
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +43,13 @@ from ir_scatter.formats.openvino.xml_text import (
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 _LONGEST_ID = 18
-"""OpenVINO reads ids as signed numbers of 64 bits."""
+"""Most digits of an id: OpenVINO reads ids as signed 64-bit numbers."""
 _INPUT_END = b"</input>"
 _USUAL_NAME = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
-    """Write patches, each of another node, into the text that a model was read from.
+    """Write patches, each for a different node, into the text that a model was read from.
 
     Raises:
         NotEditable: the file, or one of the nodes, is written in a way that cannot be edited safely.
@@ -78,7 +85,7 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
 
 
 def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
-    """Yield why a layer is not one with its id, one edge into each input, and one output."""
+    """Yield the reasons why a layer cannot be replaced: its id, edges, bodies or outputs are unusual."""
     body, id, layer = graph.body, graph.id_of(key), graph.layer(key)
     edges = body.edges.get(id.encode(), [])
     if body.repeated_layers:
@@ -105,7 +112,7 @@ def _is_id(id: bytes) -> bool:
 
 
 def weights_beside(model: Model, path: Path) -> FileBeside:
-    """Return the `.bin` of an IR, as a copy of it at a path would name it."""
+    """Return the `.bin` of an IR, with the name that its copy beside `path` gets."""
     net = model.graph
     assert isinstance(net, IrGraph)
     original, copy, weights = Path(model.path).with_suffix(".bin"), path.with_suffix(".bin"), net.file.weights
@@ -127,7 +134,7 @@ def _constants_end(net: IrGraph) -> int:
 
 
 def _gap(name: str) -> str:
-    """Return what stands for a text that differs among nodes; no XML holds the byte 0."""
+    """Return the placeholder of a text that differs among nodes; XML cannot contain the byte 0."""
     return f"\0{name}\0"
 
 
@@ -138,10 +145,10 @@ def _filled(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
 
 
 class _Template(NamedTuple):
-    """A fragment as text for all nodes that look alike, which differ in ids and names.
+    """The text of a fragment with gaps for ids and names, shared by all interchangeable nodes.
 
-    The gaps are `id0` and `name0` and so on for new layers, whose names end in the labels, `from0` and
-    `port0` for what feeds the replaced node, and `self` for the layer that stays; `part` is behind its tag.
+    Gaps: `id0`, `name0` ... of new layers (names end in `labels`), `from0`, `port0` ... of the sources of the
+    replaced node, and `self` for the id of the layer that stays. `part` follows the start tag of that layer.
     """
 
     labels: list[str]
@@ -179,7 +186,7 @@ class _Writer:
                 raise NotEditable(str(error), [patches[key].node]) from None
 
     def _replace_one(self, graph: IrGraph, patch: Patch, edges: list[EdgePlace], next_id: int) -> int:
-        """Enter the edits of one patch, and return how many layers are new."""
+        """Add the edits of one patch; return the number of new layers."""
         data, (node, fragment) = self.data, patch
         layer, (_, start, end) = graph.layer(node.handle), graph.body.layers[node.handle]
         first = tag_end(data, start)
@@ -238,9 +245,9 @@ class _Writer:
         return len(template.labels)
 
     def _new_name(self, raw: bytes, label: str) -> bytes:
-        """Take a name that no layer of the file has, bodies included, and return it as it is to be written.
+        """Reserve a layer name that is unique in the file, bodies included, and return it escaped.
 
-        It begins with a name as written, and may stand in other quotation marks than that.
+        `raw` is an escaped name of the file; the result is valid within both kinds of quotation marks.
         """
         base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
         name = preferred = b"%b/%b" % (base, escaped(label))
@@ -292,7 +299,7 @@ class _Writer:
 
 
 def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
-    """Return type and shape that the file has for what a layer makes."""
+    """Return the element type and shape that the file stores for an output of a layer."""
     key, id = origin
     if graph.type_of(key) in {CONST, PARAMETER}:
         return graph.declared(key)[:2]
