@@ -1,15 +1,19 @@
-"""What becomes of nodes that write whole slices: elements, tuples, or slices named by one list.
+"""Rewrites of ScatterUpdate: to elements, to tuples, or to one-dimensional indices.
 
-slices-flattened: Indices of any rank become one list, and the axis counts from the front: the form that every
-runtime takes. data[.., indices, ..] = updates is the same with indices flattened and updates reshaped: the
-dimensions of indices become one.
+slices-flattened: Indices of any rank become one list, and the axis non-negative: the form that every runtime
+accepts. Updates are reshaped, so that the dimensions of indices become one.
 
-slices-to-elements: Every element of an updated slice gets an index of its own. Indices are flattened, laid
-along the axis and repeated along all others.
+    indices [[3, 0], [1, 2]], updates [.., 2, 2, ..]   ->   indices [3, 0, 1, 2], updates [.., 4, ..]
 
-slices-to-tuples: Every index becomes a tuple of one coordinate, on the axis moved to the front. On axis 0
-indices get a last dimension of 1 and that is all. On any other axis data and updates are transposed, and
-the result is transposed back.
+slices-to-elements: Every element of an updated slice gets its own index. Indices are flattened, laid along
+the axis and broadcast along all other axes.
+
+    indices [3, 0] on axis 0, updates [2, 3]   ->   [[3, 3, 3], [0, 0, 0]]
+
+slices-to-tuples: Every index becomes a tuple of one coordinate on axis 0. On any other axis, data and updates
+are transposed to bring the axis to the front, and the result is transposed back.
+
+    indices [3, 0]   ->   [[3], [0]]
 """
 
 from ir_scatter.core.model import Value
@@ -21,7 +25,7 @@ from ir_scatter.rewrites.builder import I64, Builder
 
 
 def _shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
-    """Return a shape with another dimension on an axis; None if either is not known."""
+    """Return a shape with another dimension on an axis; None if shape or axis is unknown."""
     return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
@@ -40,7 +44,7 @@ def _flat_indices(view: View, build: Builder) -> Value:
 
 
 def _flat_updates(view: View, build: Builder) -> Value:
-    """Return updates with one dimension, on the axis, in the place of those of indices."""
+    """Return updates in which the dimensions of indices are joined to one, on the axis."""
     shape, axis, updates = view.indices.shape, view.scatter.axis, view.updates
     if shape is not None and len(shape) == 1:
         return updates
@@ -60,7 +64,7 @@ def _flat_updates(view: View, build: Builder) -> Value:
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     updates, axis, shape = _flat_updates(view, build), view.scatter.axis, view.data.shape
     indices, type = view.indices, view.indices.element_type
-    if type is not None and type.bits < 8:  # OpenVINO repeats the bytes of constants, whatever these hold
+    if type is not None and type.bits < 8:  # OpenVINO broadcasts constants bytewise
         indices = build.convert(indices, I64, "indices_i64")
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
         column = build.along(view.axis_mask(build), indices, "indices_column")
@@ -78,7 +82,7 @@ def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
 def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value:
     axis, shape, index_shape = view.scatter.axis, view.data.shape, view.indices.shape
     data, indices, updates = view.data, view.indices, view.updates
-    if view.writes_nothing and shape and updates.shape:  # whose coordinates may be any numbers
+    if view.writes_nothing and shape and updates.shape:  # without elements, coordinates do not matter
         return build.scatter(target, data, *build.empty_tuples(updates, updates, len(shape)))
     is_on_first = axis == 0 or (axis is None and view.scatter.written_axis == 0)
     if is_on_first and index_shape is not None:

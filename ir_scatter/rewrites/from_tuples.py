@@ -1,16 +1,16 @@
-"""What becomes of nodes that write slices named by tuples: elements, slices, or another version.
+"""Rewrites of ScatterND(Update): to elements, to slices, or to another version.
 
-Tuples become one index each: with one coordinate that is the coordinate itself, and the axis is 0. With any
-other number the dimensions that tuples count on are joined into one, and the result gets the shape of data
-again.
+Each tuple becomes one index on axis 0. A tuple of one coordinate is the index itself; otherwise the indexed
+dimensions of data are joined into one, and the result is reshaped to the shape of data:
 
-tuples-to-elements: Each index is repeated over the slice that it names. A difference becomes the sum of
-negated updates. Types without negative values are made wider first, and the result takes the remainder that
-fits: of booleans that is whether an odd number of them is true.
+    data [3, 4, 5], indices [[2, 1]]   ->   data [12, 5], indices [9], as 2 * 4 + 1 = 9
 
-tuples-to-slices: Each index names a slice on axis 0.
+tuples-to-elements: Each index is broadcast over its slice. Reduction sub becomes sum of negated updates;
+types without negative values are widened for that, and the result wraps around (for booleans, the parity).
 
-tuples-versions: A reduction that a version lacks is computed before, where no two tuples are equal.
+tuples-to-slices: Each index selects a slice on axis 0.
+
+tuples-versions: A reduction that a version lacks is computed before the node, if no two tuples are equal.
 """
 
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, s
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _WIDE = 32
-"""Bits of the types in which runtimes keep what is left of numbers below 0."""
+"""Least bits of unsigned types in which runtimes wrap negative numbers around correctly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linear:
-    """Data, indices and updates with one index for each tuple."""
+    """Data, indices and updates of a node with one index instead of each tuple."""
 
-    data: Value  # [product of the dimensions that tuples count on, the others...]
+    data: Value  # [product of the indexed dimensions, the other dimensions...]
     indices: Value  # [count]
-    updates: Value  # [count, the others...]
-    column: Value | None  # indices as [count, 1] where the node has them so
+    updates: Value  # [count, the other dimensions...]
+    column: Value | None  # indices as [count, 1], if the node has them in that shape
 
 
 def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
@@ -56,7 +56,7 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
 
 
 def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
-    """Return a node that writes nothing, along axis 0; off that indices are not longer than data."""
+    """Return a node that writes nothing, on axis 0; its indices are not longer than data off the axis."""
     if target.layout is Layout.ELEMENTS:
         short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
         indices, updates = view.without_elements(build, short)
@@ -89,7 +89,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
 
 
 def _repeated(build: Builder, parts: _Linear) -> Value:
-    """Repeat every index over the slice that it names."""
+    """Broadcast every index over its slice."""
     shape = parts.updates.shape
     if shape is not None and len(shape) == 1:
         return parts.indices
@@ -105,7 +105,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:
-    """Tell whether a difference is to be written as a sum: the type, or a wider one, has negative values."""
+    """Tell whether reduction sub becomes a sum of negated updates, in the type or a wider signed one."""
     if view.reduction is not Reduction.SUB or has(target, Reduction.SUB) or not has(target, Reduction.SUM):
         return False
     type = view.data.element_type
@@ -124,7 +124,7 @@ def _difference(
     is_wrapped = is_wrapped or (type.kind == "unsigned" and type.bits < _WIDE)
     if is_wrapped:
         data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
-    if type.kind == "unsigned" and not is_wrapped:  # there is no negative; CPU computes i64 as i32, saturated
+    if type.kind == "unsigned" and not is_wrapped:  # no negation; OpenVINO's CPU plugin saturates i64 to i32
         negated = build.binary("Subtract", build.constant(0, "zero", type), updates, "updates_negated")
     else:
         negated = build.make("Negative", [updates], updates.shape, "updates_negated")
@@ -138,7 +138,7 @@ def _difference(
 
 
 def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value) -> Value | Refusal:
-    """Write updates of the parts, joined with the old values where a row lacks the reduction."""
+    """Scatter the updates, reduced with the old values beforehand if the row lacks the reduction."""
     if has(target, view.reduction):
         return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
     updates = joined_updates(view, build)
@@ -151,14 +151,14 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
 
 
 def joined_updates(view: View, build: Builder) -> Value | Refusal:
-    """Return updates joined with the old values in their places, where no two tuples are equal."""
+    """Return updates reduced with the old values at their targets; tuples must be unique."""
     if view.writes_nothing:
         return view.updates
     indices, shape = view.indices, view.updates.shape
-    if view.depth == 0:  # they name all of data
+    if view.depth == 0:  # empty tuples select all of data
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
-    if view.depth is None:  # runtimes take no GatherND whose result could be of any rank
+    if view.depth is None:  # runtimes accept no GatherND of dynamic rank
         numbers = _numbers(view, build)
         old = build.gather(_front_joined(view, build), numbers, 0, "old_slices", (UNKNOWN_DIM,) * 2)
         dims = build.shape_of(view.updates, "updates_shape")
@@ -176,7 +176,7 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _leading_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of indices but for the last one, in which coordinates stand."""
+    """Return the dimensions of indices without the last one, which holds coordinates."""
     dims, shape = build.shape_of(view.indices, "indices_shape"), view.indices.shape
     begin, end = build.constant([0], "begin"), build.constant([-1], "last")
     rank = UNKNOWN_DIM if shape is None else len(shape) - 1
@@ -184,7 +184,7 @@ def _leading_dims(view: View, build: Builder) -> Value:
 
 
 def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
-    """Give every tuple one number."""
+    """Replace every tuple by one index into data with the indexed dimensions joined."""
     depth, data, updates, column = view.depth, view.data, view.updates, None
     shape = data.shape
     dims = build.shape_of(data, "data_shape")
@@ -214,14 +214,14 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     ):
         slice_dims = _slice_dims(view, build)
         sizes = array_of(slice_dims)
-        if sizes is not None and sizes.all():  # beside a 0 a -1 could be anything
+        if sizes is not None and sizes.all():  # next to a 0, a -1 would be ambiguous
             updates = build.reshape(updates, [-1, *sizes.tolist()], "updates_reshaped", updates_shape)
         else:
             rank = None if updates_shape is None else (len(updates_shape),)
             new = build.concat([build.count_of(flat, "count"), slice_dims], 0, "updates_shape", rank)
             updates = build.reshape(updates, new, "updates_reshaped", updates_shape)
     if depth == 0 and view.reduction is Reduction.NONE and isinstance(count, int) and count > 1:
-        # Several tuples that name all of data: which update stays is open, so that the last one may.
+        # Several empty tuples select all of data: the order is unspecified, so keep the last update.
         begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
         last = None if updates.shape is None else (1, *updates.shape[1:])
         flat = build.constant([0], "indices_flat")
@@ -230,7 +230,7 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
 
 
 def _slice_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of a slice; joined into one where it is not known how many there are."""
+    """Return the dimensions of a slice, joined into one if their number is unknown."""
     dims = view.tuple_dims(build, are_front=False)
     if view.depth is not None:
         return dims
@@ -239,7 +239,7 @@ def _slice_dims(view: View, build: Builder) -> Value:
 
 
 def _front_joined(view: View, build: Builder) -> Value:
-    """Return data with one dimension in the place of those that tuples count on."""
+    """Return data with the indexed dimensions joined into one."""
     depth, shape = view.depth, view.data.shape
     joined_shape: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
     if depth is not None and shape is not None:
@@ -256,9 +256,9 @@ def _front_joined(view: View, build: Builder) -> Value:
 
 
 def _numbers(view: View, build: Builder) -> Value:
-    """Return one number for each tuple, as one list: its coordinates joined row by row."""
+    """Return a list with one row-major index for each tuple."""
     indices, depth, shape = build.convert(view.indices, I64, "indices_i64"), view.depth, view.indices.shape
-    if depth == 0:  # each names all of data
+    if depth == 0:  # each tuple selects all of data
         leading = static(None if shape is None else shape[:-1])
         if leading is not None:
             count = build.constant([prod(leading)], "count")
