@@ -143,7 +143,7 @@ def refused_outputs(folder: Path) -> Iterator[tuple[Output, str]]:
     yield Output(folder / "a", copied=inside), "folder cannot be read: it is no regular file"
     changed = "first has 3 bytes, expected 4: it has changed meanwhile"
     yield Output(folder / "a", copied=folder / "first", copied_size=4), changed
-    again = "the same file is to be written twice, expected different ones"
+    again = "two outputs have the same path, expected different ones"
     yield Output(folder / "folder/../first", b"x"), again
 
 
