@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.workshop import NODES, Refusals, Workshop, takes
+from ir_scatter.cases.workshop import NODES, Refusals, Workshop, supports
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
@@ -134,7 +134,7 @@ class Campaign:
         self._specs = [
             spec
             for spec in plan.operators
-            if not spec.is_removed and any(takes(runner, spec) for runner in runners)
+            if not spec.is_removed and any(supports(runner, spec) for runner in runners)
         ]
         if not self._specs:
             raise UsageError("no runner that was named reads models with these operators")
@@ -178,7 +178,7 @@ class Campaign:
         if explainer.judged:
             return ""
         runner = explainer.runner
-        if not any(takes(runner, spec) for spec in self._specs):
+        if not any(supports(runner, spec) for spec in self._specs):
             return f"it reads {' and '.join(FORMATS[format].title for format in runner.formats)} only, " + (
                 "which has none of the operators that were asked for"
             )
@@ -270,7 +270,7 @@ class Campaign:
         Each has its own pace. One far behind leaves out whole cycles of operators, and what nobody takes is
         not drawn; but where a number of cases was asked for, who is in front waits, as all have the same.
         """
-        taken, cases = [takes(runner, spec) for spec in self._specs], self.plan.cases
+        taken, cases = [supports(runner, spec) for spec in self._specs], self.plan.cases
         with self._drawn:
             while True:
                 position = self._positions[runner.name]
@@ -364,7 +364,7 @@ class Campaign:
                     else:
                         for finding in explainer.explain(lot):
                             told.put(finding)
-                        last = monotonic()  # nor is what explaining takes
+                        last = monotonic()  # nor is what explaining supports
                 if is_last:
                     break
             if is_beside:

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged, contradicted, judge
+from ir_scatter.cases.judge import Judgement, compare_with_twin, judge
 from ir_scatter.cases.twins import TWINS, twin
-from ir_scatter.cases.workshop import NODES, Workshop, takes
+from ir_scatter.cases.workshop import NODES, Workshop, supports
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.defects.base import Symptom
@@ -110,7 +110,7 @@ class Finding:
     failing: int
     passing: int
     case: Case | None
-    judged: Judged
+    judged: Judgement
     others: Mapping[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     path: str = ""
@@ -198,7 +198,7 @@ class Finding:
         return cls(
             found["signature"], found["runner"], found["operator"], Symptom(found["symptom"]),
             Condition.from_json(found["predicates"]), found["failing"], found["passing"], None,
-            Judged(Symptom(found["symptom"]), found["message"]), found["others"],
+            Judgement(Symptom(found["symptom"]), found["message"]), found["others"],
             found.get("twins", {}), found["path"], is_known=True, saved=found,
             fresh=found.get("fresh", {}), is_explained=found.get("explained", True),
             otherwise=Counter(found.get("otherwise", {})), defects=tuple(found.get("defects", ())),
@@ -238,7 +238,7 @@ class Explainer:
         self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
         self._kept: dict[str, list[tuple[Case | Mapping[str, Feature], Symptom | None]]] = defaultdict(list)
-        self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
+        self._new: dict[_Key, list[tuple[Case, Judgement]]] = defaultdict(list)
         self._since: dict[_Key, tuple[int, float]] = {}
         self._patience = _PATIENCE * (until - monotonic())
         self._waiting = set[_Key]()
@@ -288,13 +288,13 @@ class Explainer:
             again = earlier.outputs[:1] if is_again and case.twin == other.twin else ()
             judged = _judged(self.runner, case, answer, again)
             if case.twin and case.twin != other.twin:
-                judged = contradicted(case, judged, earlier.outputs[0] if is_again else None)
+                judged = compare_with_twin(case, judged, earlier.outputs[0] if is_again else None)
             few[judged.symptom] += 1
             is_alike = kind == "forms" and few[judged.symptom] > _ALIKE
             with self._lock:
                 self._note(case, judged, is_alike=is_alike)
 
-    def _note(self, case: Case, judged: Judged, *, is_alike: bool) -> None:
+    def _note(self, case: Case, judged: Judgement, *, is_alike: bool) -> None:
         """Count a case; one of many of the same form is nothing to learn from."""
         self._noted += 1
         if not judged.is_run:
@@ -426,7 +426,7 @@ class Explainer:
 
     def _is_open(self, lot: "Lot") -> bool:
         """Leave out what findings explain that were made in the meantime; tell whether anything is left."""
-        open_ = list[tuple[Case, Judged]]()
+        open_ = list[tuple[Case, Judgement]]()
         for case, judged in lot.failing:
             known = next((one for one in self._known(lot) if one.condition.holds(described(case))), None)
             if known is None:
@@ -437,7 +437,13 @@ class Explainer:
         return bool(open_)
 
     def _made(
-        self, lot: "Lot", case: Case, judged: Judged, fresh: Counter[str], condition: Condition, is_pure: bool
+        self,
+        lot: "Lot",
+        case: Case,
+        judged: Judgement,
+        fresh: Counter[str],
+        condition: Condition,
+        is_pure: bool,
     ) -> Finding | None:
         """Return a finding, None if it is one that is there, of which less was seen before.
 
@@ -586,7 +592,7 @@ class Explainer:
             spending.note(computed)
             self._learn(lot, known, list(zip(part, computed, strict=True)))
 
-    def _learn(self, lot: "Lot", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]) -> None:
+    def _learn(self, lot: "Lot", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judgement]]) -> None:
         for case, judged in pairs:
             found = described(case)
             if judged.is_run and _disproves(judged.symptom, lot.symptom, found):
@@ -612,19 +618,21 @@ class Explainer:
             return _Spending(most, inf)
         return _Spending(most, now + min(_SECONDS * self._share / _SHARE, self._share * (self._until - now)))
 
-    def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
+    def _computed(
+        self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False
+    ) -> list[Judgement]:
         if symptom is Symptom.NONDETERMINISTIC:
             return [self._repeated(case) for case in cases]
         parts = [[one] for one in cases] if is_alone else [cases]
         answers = [one for part in parts for one in self._workshop.batch(self.runner, part)]
         return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
 
-    def _repeated(self, case: Case, threads: int = 0) -> Judged:
+    def _repeated(self, case: Case, threads: int = 0) -> Judgement:
         answers = self._workshop.stream(self.runner, [case] * _TIMES, threads)
         again = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
         return _judged(self.runner, case, answers[0], again)
 
-    def _simplest(self, lot: "Lot") -> tuple[Case, Judged, Counter[str]] | None:
+    def _simplest(self, lot: "Lot") -> tuple[Case, Judgement, Counter[str]] | None:
         """Return the simplest case that fails like the first failure, and what fresh processes make of it.
 
         None if that fails no more when it is alone. Where the case does something else in each fresh process,
@@ -647,7 +655,7 @@ class Explainer:
         if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
             return None
         found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else lot.at_once // 2)
-        others: tuple[Case, Judged, Counter[str]] | None = None
+        others: tuple[Case, Judgement, Counter[str]] | None = None
         told = Counter[str]()
         times = 1 if lot.symptom is Symptom.REFUSED else _CONFIRMED  # what is refused once always is
         for case in dict.fromkeys((found, first)):
@@ -662,18 +670,18 @@ class Explainer:
                 others = case, fresh[0], told
         return others or (first, judged, told)
 
-    def _in_fresh(self, case: Case, lot: "Lot") -> Judged:
+    def _in_fresh(self, case: Case, lot: "Lot") -> Judgement:
         """Return the worst that a fresh process makes of a case."""
         is_race = lot.symptom is Symptom.NONDETERMINISTIC
         answers = self._workshop.fresh(self.runner, case, _TIMES if is_race else 2)
         again = [one.outputs[0] for one in answers[1:] if one.status is Status.OK] if is_race else ()
         found = [_judged(self.runner, case, one, again) for one in answers]
         found.sort(key=lambda one: (one.symptom not in _FATAL, one.symptom is None, not one.is_run))
-        return found[0] if found else Judged(None, "not run: the time is over", is_run=False)
+        return found[0] if found else Judgement(None, "not run: the time is over", is_run=False)
 
     def _others(self, case: Case) -> dict[str, str]:
         """Return what the other runners do with a case."""
-        return {one.name: self._on(one, case) for one in self.others if takes(one, case.spec)}
+        return {one.name: self._on(one, case) for one in self.others if supports(one, case.spec)}
 
     def _twins(self, case: Case) -> dict[str, str]:
         """Return what the runner itself does with cases that must give the same, or leave data as it is."""
@@ -692,9 +700,9 @@ class Explainer:
         return ".".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
 
 
-def _judged(runner: Runner, case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:
+def _judged(runner: Runner, case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judgement:
     if runner.declines is not None and answer.message.endswith(runner.declines):
-        return Judged(None, answer.message, is_run=False)
+        return Judgement(None, answer.message, is_run=False)
     return judge(case, answer, again)
 
 
@@ -709,7 +717,7 @@ class _Spending:
     def is_over(self) -> bool:
         return self.left <= 0 or monotonic() > self.until
 
-    def note(self, computed: Iterable[Judged]) -> None:
+    def note(self, computed: Iterable[Judgement]) -> None:
         self.left -= sum(_COSTS[one.symptom] for one in computed)
 
 
@@ -721,7 +729,7 @@ class Lot:
     symptom: Symptom
     reason: str
     round: int
-    failing: list[tuple[Case, Judged]]
+    failing: list[tuple[Case, Judgement]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
     more: list[Mapping[str, Feature]] = field(default_factory=list)
     """Features of what fails as well and is too large to be kept."""
@@ -752,7 +760,7 @@ class Lot:
         """Return the features of all that fails."""
         return [*(described(case) for case, _ in self.failing), *self.more]
 
-    def is_shown(self, case: Case, judged: Judged) -> bool:
+    def is_shown(self, case: Case, judged: Judgement) -> bool:
         """Tell whether a case fails in the same way."""
         return (judged.symptom, _reason(case, judged)) == (self.symptom, self.reason)
 
@@ -784,14 +792,14 @@ def _meets(findings: Iterable[Finding], found: Mapping[str, Any]) -> bool:
     return any(one.condition.holds(found) for one in findings)
 
 
-def _reason(case: Case, judged: Judged) -> str:
+def _reason(case: Case, judged: Judgement) -> str:
     """Return what failures have in common: the rule that is broken, or the words of a refusal."""
     if case.broken is not None:
         return case.broken
     return _NAMES.sub("", judged.message) if judged.symptom is Symptom.REFUSED else ""
 
 
-def _told(judged: Judged) -> str:
+def _told(judged: Judgement) -> str:
     if not judged.is_run:
         return f"{_NOT_RUN}: {judged.message.removeprefix(f'{_NOT_RUN}: ')}"
     return _RIGHT if judged.symptom is None else f"{judged.symptom}: {judged.message}"

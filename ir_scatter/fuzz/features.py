@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ir_scatter.cases.case import Case, repeats
+from ir_scatter.cases.case import Case, repeats_targets
 from ir_scatter.cases.judge import reference
 from ir_scatter.compare.measure import Verdict, measure_node
 from ir_scatter.core.arrays import Array, kind
@@ -116,7 +116,7 @@ def features(case: Case) -> dict[str, Feature]:
             found["indices are longer than data on the axis"] = case.indices.shape[axis] > data.shape[axis]
         found["indices have the shape of data"] = case.indices.shape == data.shape
     if case.broken is None and case.indices is not None:
-        found["targets are repeated"] = repeats(case)
+        found["targets are repeated"] = repeats_targets(case)
     if case.broken == "index-out-of-range":
         found |= _beyond(case)
     return {**found, **value_features([case.data, case.updates])}

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from ir_scatter.cases.broken import WAYS, break_case
 from ir_scatter.cases.case import Case, Limits
-from ir_scatter.cases.draw import Draws, Form, draw_case, draw_form, draw_sizes, fill, types_of
+from ir_scatter.cases.draw import Draws, Form, draw_case, draw_form, draw_sizes, draw_values, types_of
 from ir_scatter.cases.twins import TWINS, twin
 from ir_scatter.fuzz.conditions import Predicate
 from ir_scatter.fuzz.features import Feature
@@ -98,11 +98,11 @@ class Drawer:
         cases: list[Case] = []
         for shape in range(2 if is_large else _SHAPES):
             draws = Draws(self._seed(f"shape {number} {shape}"))
-            draws.made.extend(head)
-            sizes, start = draw_sizes(draws, form), len(draws.made)
+            draws.decisions.extend(head)
+            sizes, start = draw_sizes(draws, form), len(draws.decisions)
             for _ in range(1 if is_large else _FILLS):
-                del draws.made[start:]
-                cases.append(fill(draws, form, sizes))
+                del draws.decisions[start:]
+                cases.append(draw_values(draws, form, sizes))
         self.coverage.count(str(spec.key), form_features(form), len(cases))
         return cases * _TIMES if is_large else cases + cases[:_REPEATED]
 
@@ -116,7 +116,7 @@ class Drawer:
                 continue
             head, form = self._form(spec, f"batch {number} {one}", limits, _OF_BATCHES)
             draws = Draws(self._seed(f"batch {number} {one} sizes"))
-            draws.made.extend(head)
+            draws.decisions.extend(head)
             cases.append(draw_case(draws, form))
             self.coverage.count(str(spec.key), form_features(form), 1)
         return cases
@@ -173,7 +173,7 @@ class Drawer:
             form = draw_form(draws, spec, limits)
             new = self.coverage.new_pairs(str(spec.key), form_features(form))
             if best is None or new > best[0]:
-                best = new, draws.made, form
+                best = new, draws.decisions, form
         assert best is not None
         return best[1:]
 

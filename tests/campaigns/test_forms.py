@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners, validate
-from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.case import Case, Limits, repeats_targets
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.arrays import Array
@@ -129,7 +129,7 @@ class Trial:
     ) -> None:
         self.folder, self.figures, self.dialect, self.runners = folder, figures, dialect, open_runners
         self.before, self.feeds = write(chance, case, folder)
-        self.promises = [] if repeats(case) else ["unique-indices"]
+        self.promises = [] if repeats_targets(case) else ["unique-indices"]
         self.title = f"{case.operator} {case.reduction} {case.element_type.name}"
         self.expected = [*evaluate_model(self.before, self.feeds).values()]
         self.ran = {name: self._runs(name, self.before) for name in DEVICES[dialect]}

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged
+from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz import job as jobs
@@ -182,7 +182,7 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
         spec, nothing, np.empty(0, np.int64), nothing, 0, {}, ELEMENT_TYPES["f32"], ELEMENT_TYPES["i64"],
         Reduction.NONE, decisions=(1,),
     )  # fmt: skip
-    wrong = Judged(Symptom.WRONG_VALUE)
+    wrong = Judgement(Symptom.WRONG_VALUE)
     finding = Finding("s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, Condition(), 1, 0, case, wrong)
     write_finding(finding, tmp_path, {})
     command = [sys.executable, str(tmp_path / "s" / "repro.py")]

@@ -11,7 +11,7 @@ import pytest
 
 from ir_scatter import read
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged, reference
+from ir_scatter.cases.judge import Judgement, reference
 from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
@@ -50,7 +50,7 @@ def test_a_condition_that_later_cases_disprove_is_learned_anew(
     bad = [case for case in cases if _is_f32(case) and is_wrong(case)]
     known = Finding(
         "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, len(bad), 0, bad[0],
-        Judged(Symptom.WRONG_VALUE), samples=[described(case) for case in bad],
+        Judgement(Symptom.WRONG_VALUE), samples=[described(case) for case in bad],
     )  # fmt: skip
     explainer = Explainer(
         Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
@@ -73,7 +73,15 @@ def test_what_is_kept_to_learn_from_is_bounded(tmp_path: Path) -> None:
     drawer = Drawer(0, "plain", Coverage())
     first = next(case for case in drawer.batch(SPEC, 0, 60) if _is_f32(case))
     known = Finding(
-        "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, 1, 0, first, Judged(Symptom.WRONG_VALUE)
+        "name",
+        "nobody",
+        str(SPEC.key),
+        Symptom.WRONG_VALUE,
+        WIDE,
+        1,
+        0,
+        first,
+        Judgement(Symptom.WRONG_VALUE),
     )
     explainer = Explainer(
         Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
@@ -127,7 +135,7 @@ def test_of_large_cases_that_fail_few_are_kept(tmp_path: Path) -> None:
     drawer = Drawer(0, "plain", Coverage())
     rounds = (drawer.forms(SPEC, number) for number in count())
     large = next(cases[0] for cases in rounds if cases[0].within.elements)
-    wrong = Judged(Symptom.WRONG_VALUE, got=large.data)
+    wrong = Judgement(Symptom.WRONG_VALUE, got=large.data)
     small, lot = (
         Lot(str(SPEC.key), Symptom.WRONG_VALUE, "", 0, [(one, wrong)])
         for one in (drawer.batch(SPEC, 0, 1)[0], large)

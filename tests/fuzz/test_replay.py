@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged
+from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UsageError
 from ir_scatter.defects.base import Symptom
@@ -34,7 +34,7 @@ def write(folder: Path, symptom: Symptom = Symptom.WRONG_VALUE, data: float = 0.
         ELEMENT_TYPES["i64"], Reduction.NONE, decisions=(1,),
     )  # fmt: skip
     finding = Finding(
-        "one", "onnx-reference", case.operator, symptom, Condition(), 1, 0, case, Judged(symptom)
+        "one", "onnx-reference", case.operator, symptom, Condition(), 1, 0, case, Judgement(symptom)
     )
     write_finding(finding, folder, {})
     report(folder, finding.as_json())

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate
-from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.case import Case, Limits, repeats_targets
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
-from ir_scatter.cases.judge import contradicted, judge, reference
+from ir_scatter.cases.judge import compare_with_twin, judge, reference
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.fuzz.features import described, features
 from ir_scatter.fuzz.rounds import Coverage, Drawer, again, variations
@@ -125,7 +125,7 @@ def test_what_runtimes_get_wrong_seldom_is_drawn(drawer: Drawer) -> None:
         large.append(draw_case(draws, draw_form(draws, ROWS["ScatterND-18"], Limits(elements=1 << 15))))
     large = [case for case in large if case.updates.size > 10_000]
     assert len(large) >= 5
-    assert all(map(repeats, large))
+    assert all(map(repeats_targets, large))
 
 
 def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) -> None:
@@ -199,7 +199,7 @@ def test_twins_of_one_wrong_shape_are_wrong_and_no_mistake_of_ours(drawer: Drawe
     for case in cases:
         got = np.zeros(97, case.data.dtype if case.data.dtype != object else np.float32)
         judged = judge(case, Streamed(Status.OK, [got]))
-        assert contradicted(case, judged, got) == judged
+        assert compare_with_twin(case, judged, got) == judged
         assert judged.message.startswith("the output ")
 
 
