@@ -40,12 +40,12 @@ def command(on: tuple[str, ...], output: str | None, **given: Any) -> int:
     """
     from ir_scatter.core.words import counted
     from ir_scatter.defects.evidence import HISTORY
-    from ir_scatter.doctor import examine, of_releases
+    from ir_scatter.doctor import examine, names_of_releases
 
     demand_free("-o", output, overwrite=given["overwrite"])
     record = HISTORY if given["record"] else None
     with used_fleet(given) as fleet:
-        names = of_releases(on, given["releases"])
+        names = names_of_releases(on, given["releases"])
         if given["releases"] and fleet is None and not _are_there(names, is_asked_for=given["yes"]):
             return exits.RUNTIME
         with spinner() as tell:

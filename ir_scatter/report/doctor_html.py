@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.words import counted
 from ir_scatter.defects.evidence import Basis, Result
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.doctor_text import groups, shortened, state, summary
 from ir_scatter.report.page import document, named, plain
 from ir_scatter.version import versions
@@ -64,7 +64,7 @@ def _device(one: Diagnosis, verbose: bool) -> Iterator[str]:
     yield "</article>"
 
 
-def _item(one: Checked) -> str:
+def _item(one: DefectCheck) -> str:
     badge = f'<span class="badge {_BADGES[one.result]}">{plain(one.result or "not told")}</span>'
     words = f"{named(one.defect.code)} {plain(one.defect.name.replace('-', ' '))}"
     known = f"{state(one)} ({one.before.basis}, {one.before.told})" if one.before.told else state(one)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import as_document, dumps, fields_of
 
 _DEVICE = "runner is_available reason full_name driver capabilities versions"
@@ -22,7 +22,7 @@ def render(found: Sequence[Diagnosis]) -> str:
     return dumps(as_document(devices=devices))
 
 
-def _defect(one: Checked, diagnosis: Diagnosis) -> dict[str, Any]:
+def _defect(one: DefectCheck, diagnosis: Diagnosis) -> dict[str, Any]:
     keys = f"{one.defect.code}/"
     results = {} if diagnosis.row is None else diagnosis.row.results
     return {

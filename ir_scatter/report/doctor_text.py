@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.defects.evidence import Basis
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import visible, wrapped
 
 _GROUPS = {
@@ -52,7 +52,7 @@ def summary(one: Diagnosis) -> str:
     return f"{here} of {known} here, {different} not as recorded{more}"
 
 
-def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked]]]:
+def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[DefectCheck]]]:
     """Yield what is not as recorded first, then defects by what a device does; all of them if `verbose`."""
     different = [checked for checked in one.defects if checked.differs]
     if different:
@@ -69,7 +69,7 @@ def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked
             yield title, several
 
 
-def state(one: Checked) -> str:
+def state(one: DefectCheck) -> str:
     """Return what a device did, and what is new of that: "new: crashed", "gone, recorded: wrong"."""
     is_other = one.differs and not one.missed
     if one.result is None:
