@@ -64,14 +64,14 @@ def command(**given: Any) -> int:
 
 
 def _fuzz(given: dict[str, Any]) -> int:
-    from ir_scatter.fuzz.job import Job, Missing, prepare, run
+    from ir_scatter.fuzz.job import FuzzRequest, Missing, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.fuzz_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
 
     names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume", "overwrite")
     folder = None if given["output"] is None else Path(given["output"])
-    job = Job(folder=folder, **{name: given[name] for name in names})
+    job = FuzzRequest(folder=folder, **{name: given[name] for name in names})
     try:
         campaign = prepare(job)
     except Missing as error:

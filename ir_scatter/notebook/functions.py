@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ir_scatter.compare.request import Done
-    from ir_scatter.fuzz.explain import Finding
+    from ir_scatter.fuzz.explain import FuzzFinding
 
 
 def _several(given: "str | Iterable[str]", name: str) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ def fuzz(
     illegal: bool = False,
     output: "str | PathLike[str] | None" = None,
     resume: bool = False,
-) -> "Iterator[Finding]":
+) -> "Iterator[FuzzFinding]":
     """Find what runtimes get wrong, and shrink each defect to one small node.
 
     Args:
@@ -278,12 +278,12 @@ def fuzz(
         >>> [found.when for found in irs.fuzz(on="onnxruntime", operators="ScatterND-13", cases=2)]
         []
     """
-    from ir_scatter.fuzz.job import Job, prepare, run
+    from ir_scatter.fuzz.job import FuzzRequest, prepare, run
     from ir_scatter.report.fuzz_folder import write_report
 
     folder = None if output is None else Path(output)
     names, rows = ([one] if isinstance(one, str) else list(one) for one in (on, operators))
-    job = Job(names, rows, seconds, cases, seed, values, illegal, folder, resume)
+    job = FuzzRequest(names, rows, seconds, cases, seed, values, illegal, folder, resume)
     campaign = prepare(job)
     for finding in run(job, campaign):
         yield finding

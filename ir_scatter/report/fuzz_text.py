@@ -2,7 +2,7 @@
 
 from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.report.characters import visible, wrapped
 
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
@@ -27,7 +27,7 @@ def render(found: Campaign, *, width: int | None = None) -> str:
     return "".join(f"{wrapped(visible(line), width)}\n" for line in lines)
 
 
-def one_finding(one: Finding, *, color: bool = False) -> str:
+def one_finding(one: FuzzFinding, *, color: bool = False) -> str:
     """Say one finding: what is wrong where, when, the simplest case, and its name."""
     told = one.as_json()
     head = f"{one.operator}: {one.symptom} on {one.runner}"

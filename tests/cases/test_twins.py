@@ -10,7 +10,7 @@ from ir_scatter.cases.judge import Judgement, compare_with_twin, judge, referenc
 from ir_scatter.cases.twins import TWINS, expected_of_twin, twin
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.defects.base import Symptom
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.runners.base import Status, Streamed
 
@@ -18,7 +18,7 @@ ROWS = {str(key): spec for key, spec in SPECS.items() if not spec.is_removed}
 
 
 def pairs(name: str, kind: str, count: int = 30) -> list[tuple[Case, Case]]:
-    cases = Drawer(3, "plain", Coverage()).batch(ROWS[name], 0, count)
+    cases = Drawer(3, "plain", FeatureCoverage()).batch(ROWS[name], 0, count)
     found = [(case, twin(case, kind)) for case in cases if not case.twin]
     return [(case, other) for case, other in found if other is not None]
 
@@ -53,7 +53,7 @@ def test_an_answer_that_contradicts_its_twin_is_a_wrong_value(kind: str) -> None
 
 
 def test_batches_have_twins_of_every_kind() -> None:
-    cases = Drawer(0, "any", Coverage()).batch(ROWS["ScatterElementsUpdate-12"], 0, 100)
+    cases = Drawer(0, "any", FeatureCoverage()).batch(ROWS["ScatterElementsUpdate-12"], 0, 100)
     assert len(cases) == 100
     assert {case.twin for case in cases} == {"", *TWINS}
     for before, case in pairwise(cases):

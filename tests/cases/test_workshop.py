@@ -13,7 +13,7 @@ from ir_scatter.cases.workshop import Refusals, Workshop
 from ir_scatter.core.model import Node
 from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])
@@ -41,7 +41,7 @@ class Refusing(Runner):
 def batches(
     runner: Runner, folder: Path, count: int, *, passes_over: bool = True
 ) -> list[list[tuple[Case, Streamed]]]:
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     workshop = Workshop(str(folder), 60.0, passes_over=passes_over)
     drawn = [
         [case for case in drawer.batch(SPEC, number, 60) if case.element_type.name != "string"]

@@ -18,8 +18,8 @@ from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz import job as jobs
-from ir_scatter.fuzz.conditions import Condition
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.conditions import FailureCondition
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import write_finding
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
@@ -68,7 +68,7 @@ FIELDS = {
             "operator is 'ScaterND' (did you mean ScatterND?), expected one of ",
         ),
         (["--on", "nothing"], 2, "there is no runner 'nothing'"),
-        (["--resume"], 2, "there is nothing to go on from without the folder of an earlier run"),
+        (["--resume"], 2, "resume needs the folder of an earlier run"),
         (
             ["--replay", "nowhere"],
             2,
@@ -183,11 +183,13 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
         Reduction.NONE, decisions=(1,),
     )  # fmt: skip
     wrong = Judgement(Symptom.WRONG_VALUE)
-    finding = Finding("s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, Condition(), 1, 0, case, wrong)
+    finding = FuzzFinding(
+        "s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, FailureCondition(), 1, 0, case, wrong
+    )
     write_finding(finding, tmp_path, {})
     command = [sys.executable, str(tmp_path / "s" / "repro.py")]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert shown.stdout.strip().splitlines()[-1] == "gone: as documented"
+    assert shown.stdout.strip().splitlines()[-1] == "gone: as specified"
     assert shown.returncode == 0
 
 
