@@ -19,7 +19,7 @@ from ir_scatter.core.words import counted
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import make_case
-from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
+from ir_scatter.inputs.node import MOST_ELEMENTS, InputsTooLarge, Misfit, NodeInputs, draw_inputs
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, Role
@@ -45,7 +45,7 @@ def prove(
     """
     try:
         return _prove(rewriter, scatter, rewritten, cases, seed)
-    except TooLarge as error:
+    except InputsTooLarge as error:
         problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     view, promises = View(scatter, rewriter.promises), rewriter.promises
     proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
@@ -55,7 +55,7 @@ def prove(
     form = other.along(like, rewritten.way, opset)
     try:
         return problem if isinstance(form, Refusal) else _prove(other, like, form, cases, seed)
-    except TooLarge:
+    except InputsTooLarge:
         return problem
 
 
@@ -90,7 +90,7 @@ def _prove(
                 break  # large nodes get one case
     except Misfit:
         return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
-    except TooLarge:
+    except InputsTooLarge:
         raise
     except NoInputs as error:
         return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
@@ -122,7 +122,7 @@ class _Sizes(NamedTuple):
     axis: int
 
 
-def _sizes_of(scatter: ScatterNode, given: Given) -> _Sizes | None:
+def _sizes_of(scatter: ScatterNode, given: NodeInputs) -> _Sizes | None:
     """Return what indices of a case count on, None if there is nothing that a guard could change."""
     place, data = scatter.spec.port_index(Role.INDICES), given.data
     indices = None if place is None or place >= len(given.inputs) else given.inputs[place]
@@ -141,7 +141,7 @@ def _sizes_of(scatter: ScatterNode, given: Given) -> _Sizes | None:
     return _Sizes(sizes, rooms, indices.astype(np.int64), place, axis)
 
 
-def with_illegal_indices(scatter: ScatterNode, given: Given, guard: Guard, number: int) -> Given:
+def with_illegal_indices(scatter: ScatterNode, given: NodeInputs, guard: Guard, number: int) -> NodeInputs:
     """Return a case with indices that a guard makes legal, as inputs, and what it makes of them as arguments.
 
     All indices go on by so many positions that the first one comes to stand at an end, and what stands there
@@ -164,7 +164,7 @@ def with_illegal_indices(scatter: ScatterNode, given: Given, guard: Guard, numbe
     return _with_indices(given, place, indices, {Role.INDICES.value: legal})
 
 
-def _in_type(given: Given, place: int, illegal: Array, legal: Array) -> Array:
+def _in_type(given: NodeInputs, place: int, illegal: Array, legal: Array) -> Array:
     """Return illegal indices in the type of the input, legal ones where it does not hold them."""
     type = np.asarray(given.inputs[place]).dtype
     limits = np.iinfo(type)
@@ -172,12 +172,14 @@ def _in_type(given: Given, place: int, illegal: Array, legal: Array) -> Array:
     return np.asarray(np.where(is_beyond, legal, illegal).astype(type))
 
 
-def _with_indices(given: Given, place: int, indices: Array, arguments: Mapping[str, Array]) -> Given:
+def _with_indices(
+    given: NodeInputs, place: int, indices: Array, arguments: Mapping[str, Array]
+) -> NodeInputs:
     inputs = (*given.inputs[:place], indices, *given.inputs[place + 1 :])
     return replace(given, inputs=inputs, arguments={**given.arguments, **arguments})
 
 
-def with_dropped_updates(scatter: ScatterNode, given: Given, _: Guard, number: int) -> Given:
+def with_dropped_updates(scatter: ScatterNode, given: NodeInputs, _: Guard, number: int) -> NodeInputs:
     """Return a case with indices that are out of range, and as arguments a larger one that is legal.
 
     There what is dropped is written behind the last row. One case in four drops everything.
@@ -230,7 +232,7 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
     return fragment_like(scatter, make, unknown(scatter.data_shape))
 
 
-def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises: Promises) -> str:
+def _difference(fragment: Fragment, scatter: ScatterNode, given: NodeInputs, promises: Promises) -> str:
     """Return how the new form differs from the old one, "" if it does not."""
     try:
         expected = detail(make_case(str(scatter.spec.key), **given.arguments)).settled()
