@@ -155,7 +155,7 @@ class Diagnosis:
 
     @property
     def unanswered(self) -> int:
-        """How many probes got no answer."""
+        """The number of probes without an answer."""
         return sum(len(check.unanswered) for check in self.defects)
 
 

@@ -64,7 +64,7 @@ def command(**given: Any) -> int:
 
 
 def _fuzz(given: dict[str, Any]) -> int:
-    from ir_scatter.fuzz.job import FuzzRequest, Missing, prepare, run
+    from ir_scatter.fuzz.job import FuzzRequest, UnavailableRunner, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.fuzz_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
@@ -74,7 +74,7 @@ def _fuzz(given: dict[str, Any]) -> int:
     job = FuzzRequest(folder=folder, **{name: given[name] for name in names})
     try:
         campaign = prepare(job)
-    except Missing as error:
+    except UnavailableRunner as error:
         say(error)
         return exits.RUNTIME
     interrupted, color, lost = False, use_color(), ""

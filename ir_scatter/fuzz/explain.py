@@ -613,13 +613,13 @@ class Explainer:
         most = _FEW // 2 if lot.is_costly or self.is_illegal else _FEW
         chosen: list[Case] = []
         for left_out in (None, *condition.predicates):
-            kept = [predicate for predicate in condition.predicates if predicate is not left_out]
+            other_predicates = [predicate for predicate in condition.predicates if predicate is not left_out]
             room = most
             seed_word = f"challenge {lot.round} {attempt} {left_out}"
-            for case in self._fresh_cases(first, seed_word, _CHALLENGE_CANDIDATES, kept):
+            for case in self._fresh_cases(first, seed_word, _CHALLENGE_CANDIDATES, other_predicates):
                 features = features_of(case)
                 is_apart = left_out is None or not left_out.holds(features)
-                if is_apart and all(predicate.holds(features) for predicate in kept):
+                if is_apart and all(predicate.holds(features) for predicate in other_predicates):
                     chosen.append(case)
                     room -= 1
                 if not room:
@@ -781,15 +781,15 @@ def _judge(runner: Runner, case: Case, answer: Streamed, repeats: Sequence[Array
 class _Budget:
     """The remaining cost units for cases, and the time limit on the monotonic clock."""
 
-    left: int
+    remaining: int
     until: float
 
     @property
     def is_over(self) -> bool:
-        return self.left <= 0 or monotonic() > self.until
+        return self.remaining <= 0 or monotonic() > self.until
 
     def spend(self, judgements: Iterable[Judgement]) -> None:
-        self.left -= sum(_COSTS[judgement.symptom] for judgement in judgements)
+        self.remaining -= sum(_COSTS[judgement.symptom] for judgement in judgements)
 
 
 @dataclass(slots=True)
@@ -817,7 +817,7 @@ class Lot:
     """The number of findings that the failures may belong to."""
 
     def __lt__(self, other: "Lot") -> bool:
-        """Order lots: the older one is explained first; `_PENALTY` rounds are added to its age."""
+        """Order lots by age, the oldest first; crashes and possible duplicates count as younger."""
         return self._turn < other._turn
 
     @property

@@ -22,7 +22,7 @@ MARK = b'<p class="brand">ir-scatter fuzz</p>'
 _VALUES = ("any", "plain", "edge")
 
 
-class Missing(UsageError):
+class UnavailableRunner(UsageError):
     """A requested runner cannot run here."""
 
 
@@ -57,7 +57,7 @@ def prepare(request: FuzzRequest) -> Campaign:
 
     Raises:
         UsageError: the request is contradictory, or names an unknown runner or operator.
-        Missing: a requested runner cannot run here.
+        UnavailableRunner: a requested runner cannot run here.
         CannotWrite: the folder cannot be created.
     """
     if request.values not in _VALUES:
@@ -125,9 +125,9 @@ def _available(names: Sequence[str]) -> list[Runner]:
         if availability.is_available:
             runners[runner.name] = runner
         elif names:
-            raise Missing(f"{runner.name} cannot run here: {availability.why_not}")
+            raise UnavailableRunner(f"{runner.name} cannot run here: {availability.why_not}")
     if not runners:
-        raise Missing("no runtime can run here; `ir-scatter devices` says why")
+        raise UnavailableRunner("no runtime can run here; `ir-scatter devices` says why")
     return list(runners.values())
 
 

@@ -38,7 +38,7 @@ _ABOUT_PATTERN = re.compile(r'^ABOUT = json\.loads\(r"""(.*?)"""\)$', re.MULTILI
 _MOST_DIMENSIONS = 64
 
 
-class Replayed(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """The outcome of a finding that was run again: "still there", "gone", "changed" or "cannot run"."""
 
     signature: str
@@ -50,7 +50,7 @@ class _Unusable(Exception):
     """A finding cannot be run; the message says why."""
 
 
-def replay(folder: Path, *, run_scripts: bool = False) -> Iterator[Replayed]:
+def replay(folder: Path, *, run_scripts: bool = False) -> Iterator[ReplayOutcome]:
     """Run the smallest case of every finding of a folder again.
 
     Args:
@@ -71,12 +71,12 @@ def replay(folder: Path, *, run_scripts: bool = False) -> Iterator[Replayed]:
         try:
             yield _replay_finding(folder, signature, record, run_scripts=run_scripts)
         except _Unusable as error:
-            yield Replayed(signature, "cannot run", str(error))
+            yield ReplayOutcome(signature, "cannot run", str(error))
 
 
 def _replay_finding(
     folder: Path, signature: str, record: Mapping[str, Any], *, run_scripts: bool
-) -> Replayed:
+) -> ReplayOutcome:
     name = str(record.get("runner", "")).rpartition("/")[2]
     try:
         runner = find(name)
@@ -95,13 +95,13 @@ def _replay_finding(
             program = _write_program(finding_folder, Path(copy), signature, runner.name, record)
             code, last = _run(program, environment)
     if code is None:
-        return Replayed(signature, "changed", last)
+        return ReplayOutcome(signature, "changed", last)
     outcome = _OUTCOMES.get(code, "cannot run")
     fresh = record.get("fresh")
     words = {str(record.get("symptom", "")), *(fresh if isinstance(fresh, dict) else ())} - {""}
     if outcome == "still there" and words and last.partition(":")[0] not in words:
         outcome = "changed"
-    return Replayed(signature, outcome, last)
+    return ReplayOutcome(signature, outcome, last)
 
 
 def _run(program: Path, environment: Mapping[str, str]) -> tuple[int | None, str]:

@@ -108,7 +108,7 @@ class InputUse:
 
     def describe(self) -> str:
         if (self.highs < self.least).any():
-            return "no position is legal, as there is no room for what is written"
+            return "no position is legal, as the dimension is too small"
         spans = ", ".join(f"{low} to {high}" for low, high in zip(self.least, self.highs, strict=True))
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
@@ -647,11 +647,12 @@ def _ranges_of_dimensions(constraint: Constraint, node: NodeInRun, count: int) -
     """Return ranges for distinct dimensions: those that the output adds or removes, if its shape is known."""
     before, after = node.shape(constraint.of), node.output
     is_new = constraint.meaning is Meaning.NEW_DIMENSION
-    whole = after if is_new else before
-    if whole is not None and len(whole) <= _MOST_DIMENSIONS and constraint.meaning is not Meaning.DIMENSION:
-        for places in combinations(range(len(whole)), count):
-            without = tuple(dim for number, dim in enumerate(whole) if number not in places)
-            with_ones = tuple(1 if number in places else dim for number, dim in enumerate(whole))
+    full_shape = after if is_new else before
+    is_any = constraint.meaning is Meaning.DIMENSION
+    if full_shape is not None and len(full_shape) <= _MOST_DIMENSIONS and not is_any:
+        for places in combinations(range(len(full_shape)), count):
+            without = tuple(dim for number, dim in enumerate(full_shape) if number not in places)
+            with_ones = tuple(1 if number in places else dim for number, dim in enumerate(full_shape))
             if agree(without, before) if is_new else is_static(after) and after in {with_ones, without}:
                 return _exact_ranges(places)
     rank = len(before or ()) + (count if is_new and before is not None else 0)

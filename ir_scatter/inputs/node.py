@@ -270,7 +270,7 @@ def _search(
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
         raise InputsTooLarge(
             f"with data of {show(scatter.data_shape)} there are more than {MOST_ELEMENTS} elements "
-            "to compute, too many; --verify 0 converts it without"
+            "to compute; --verify 0 converts it without verification"
         )
     try:
         run = search.run()

@@ -96,12 +96,12 @@ def unknown_cell(
     """Return a cell with unknown numbers; its array is a broadcast placeholder without memory."""
     if isinstance(type, ElementType):
         type = np.dtype(object) if type.kind == "string" else dtype(type)
-    whole = static_shape(shape)
-    if whole is None or min(whole, default=0) < 0:
+    static = static_shape(shape)
+    if static is None or min(static, default=0) < 0:
         return TracedCell(None, shape, is_opaque=True, origins=origins, direct=direct)
     is_text = type is not None and type.kind == "O"
     nothing = np.full((), "", object) if is_text else np.zeros((), type or np.float32)
-    return TracedCell(np.broadcast_to(nothing, whole), whole, None, True, origins, direct)
+    return TracedCell(np.broadcast_to(nothing, static), static, None, True, origins, direct)
 
 
 def origins_of(cells: Iterable[TracedCell | None]) -> int:

@@ -790,10 +790,10 @@ class Run(Forward[TracedCell]):
             outputs = self.graph(plan, [*inputs_of_body, *self.captured(step, plan, cells)])
         finally:
             self._guesses -= 1
-        whole = self._outputs_of_shapes(NodeInRun(step, cells, self._symbols))
+        unknown_outputs = self._outputs_of_shapes(NodeInRun(step, cells, self._symbols))
         return [  # carried values may change with more iterations
             _common_cell([outputs[output.inner]]) if output.slice is None else cell
-            for output, cell in zip(work.outputs, whole, strict=False)
+            for output, cell in zip(work.outputs, unknown_outputs, strict=False)
         ]
 
     def _body_input(
