@@ -1,4 +1,4 @@
-"""Runs the probes of known defects on devices, and holds what comes of them against the record."""
+"""Runs the probes of known defects on devices, and compares the results with the record."""
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -44,68 +44,71 @@ from ir_scatter.runners.releases.environments import PACKAGES, parse_release
 from ir_scatter.runners.releases.environments import find as find_environment
 from ir_scatter.runners.releases.runner import release_of
 
-_TIMEOUT, _IN_A_ROW = 30.0, 60
+_TIMEOUT = 30.0
+"""Time limit of a probe, in seconds."""
+_IN_A_ROW = 60
+"""Most repetitions of a probe in one model, before the result is looked at."""
 
 
 class Unanswered(Error):
-    """A runner gave no answer to a probe, for a reason that lies outside of it."""
+    """A probe got no answer, for a reason outside of the runner."""
 
 
-def probe(
+def probe_defects(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str] | None = None
 ) -> dict[str, Result]:
-    """Return what becomes of the probes of defects on a runner, near misses included, by their keys.
+    """Run the probes and near misses of defects on a runner; return the results by probe key.
 
-    Those that were not answered are left out; `unanswered` gets the reasons by their keys.
+    Probes without an answer are missing from the results; `unanswered` gets the reasons by probe key.
     """
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     with temporary_folder() as folder:
         workshop = Workshop(folder, _TIMEOUT, passes_over=False)
         for defect in defects:
-            for one in (*defect.probes, *defect.near):
+            for probe in (*defect.probes, *defect.near):
                 try:
-                    found[key_of(defect, one)] = _result(workshop, runner, one)
+                    results[key_of(defect, probe)] = _probe_result(workshop, runner, probe)
                 except Unanswered as error:
                     if unanswered is not None:
-                        unanswered[key_of(defect, one)] = str(error)
-    return found
+                        unanswered[key_of(defect, probe)] = str(error)
+    return results
 
 
-def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
-    case, first = case_of(one), list[Array]()
-    for answer in _answers(workshop, runner, case, one):
+def _probe_result(workshop: Workshop, runner: Runner, probe: Probe) -> Result:
+    case, reference_output = case_of(probe), list[Array]()
+    for answer in _answers(workshop, runner, case, probe):
         if answer.status is Status.UNAVAILABLE:
             raise Unanswered(answer.message)
         if answer.status is Status.UNSUPPORTED:
             return Result.ABSENT
-        if first and answer.outputs and same_bits(first[0], answer.outputs[0]).all():
+        if reference_output and answer.outputs and same_bits(reference_output[0], answer.outputs[0]).all():
             continue
-        judged = judge(case, answer, first)
-        if not judged.is_run:
-            raise Unanswered(judged.message)
-        if judged.symptom is not None:
-            return OF_SYMPTOM[judged.symptom]
-        if judged.got is not None:
-            first = [judged.got]
+        judgement = judge(case, answer, reference_output)
+        if not judgement.is_run:
+            raise Unanswered(judgement.message)
+        if judgement.symptom is not None:
+            return OF_SYMPTOM[judgement.symptom]
+        if judgement.got is not None:
+            reference_output = [judgement.got]
     return Result.RIGHT
 
 
-def _answers(workshop: Workshop, runner: Runner, case: Case, one: Probe) -> Iterator[Streamed]:
-    """Yield what a runner answers, asked for many times one after the other as long as somebody reads on."""
-    for begin in range(0, one.times, _IN_A_ROW):
-        cases = [case] * min(one.times - begin, _IN_A_ROW)
-        yield from workshop.stream(runner, cases, threads=one.threads, keeps_states=one.keeps_state)
+def _answers(workshop: Workshop, runner: Runner, case: Case, probe: Probe) -> Iterator[Streamed]:
+    """Yield the answers to a probe that is repeated `probe.times`, lazily."""
+    for begin in range(0, probe.times, _IN_A_ROW):
+        cases = [case] * min(probe.times - begin, _IN_A_ROW)
+        yield from workshop.stream(runner, cases, threads=probe.threads, keeps_states=probe.keeps_state)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """One defect on one device.
+class DefectCheck:
+    """The check of one defect on one device.
 
     Attributes:
-        result: what the probes gave; RIGHT if the defect is not there, None if nothing could be told.
-        before: what was known of this release, or of others, before it was probed.
-        missed: near misses that were not computed right, which says that the defect is larger than known.
-    unanswered: probes, near misses included, that got no answer for a reason outside of the runner.
+        result: the result of the probes; RIGHT if the defect is absent, None if unknown.
+        before: the evidence about this or other releases from before the check.
+        missed: near misses with wrong results: the defect affects more than is known.
+        unanswered: probes and near misses that got no answer, for a reason outside of the runner.
     """
 
     defect: Defect
@@ -114,8 +117,8 @@ class Checked:
     missed: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
     other_processor: str = ""
-    """"recorded on AVX-512, this machine has AVX2", if the defect depends on that and no record is of the
-    instruction set of this machine; "" otherwise."""
+    """"recorded on AVX-512, this machine has AVX2" if the defect depends on the instruction set and was never
+    recorded with that of this machine; "" otherwise."""
 
     @property
     def is_here(self) -> bool:
@@ -123,12 +126,12 @@ class Checked:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether the result is not that of other processors, on which it may depend."""
+        """Whether the result differs from that of other processors, which the processor may explain."""
         return bool(self.other_processor) and self._is_other
 
     @property
     def differs(self) -> bool:
-        """Whether the record of the same release says something else, of processors like this one."""
+        """Whether the result differs from the record of the same release on such processors."""
         return self._is_other and not self.other_processor
 
     @property
@@ -140,21 +143,21 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What one device of this machine does with every probe of a known defect."""
+    """The checks of all known defects that concern one device."""
 
     device: Availability
     release: str
-    defects: tuple[Checked, ...] = ()
+    defects: tuple[DefectCheck, ...] = ()
     row: Row | None = None
 
     @property
     def differs(self) -> bool:
-        return any(one.differs for one in self.defects)
+        return any(check.differs for check in self.defects)
 
     @property
     def unanswered(self) -> int:
-        """How many probes got no answer."""
-        return sum(len(one.unanswered) for one in self.defects)
+        """The number of probes without an answer."""
+        return sum(len(check.unanswered) for check in self.defects)
 
 
 def examine(
@@ -165,167 +168,175 @@ def examine(
     *,
     is_demanded: bool = True,
 ) -> Iterator[Diagnosis]:
-    """Run the probes of all known defects, device by device; what is found is kept for `validate --for`.
+    """Run the probes of all known defects, device by device, and cache the results for `validate --for`.
 
     Args:
-        names: runners as `--on` names them; empty for all.
-        is_demanded: whether to tell of those that cannot run here, too.
-        tell: is told what is at work.
-        record: a file of rows where what is found is entered, too.
-        executor: does it elsewhere; names may begin with that of a machine then.
+        names: names of runners as for `compare`; empty for all.
+        tell: called with the name of each device before its result is awaited.
+        record: a file of rows that the results are added to.
+        executor: runs the probes elsewhere; names may then begin with the name of a machine.
+        is_demanded: whether to report runners that cannot run here, too.
 
     Raises:
-        UsageError: a name is that of no runner, or of one that hands on to other devices.
+        UsageError: a name is unknown, or its runner delegates to other devices.
     """
     futures = []
-    with local() if executor is None else nullcontext(executor) as used:
+    with local() if executor is None else nullcontext(executor) as used_executor:
         for name in names or runners.known():
             machine, _, rest = runners.find(name).name.rpartition("/")
-            find_targets([rest])  # which refuses those that hand on to others
+            find_targets([rest])  # refuses runners that delegate to other devices
             job = Job("doctor", (rest,), machine=machine)
-            futures.append((f"{machine}/{rest}".lstrip("/"), used.submit(job, (rest,))))
+            futures.append((f"{machine}/{rest}".lstrip("/"), used_executor.submit(job, (rest,))))
         for name, future in futures:
             if tell is not None:
                 tell(name)
             try:
-                device, own, row = future.result()
+                device, release, row = future.result()
                 is_lost = False
             except (NotDone, Gone) as error:
                 is_lost = True
-                device, own, row = Availability(name, False, str(error)), "", None
+                device, release, row = Availability(name, False, str(error)), "", None
             device = replace(device, runner=name)
             if row is not None:
-                target = Target(row.runner, own)
-                concerned = [one for one in all_defects() if target.concerns(one)]
-                checked = tuple([check_row(one, target, row, history()) for one in concerned])
-                diagnosis = Diagnosis(device, own, checked, row)
+                target = Target(row.runner, release)
+                concerned = [defect for defect in all_defects() if target.concerns(defect)]
+                checked = tuple([check_row(defect, target, row, history()) for defect in concerned])
+                diagnosis = Diagnosis(device, release, checked, row)
                 yield diagnosis
                 if record is not None and not diagnosis.unanswered:
-                    keep(row, record)
+                    save_row(row, record)
             elif is_demanded or is_lost:
-                yield Diagnosis(device, own)
+                yield Diagnosis(device, release)
 
 
 @register("doctor")
 def probe_device(name: str) -> tuple[Availability, str, Row | None]:
-    """Run the probes of all known defects on a runner of this machine; what is found is kept in the cache.
+    """Run the probes of all known defects on a runner of this machine.
 
     Returns:
-        What it is, its release, and what became of the probes, None if none concerns it, it cannot run, or
-        it answered none of them. The cache keeps them only if all were answered.
+        The availability of the device, its release, and the row of results: None if no defect concerns the
+        device, it cannot run, or it answered no probe. Rows are cached only if all probes were answered.
     """
     runner = runners.find_here(name)
-    device, own = runner.availability(), next(iter(runner.versions.values()), "")
-    target = Target(plain_name(runner.name), own)
-    concerned = [one for one in all_defects() if target.concerns(one)]
+    device, own_release = runner.availability(), next(iter(runner.versions.values()), "")
+    target = Target(plain_name(runner.name), own_release)
+    concerned = [defect for defect in all_defects() if target.concerns(defect)]
     if not device.is_available or not concerned:
-        return device, own, None
+        return device, own_release, None
     unanswered = dict[str, str]()
-    results = _probed(runner, concerned, unanswered)
+    results = _probe_in_parallel(runner, concerned, unanswered)
     if not results:
         reason = f"no probe was answered: {next(iter(unanswered.values()))}"
-        return replace(device, is_available=False, reason=reason), own, None
+        return replace(device, is_available=False, reason=reason), own_release, None
     runtime, _, word = target.runner.partition(":")
-    release = release_of(runner.name)
-    environment = None if release is None else find_environment(release)
+    requested_release = release_of(runner.name)
+    environment = None if requested_release is None else find_environment(requested_release)
     packages = dict(runner.versions) if environment is None else environment.wheels
     instructions = instruction_set() if runner.is_on_cpu else ""
-    about = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
-    row = Row(runtime, own, word, results, device.full_name, device.driver, about, instructions)
+    environment_facts = {"python": platform.python_version(), "packages": packages, "day": str(date.today())}
+    row = Row(
+        runtime, own_release, word, results, device.full_name, device.driver, environment_facts, instructions
+    )
     if not unanswered:
-        keep(row)
-    return device, own, row
+        save_row(row)
+    return device, own_release, row
 
 
-def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
-    """Return the names of runners of releases: "openvino@2025.4:CPU" of "CPU"; without releases as they are.
+def names_of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
+    """Combine names of runners with releases: "CPU" and "2025.4" give "openvino@2025.4:CPU".
+
+    Without releases the names are returned unchanged.
 
     Raises:
-        UsageError: a release is none, or none of what is named; a name holds one already, or is that of a
-            runner that hands on to other devices.
+        UsageError: a release does not exist for the runners; a name already contains a release, or its
+            runner delegates to other devices.
     """
-    found = list[str]()
+    release_names = list[str]()
     for release in releases:
-        before = len(found)
+        count = len(release_names)
         for name in names or runners.known():
             machine, slash, rest = runners.find(name).name.rpartition("/")
-            find_targets([rest])  # which refuses those that hand on to others, before anything is installed
+            find_targets([rest])  # refuses delegating runners before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
                 raise UsageError(f"{name!r} names a release, expected none beside {Parameter('releases')}")
-            one = f"{machine}{slash}{runtime}@{release}{colon}{device}"
+            release_name = f"{machine}{slash}{runtime}@{release}{colon}{device}"
             if names or (runtime in PACKAGES and parse_release(f"{runtime}@{release}").may_exist):
-                with nullcontext() if names else suppress(UsageError):  # a stand-in has no releases
-                    found.append(runners.find(one).name)
-        if len(found) == before:
-            raise UsageError(f"{release!r} is no release of what is found here, expected one like 2025.4")
-    return found or list(names)
+                with nullcontext() if names else suppress(UsageError):  # an emulated plugin has no releases
+                    release_names.append(runners.find(release_name).name)
+        if len(release_names) == count:
+            raise UsageError(f"{release!r} is no release of any runner here, expected one like 2025.4")
+    return release_names or list(names)
 
 
-def _probed(runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str]) -> dict[str, Result]:
-    """Return what becomes of the probes of defects, two of which are looked at side by side."""
-    found, waiting, both = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
+def _probe_in_parallel(
+    runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str]
+) -> dict[str, Result]:
+    """Run the probes of defects in two processes side by side; return the results by probe key."""
+    results, waiting, processes = dict[str, Result](), list(reversed(defects)), (runner, runner.another())
 
-    def work(one: Runner) -> None:
+    def work(process: Runner) -> None:
         with suppress(IndexError):
             while True:
-                found.update(probe(one, [waiting.pop()], unanswered))
+                results.update(probe_defects(process, [waiting.pop()], unanswered))
 
-    with ThreadPoolExecutor(len(both)) as pool:
+    with ThreadPoolExecutor(len(processes)) as pool:
         try:
-            for done in [pool.submit(work, one) for one in both]:
-                done.result()
+            for future in [pool.submit(work, process) for process in processes]:
+                future.result()
         finally:
             waiting.clear()
-            for one in both:
-                one.close()  # which ends what is at work if somebody interrupts
-    return found
+            for process in processes:
+                process.close()  # ends running probes after an interrupt
+    return results
 
 
-def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row]) -> Checked:
-    """Compare what a device made of the probes of a defect with what was recorded.
+def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row]) -> DefectCheck:
+    """Compare the results of a device for a defect with the records.
 
-    Of a defect that depends on the instruction set, records of processors with the same one are taken.
+    If the defect depends on the instruction set, records from the same instruction set count first.
     """
     passed = {Result.RIGHT, Result.ABSENT}
-    answers = {one.name: row.results.get(key_of(defect, one)) for one in (*defect.probes, *defect.near)}
+    answers = {probe.name: row.results.get(key_of(defect, probe)) for probe in (*defect.probes, *defect.near)}
     unanswered = tuple(name for name, result in answers.items() if result is None)
-    missed = tuple(one.name for one in defect.near if answers[one.name] not in {None, *passed})
+    missed = tuple(probe.name for probe in defect.near if answers[probe.name] not in {None, *passed})
     result, before = result_of(defect, row), evidence(defect, target, (), recorded)
     of_runner = [
-        one for one in recorded if one.runner == target.runner and result_of(defect, one) is not None
+        record
+        for record in recorded
+        if record.runner == target.runner and result_of(defect, record) is not None
     ]
     if not defect.depends_on_instructions or not row.instructions or not of_runner:
-        return Checked(defect, result, before, missed, unanswered)
-    alike = [one for one in recorded if one.instructions == row.instructions != UNKNOWN]
-    of_same = evidence(defect, target, (), alike)
-    if of_same.basis is Basis.RECORDED:
-        return Checked(defect, result, of_same, missed, unanswered)
+        return DefectCheck(defect, result, before, missed, unanswered)
+    same_set = [record for record in recorded if record.instructions == row.instructions != UNKNOWN]
+    evidence_of_set = evidence(defect, target, (), same_set)
+    if evidence_of_set.basis is Basis.RECORDED:
+        return DefectCheck(defect, result, evidence_of_set, missed, unanswered)
     release = order(target.release)
-    of_release = [one for one in of_runner if order(one.release) == release]
-    sets = [one.instructions or UNKNOWN for one in of_release or of_runner]
+    of_release = [record for record in of_runner if order(record.release) == release]
+    sets = [record.instructions or UNKNOWN for record in of_release or of_runner]
     where = " and ".join(dict.fromkeys(["an unknown one" if word == UNKNOWN else word for word in sets]))
-    own = "this machine has " + ("an unknown one" if row.instructions == UNKNOWN else row.instructions)
-    return Checked(defect, result, before, missed, unanswered, f"recorded on {where}, {own}")
+    here = "this machine has " + ("an unknown one" if row.instructions == UNKNOWN else row.instructions)
+    return DefectCheck(defect, result, before, missed, unanswered, f"recorded on {where}, {here}")
 
 
-def _is_same_place(row: Row, other: Row) -> bool:
-    """Tell whether two rows are of one device and release, as far as the older one, `row`, says."""
-    is_same = (row.runner, row.release, row.name) == (other.runner, other.release, other.name)
-    return is_same and row.instructions in {"", other.instructions}
+def _is_same_device(older: Row, newer: Row) -> bool:
+    """Return whether rows agree in device, release and, if the older one has it, instruction set."""
+    is_same = (older.runner, older.release, older.name) == (newer.runner, newer.release, newer.name)
+    return is_same and older.instructions in {"", newer.instructions}
 
 
-def keep(row: Row, path: Path | None = None) -> None:
-    """Keep what was found, in the cache or another file, in the place of what this device gave before.
+def save_row(row: Row, path: Path | None = None) -> None:
+    """Save a row in a file, or in the cache, replacing the older row of the device.
 
     Raises:
-        Error: the file cannot be written; of the cache nobody needs to know.
+        Error: the file cannot be written; errors of the cache are ignored.
     """
     file = path or cache_file()
     if file is None:
         return
-    kept = [one for one in read_rows(file) if not _is_same_place(one, row)]
-    output = Output(file, text_of([*kept, row]).encode())
+    older_rows = [older for older in read_rows(file) if not _is_same_device(older, row)]
+    output = Output(file, text_of([*older_rows, row]).encode())
     if path is not None:
         replace_files([output])
         return

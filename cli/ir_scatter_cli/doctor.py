@@ -40,12 +40,12 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
     """
     from ir_scatter.core.words import counted
     from ir_scatter.defects.evidence import HISTORY
-    from ir_scatter.doctor import examine, of_releases
+    from ir_scatter.doctor import examine, names_of_releases
 
     demand_free("-o", output, overwrite=params["overwrite"])
     record = HISTORY if params["record"] else None
     with open_fleet(params) as fleet:
-        names = of_releases(on, params["releases"])
+        names = names_of_releases(on, params["releases"])
         if params["releases"] and fleet is None and not _ensure_installed(names, assume_yes=params["yes"]):
             return exits.RUNTIME
         with spinner() as update:

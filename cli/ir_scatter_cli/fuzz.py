@@ -63,17 +63,17 @@ def command(**params: Any) -> int:
 
 
 def _fuzz(params: dict[str, Any]) -> int:
-    from ir_scatter.fuzz.job import Job, Missing, prepare, run
+    from ir_scatter.fuzz.job import FuzzRequest, UnavailableRunner, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.campaign_folder import write_report
     from ir_scatter.report.fuzz_text import one_finding
 
     names = ("on", "operators", "seconds", "cases", "seed", "values", "illegal", "resume", "overwrite")
     folder = None if params["output"] is None else Path(params["output"])
-    job = Job(folder=folder, **{name: params[name] for name in names})
+    job = FuzzRequest(folder=folder, **{name: params[name] for name in names})
     try:
         campaign = prepare(job)
-    except Missing as error:
+    except UnavailableRunner as error:
         say(error)
         return exits.RUNTIME
     interrupted, color, lost = False, use_color(), ""

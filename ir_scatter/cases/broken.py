@@ -1,4 +1,4 @@
-"""Cases that break one rule on purpose."""
+"""Breaks one rule of a legal case on purpose."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,66 +13,70 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.inputs.numbers import clip_to_type
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Kind, Layout, Role
 
-_BEHIND = 3
-"""How many elements an axis may be beyond its range."""
-_FAR = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
-"""How many elements an index is beyond its range: a write that is far away ends a process sooner."""
+_AXIS_DISTANCES = 3
+"""An illegal axis is less than this many positions past its range."""
+_INDEX_DISTANCES = (0, 1, 2, 63, 1 << 12, 1 << 18, 1 << 26)
+"""Distances of an illegal index from its range, in elements; far writes are likelier to crash."""
 
 
 class Way(NamedTuple):
-    """How a case is made to break a rule, None if it cannot be, and the rule in a sentence.
+    """One way to break a rule.
 
-    What is of values is seen when a model runs, if at all, and by other code for other types and ranks.
+    Attributes:
+        apply: returns a case that breaks the rule, or None if the case has no place for it.
+        rule: the rule as a sentence.
+        is_of_values: whether the fault is in values, and so only visible at run time; runtimes check it, if
+            at all, in different code for each type and rank.
     """
 
-    broken: Callable[[Draws, Case], Case | None]
+    apply: Callable[[Draws, Case], Case | None]
     rule: str
     is_of_values: bool = False
 
 
 def break_case(draws: Draws, case: Case, way: str) -> Case | None:
-    """Return a case that breaks one rule; None if this one cannot be made to."""
-    found = WAYS[way].broken(draws, case)
-    return None if found is None else replace(found, broken=way, decisions=tuple(draws.made))
+    """Return a copy of a legal case that breaks one rule, or None if the rule cannot be broken in it."""
+    broken_case = WAYS[way].apply(draws, case)
+    return None if broken_case is None else replace(broken_case, broken=way, decisions=tuple(draws.decisions))
 
 
 def _index_out_of_range(draws: Draws, case: Case) -> Case | None:
-    place, size = _draw_index(draws, case)
+    position, size = _draw_index(draws, case)
     if size is None:
         return None
     is_below = draws.chance(0.5) and case.index_type.kind == "signed"
-    beyond = draws.pick(_FAR)
-    return _with_index(case, place, -size - 1 - beyond if is_below else size + beyond)
+    distance = draws.pick(_INDEX_DISTANCES)
+    return _with_index(case, position, -size - 1 - distance if is_below else size + distance)
 
 
 def _negative_index(draws: Draws, case: Case) -> Case | None:
     if case.spec.index_range is IndexRange.WRAPPING or case.index_type.kind != "signed":
         return None
-    place, size = _draw_index(draws, case)
-    return _with_index(case, place, -1 - draws.below(size)) if size else None
+    position, size = _draw_index(draws, case)
+    return _with_index(case, position, -1 - draws.below(size)) if size else None
 
 
 def _draw_index(draws: Draws, case: Case) -> tuple[int, int | None]:
-    """Return the place of an index, and the size that it counts on; None where none is illegal."""
+    """Pick an index; return its flat position and dimension size, (0, None) if every value is legal."""
     if case.indices is None or not case.indices.size or not case.limits:
         return 0, None
-    place = draws.below(case.indices.size)
-    return place, case.limits[place % len(case.limits)]
+    position = draws.below(case.indices.size)
+    return position, case.limits[position % len(case.limits)]
 
 
-def _updates_shape(draws: Draws, case: Case) -> Case | None:
+def _updates_shape_mismatch(draws: Draws, case: Case) -> Case | None:
     if case.updates.ndim == 0 or case.spec.layout is Layout.SEQUENCE:
         return None
     if case.spec.scalar_updates and case.updates.size == 1 and case.updates.shape == (1,) * case.updates.ndim:
         return None
-    return replace(case, updates=_longer(case.updates, draws.below(case.updates.ndim)))
+    return replace(case, updates=_lengthen(case.updates, draws.below(case.updates.ndim)))
 
 
 def _axis_out_of_range(draws: Draws, case: Case) -> Case | None:
     if case.axis is None:
         return None
-    rank, is_below, beyond = case.data.ndim, draws.chance(0.5), draws.below(_BEHIND)
-    return replace(case, axis=-rank - 1 - beyond if is_below else rank + beyond)
+    rank, is_below, distance = case.data.ndim, draws.chance(0.5), draws.below(_AXIS_DISTANCES)
+    return replace(case, axis=-rank - 1 - distance if is_below else rank + distance)
 
 
 def _axis_shape(draws: Draws, case: Case) -> Case | None:
@@ -83,20 +87,19 @@ def _axis_shape(draws: Draws, case: Case) -> Case | None:
 
 def _element_type(draws: Draws, case: Case) -> Case | None:
     port = case.spec.port(Role.DATA)
-    others = [
-        row for row in ELEMENT_TYPES.values() if port is not None and row.name not in port.element_types
-    ]
-    others = [row for row in others if dtype(row) is not None and row.kind != "boolean"]  # taken as meant
-    if not others:
+    rows = [row for row in ELEMENT_TYPES.values() if port is not None and row.name not in port.element_types]
+    rows = [
+        row for row in rows if dtype(row) is not None and row.kind != "boolean"
+    ]  # runtimes accept booleans
+    if not rows:
         return None
-    row = draws.pick(others)
-    is_text = row.kind == "string"
+    row = draws.pick(rows)
+    is_string = row.kind == "string"
     data, updates = (
-        np.full(array.shape, "" if is_text else 0, dtype(row)) for array in (case.data, case.updates)
+        np.full(array.shape, "" if is_string else 0, dtype(row)) for array in (case.data, case.updates)
     )
-    constants = case.constants - (
-        {Role.DATA, Role.UPDATES} if is_text else set()
-    )  # an IR is not written with any
+    # the writer of IRs has no string constants
+    constants = case.constants - ({Role.DATA, Role.UPDATES} if is_string else set())
     return replace(case, data=data, updates=updates, element_type=row, constants=constants)
 
 
@@ -106,16 +109,16 @@ def _ranks_differ(draws: Draws, case: Case) -> Case | None:
     return replace(case, indices=case.indices[None], updates=case.updates[None])
 
 
-def _longer_off_axis(draws: Draws, case: Case) -> Case | None:
-    return _longer_indices(draws, case, is_on_axis=False)
+def _indices_longer_off_axis(draws: Draws, case: Case) -> Case | None:
+    return _lengthen_indices(draws, case, is_on_axis=False)
 
 
-def _longer_on_axis(draws: Draws, case: Case) -> Case | None:
+def _indices_longer_on_axis(draws: Draws, case: Case) -> Case | None:
     is_legal = case.spec.indices_limit is not IndicesLimit.EVERYWHERE
-    return None if is_legal else _longer_indices(draws, case, is_on_axis=True)
+    return None if is_legal else _lengthen_indices(draws, case, is_on_axis=True)
 
 
-def _longer_indices(draws: Draws, case: Case, *, is_on_axis: bool) -> Case | None:
+def _lengthen_indices(draws: Draws, case: Case, *, is_on_axis: bool) -> Case | None:
     if case.spec.indices_limit is IndicesLimit.NOWHERE or case.indices is None:
         return None
     axes = [axis for axis in range(case.data.ndim) if (axis == case.axis_from_front) is is_on_axis]
@@ -123,31 +126,31 @@ def _longer_indices(draws: Draws, case: Case, *, is_on_axis: bool) -> Case | Non
         return None
     axis = draws.pick(axes)
     missing = case.data.shape[axis] + 1 - case.indices.shape[axis]
-    indices, updates = (_longer(array, axis, missing) for array in (case.indices, case.updates))
+    indices, updates = (_lengthen(array, axis, missing) for array in (case.indices, case.updates))
     return replace(case, indices=indices, updates=updates)
 
 
-def _long_tuple(draws: Draws, case: Case) -> Case | None:
+def _tuple_too_long(draws: Draws, case: Case) -> Case | None:
     if case.spec.layout is not Layout.TUPLES or case.indices is None:
         return None
     shape = (*case.indices.shape[:-1], case.data.ndim + 1 + draws.below(2))
     return replace(case, indices=np.zeros(shape, case.indices.dtype))
 
 
-def _batch(draws: Draws, case: Case) -> Case | None:
+def _batch_mismatch(draws: Draws, case: Case) -> Case | None:
     if case.spec.layout is not Layout.SEQUENCE or case.indices is None:
         return None
-    return replace(case, indices=_longer(case.indices, 0) if case.indices.size else np.zeros(1, np.int64))
+    return replace(case, indices=_lengthen(case.indices, 0) if case.indices.size else np.zeros(1, np.int64))
 
 
-def _word(draws: Draws, case: Case) -> Case | None:
+def _unknown_word(draws: Draws, case: Case) -> Case | None:
     words = [row for row in case.spec.attributes if row.kind is Kind.WORD and row.choices]
     if not words:
         return None
     return replace(case, attributes={**case.attributes, draws.pick(words).name: "no_such_word"})
 
 
-def _other_type(draws: Draws, case: Case) -> Case | None:
+def _type_mismatch(draws: Draws, case: Case) -> Case | None:
     name = "i32" if case.element_type.name != "i32" else "i64"
     port = case.spec.port(Role.UPDATES)
     if port is None or name not in port.element_types:
@@ -161,25 +164,25 @@ def _index_type(draws: Draws, case: Case) -> Case | None:
     return replace(case, indices=case.indices.astype(np.float32), index_type=ELEMENT_TYPES["f32"])
 
 
-def _low_rank(draws: Draws, case: Case) -> Case | None:
+def _rank_too_small(draws: Draws, case: Case) -> Case | None:
     port = case.spec.port(Role.DATA)
     if port is None or port.min_rank < 1 or not case.data.size:
         return None
     return replace(case, data=case.data.reshape(-1)[:1].reshape(()))
 
 
-def _with_index(case: Case, place: int, value: int) -> Case | None:
-    """Return the case with another index, None if its type cannot hold it."""
+def _with_index(case: Case, position: int, value: int) -> Case | None:
+    """Replace one index; None if the index type cannot represent the value."""
     assert case.indices is not None
     if clip_to_type(case.index_type, value, value) != (value, value):
         return None
     indices = case.indices.reshape(-1).copy()
-    indices[place] = value
+    indices[position] = value
     return replace(case, indices=indices.reshape(case.indices.shape))
 
 
-def _longer(array: Array, axis: int, count: int = 1) -> Array:
-    """Return an array with more positions on an axis, whose elements repeat those that are there."""
+def _lengthen(array: Array, axis: int, count: int = 1) -> Array:
+    """Extend an array along an axis with repeated elements."""
     shape = list(array.shape)
     shape[axis] += count
     if array.size:
@@ -188,29 +191,33 @@ def _longer(array: Array, axis: int, count: int = 1) -> Array:
 
 
 WAYS: Mapping[str, Way] = {
-    "attribute-value": Way(_word, "An attribute has one of the words that are listed."),
+    "attribute-value": Way(_unknown_word, "An attribute has one of its listed values."),
     "axis-out-of-range": Way(_axis_out_of_range, "The axis is in [-rank(data), rank(data) - 1]."),
-    "axis-shape": Way(_axis_shape, "The axis is one number, of shape [] or [1]."),
-    "batch-mismatch": Way(_batch, "There is one index for each element of the batch."),
-    "element-type": Way(_element_type, "Data has an element type that is listed."),
+    "axis-shape": Way(_axis_shape, "The axis is a single number of shape [] or [1]."),
+    "batch-mismatch": Way(_batch_mismatch, "There is one index for each element of the batch."),
+    "element-type": Way(_element_type, "Data has one of the listed element types."),
     "index-out-of-range": Way(
-        _index_out_of_range, "Each index is within the size of data that it counts on.", is_of_values=True
+        _index_out_of_range,
+        "Each index is within the dimension of data that it refers to.",
+        is_of_values=True,
     ),
-    "index-type": Way(_index_type, "Indices are whole numbers of a type that is listed."),
-    "indices-longer-on-axis": Way(_longer_on_axis, "Indices are no longer than data on the axis."),
-    "indices-longer-than-data": Way(_longer_off_axis, "Indices are no longer than data off the axis."),
+    "index-type": Way(_index_type, "Indices have one of the listed integer types."),
+    "indices-longer-on-axis": Way(_indices_longer_on_axis, "Indices are no longer than data along the axis."),
+    "indices-longer-than-data": Way(
+        _indices_longer_off_axis, "Indices are no longer than data in every dimension but the axis."
+    ),
     "negative-index": Way(_negative_index, "Indices are not negative.", is_of_values=True),
-    "rank-too-small": Way(_low_rank, "Data has at least one dimension."),
+    "rank-too-small": Way(_rank_too_small, "Data has at least one dimension."),
     "ranks-differ": Way(_ranks_differ, "Indices and updates have the rank of data."),
-    "tuple-too-long": Way(_long_tuple, "A tuple has no more coordinates than data has dimensions."),
-    "type-mismatch": Way(_other_type, "Updates have the element type of data."),
+    "tuple-too-long": Way(_tuple_too_long, "A tuple has no more coordinates than data has dimensions."),
+    "type-mismatch": Way(_type_mismatch, "Updates have the element type of data."),
     "updates-shape-mismatch": Way(
-        _updates_shape, "Updates have the shape that follows from data and indices."
+        _updates_shape_mismatch, "Updates have the shape that follows from data and indices."
     ),
 }
-"""By the rule that each breaks."""
+"""The ways to break a case, by the name of the rule that each breaks."""
 
 
 def specification_of(case: Case) -> str:
-    """Return the summary of the operator, or the rule that is broken, and the URL of the specification."""
+    """Return the operator's summary, or the rule that the case breaks, with the URL of the specification."""
     return f"{WAYS[case.broken].rule if case.broken else case.spec.summary} {case.spec.url}"

@@ -1,4 +1,4 @@
-"""A case: inputs and attributes for one operator, and how it becomes a node of a model."""
+"""A case (inputs and attributes for one operator) and its node in a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ LARGEST_RANK, LARGEST_DIM = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be drawn.
+    """Limits within which a case is drawn.
 
     Attributes:
-        reductions, element_types, index_types: those that may be, None for all of the row.
-        may_repeat: whether targets may repeat with reduction none.
-        ranks: the largest rank of data; seldom above `LARGEST_RANK`.
-        is_wild: whether tuples may have no coordinates.
+        reductions, element_types, index_types: allowed ones; None allows all of the operator row.
+        may_repeat: whether targets may repeat if there is no reduction.
+        ranks: the largest rank of data; ranks above `LARGEST_RANK` are drawn rarely.
+        is_wild: whether index tuples may have zero coordinates.
         constants: whether inputs other than the axis may be constant.
-        shapes: "static", "bounded", "dynamic": how a model may say shapes.
+        shapes: how a model may declare shapes: "static", "bounded", "dynamic".
         values: "plain", "edge" or "any".
-        elements: about so many data has at most, and then many updates meet, which shows races; 0 where its
-            dimensions are at most `LARGEST_DIM`.
-        loops: whether a node of an IR may stand in a loop, all of whose iterations are given the same.
+        elements: approximate upper bound of the elements of data; many updates then share a target, which
+            exposes races. With 0, each dimension is at most `LARGEST_DIM`.
+        loops: whether the node of an IR may be inside a loop whose iterations all get the same inputs.
     """
 
     reductions: frozenset[Reduction] | None = None
@@ -54,20 +54,20 @@ class Case:
     """Inputs and attributes for one operator.
 
     Attributes:
-        spec: the row.
+        spec: the row of the operator.
         data: the input of role data.
-        indices: None where they are optional and left out.
+        indices: the input of role indices; None if the case omits optional indices.
         updates: the input of role updates.
-        axis: as an attribute or input says it, maybe negative; None where the operator has none.
-        attributes: those that are written, by their documented names, without the axis.
-        element_type: that of data and updates.
-        index_type: that of indices.
-        reduction: how updates meet old values.
-        broken: the rule that it breaks on purpose; None if it is legal.
+        axis: the axis as an attribute or input specifies it, maybe negative; None for operators without axis.
+        attributes: explicit attributes by their specified names, without the axis.
+        element_type: the type of data and updates.
+        index_type: the type of indices.
+        reduction: how updates are combined with old values.
+        broken: the rule that the case breaks on purpose; None if the case is legal.
         constants, shapes, axis_shape, iterations, within: see `draw.Form`.
         before, keeps_state, in_function: see `OneNode`.
-        twin: how it differs from the case that follows from the same decisions, a key of `TWINS`.
-        decisions: what it follows from.
+        twin: how the case differs from the case drawn with the same decisions; a key of `TWINS`, or "".
+        decisions: the recorded decisions from which `draw` makes the case again.
     """
 
     spec: OpSpec
@@ -97,7 +97,7 @@ class Case:
 
     @property
     def axis_from_front(self) -> int:
-        """Return the axis counted from 0; 0 where there is none."""
+        """The axis as a number from 0 on; 0 for operators without axis."""
         return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
 
     @property
@@ -105,23 +105,23 @@ class Case:
         return ONNX_FORMAT if self.spec.key.domain == ONNX else IR
 
     def attribute(self, name: str) -> Any:
-        """Return what is written, or the default."""
+        """Return the explicit value of an attribute, or its default."""
         row = self.spec.attribute(name)
         return self.attributes.get(name, row.default if row else None)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `ir_scatter.evaluate` but the operator."""
-        found: dict[str, Any] = {role.value: array for role, array in self.arrays().items()}
+        """Return the arguments of `ir_scatter.evaluate`, without the operator."""
+        arguments: dict[str, Any] = {role.value: array for role, array in self.arrays().items()}
         if self.axis is not None:
-            found[Role.AXIS.value] = self.axis
-        return {**found, **self.attributes}
+            arguments[Role.AXIS.value] = self.axis
+        return {**arguments, **self.attributes}
 
     def arrays(self) -> dict[Role, Array | None]:
-        """Return the inputs but the axis."""
+        """Return the inputs by role, without the axis."""
         return {Role.DATA: self.data, Role.INDICES: self.indices, Role.UPDATES: self.updates}
 
     def operation(self) -> Operation:
-        """Return what the kernels compute; of a legal case."""
+        """Return the operation of a legal case for the kernels."""
         task = Task(
             self.spec.layout,
             self.axis_from_front,
@@ -134,7 +134,7 @@ class Case:
 
     @property
     def limits(self) -> list[int | None]:
-        """Return the sizes that indices count on, one for each column; [None] where any is legal."""
+        """The dimension sizes that bound indices, one per column; [None] if every index is legal."""
         layout, axis, run = self.spec.layout, self.axis_from_front, 1
         if layout is Layout.SEQUENCE:
             if self.attribute("mode") != "linear":
@@ -144,9 +144,9 @@ class Case:
         return index_values.sizes(layout, self.data.shape, axis, shape, run)
 
     def node(self, prefix: str = "") -> OneNode:
-        """Return the case as a node of a model, whose inputs are named by role behind a prefix."""
+        """Return the case as a node of a model; inputs are named prefix + role."""
         spec, attributes, inputs = self.spec, dict(self.attributes), list[OneInput | None]()
-        known = {
+        arrays = {
             Role.DATA: (self.data, self.element_type),
             Role.INDICES: (self.indices, self.index_type),
             Role.UPDATES: (self.updates, self.element_type),
@@ -156,20 +156,20 @@ class Case:
             ),
         }
         for port in spec.ports:
-            array, type = known[port.role]
+            array, type = arrays[port.role]
             if array is None:
                 inputs.append(None)
                 continue
-            type = from_dtype(array.dtype) or type  # a broken case may have another one
+            type = from_dtype(array.dtype) or type  # a broken case may differ
             is_constant = port.role in self.constants
-            shape = None if is_constant else declared(array.shape, self.shapes)
+            shape = None if is_constant else declared_shape(array.shape, self.shapes)
             inputs.append(OneInput(f"{prefix}{port.role.value}", type, array, is_constant, shape))
         if spec.axis is not None and spec.axis.attribute is not None:
             attributes[spec.axis.attribute] = self.axis
-        shape = declared(self.data.shape, self.shapes)
-        row = spec.key.type, spec.opsets[0]
+        shape = declared_shape(self.data.shape, self.shapes)
+        type_and_opset = spec.key.type, spec.opsets[0]
         return OneNode(
-            *row,
+            *type_and_opset,
             attributes,
             inputs,
             self.element_type,
@@ -181,12 +181,14 @@ class Case:
         )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
-        """Return what a model of the node asks for."""
+        """Return the inputs of a model of the node by name, without constants."""
         node = self.node(prefix)
-        return {one.name: one.array for one in node.inputs if one is not None and not one.is_constant}
+        return {
+            input.name: input.array for input in node.inputs if input is not None and not input.is_constant
+        }
 
 
-def declared(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
+def declared_shape(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
     if shapes == "static":
         return tuple(shape)
     return tuple(
@@ -194,8 +196,8 @@ def declared(shape: Sequence[int], shapes: str) -> tuple[Dim, ...]:
     )
 
 
-def repeats(case: Case) -> bool:
-    """Tell whether more than one update is for one target; of a legal case."""
+def repeats_targets(case: Case) -> bool:
+    """Return whether two updates of a legal case have the same target."""
     layout, axis, indices = case.spec.layout, case.axis_from_front, case.indices
     if indices is None or not indices.size or not case.updates.size:
         return False

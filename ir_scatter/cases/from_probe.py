@@ -1,4 +1,4 @@
-"""The case that a probe of a known defect describes."""
+"""Converts the probe of a known defect to a case."""
 
 from math import prod
 from typing import Any
@@ -13,14 +13,14 @@ from ir_scatter.ops.lookup import by_text
 from ir_scatter.ops.spec import Reduction
 
 _FIRST_UPDATE = 101
-"""Where the numbers of updates begin that are to count, apart from those of data."""
+"""First value of generated updates; far from the values of generated data, which begin with 1."""
 
 
 def case_of(probe: Probe) -> Case:
-    """Return a probe as a case of the table.
+    """Return the case that a probe describes.
 
     Raises:
-        ValueError: it is no case of an operator that there is.
+        ValueError: the probe names an unknown operator.
     """
     spec = by_text(probe.operator)
     if spec is None:
@@ -49,10 +49,12 @@ def case_of(probe: Probe) -> Case:
     )
 
 
-def _array(given: Numbers, type: Any, first: int | None = None) -> Array:
-    """Return numbers as an array; a shape is filled with numbers that count from the first, or zeros."""
-    if isinstance(given, tuple):
-        numbers = np.zeros(given) if first is None else np.arange(first, first + prod(given)).reshape(given)
+def _array(numbers: Numbers, type: Any, first: int | None = None) -> Array:
+    """Return an array of the numbers; a tuple is a shape, filled with first, first + 1, ... or with zeros."""
+    if isinstance(numbers, tuple):
+        values = (
+            np.zeros(numbers) if first is None else np.arange(first, first + prod(numbers)).reshape(numbers)
+        )
     else:
-        numbers = np.array(given)
-    return numbers.astype(str).astype(object) if type == np.dtype(object) else numbers.astype(type)
+        values = np.array(numbers)
+    return values.astype(str).astype(object) if type == np.dtype(object) else values.astype(type)

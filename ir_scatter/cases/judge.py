@@ -1,11 +1,11 @@
-"""What a runner made of a case, held against the document."""
+"""Judges the answers of runners to cases against the specification."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.twins import promised
+from ir_scatter.cases.twins import expected_of_twin
 from ir_scatter.compare.measure import Measure, Verdict, measure_node
 from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.shapes import show, show_numbers
@@ -17,8 +17,15 @@ from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 
 
-class Judged(NamedTuple):
-    """What is said of one case on one runner; no symptom where nothing is wrong, or where it was not run."""
+class Judgement(NamedTuple):
+    """The judgement of one answer.
+
+    Attributes:
+        symptom: what is wrong; None if nothing is wrong, or if the case was not run.
+        message: the symptom in words, or why the case was not run or was refused.
+        got: the output, if there is one.
+        is_run: whether the runner ran the case.
+    """
 
     symptom: Symptom | None
     message: str = ""
@@ -26,69 +33,80 @@ class Judged(NamedTuple):
     is_run: bool = True
 
 
-_FAILED = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.HUNG}
+_SYMPTOM_OF_STATUS = {Status.CRASHED: Symptom.CRASHED, Status.TIMEOUT: Symptom.HUNG}
 
 
 def reference(case: Case) -> DetailedResult:
-    """Return what the document says of a legal case."""
+    """Return the output of a legal case that the specification requires, computed by NumPy."""
     operation = case.operation()
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
     return DetailedResult(values, CheckedCase(task, data, indices, updates, case.spec, data.dtype))
 
 
-def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:
-    """Hold an answer against the document.
+def judge(case: Case, answer: Streamed, repeats: Sequence[Array] = ()) -> Judgement:
+    """Judge an answer against the specification.
 
     Args:
-        case: legal, or one that breaks a rule.
-        answer: whose outputs are that of the case alone.
-        again: what the same runner gave for the same case at other times.
+        case: a legal case, or one that breaks a rule.
+        answer: the answer of the runner; the first output is that of the case.
+        repeats: outputs of the same runner for the same case from other runs.
     """
     if answer.status is not Status.OK and names_shortage(answer.message):
-        return Judged(None, answer.message, is_run=False)
-    if answer.status in _FAILED:
-        return Judged(_FAILED[answer.status], answer.message)
+        return Judgement(None, answer.message, is_run=False)
+    if answer.status in _SYMPTOM_OF_STATUS:
+        return Judgement(_SYMPTOM_OF_STATUS[answer.status], answer.message)
     if answer.status is Status.UNAVAILABLE:
-        return Judged(None, answer.message, is_run=False)
+        return Judgement(None, answer.message, is_run=False)
     if answer.status is not Status.OK:
-        return Judged(None if case.broken else Symptom.REFUSED, answer.message)
-    got = answer.outputs[0]
+        return Judgement(None if case.broken else Symptom.REFUSED, answer.message)
+    output = answer.outputs[0]
     if case.broken:
-        return Judged(Symptom.ACCEPTED_ILLEGAL, f"gives {show(got.shape)} and no error", got)
-    for other in again:
-        if other.shape != got.shape or not same_bits(other, got).all():
-            return Judged(Symptom.NONDETERMINISTIC, "gives different results for the same inputs", got)
+        return Judgement(Symptom.ACCEPTED_ILLEGAL, f"gives {show(output.shape)} and no error", output)
+    for repeat in repeats:
+        if repeat.shape != output.shape or not same_bits(repeat, output).all():
+            return Judgement(Symptom.NONDETERMINISTIC, "gives different results for the same inputs", output)
     expected = reference(case)
-    is_alike = got.dtype == expected.values.dtype and got.shape == expected.values.shape
-    if is_alike and not got.dtype.hasobject and got.tobytes() == expected.values.tobytes():
-        return Judged(None, got=got)
-    found = measure_node(expected, got, case.reduction)
-    if found.verdict is not Verdict.MISMATCH:
-        return Judged(None, got=got)
-    return Judged(Symptom.WRONG_VALUE, worded(found), got)
+    is_alike = output.dtype == expected.values.dtype and output.shape == expected.values.shape
+    if is_alike and not output.dtype.hasobject and output.tobytes() == expected.values.tobytes():
+        return Judgement(None, got=output)
+    measure = measure_node(expected, output, case.reduction)
+    if measure.verdict is not Verdict.MISMATCH:
+        return Judgement(None, got=output)
+    return Judgement(Symptom.WRONG_VALUE, describe_mismatch(measure), output)
 
 
-def contradicted(case: Case, judged: Judged, of_the_other: Array | None) -> Judged:
-    """Hold the answer to a twin against that to the other case, for which no reference is needed.
+def compare_with_twin(case: Case, judgement: Judgement, output: Array | None) -> Judgement:
+    """Check the answer to a twin against the output of the original case, without a reference.
 
-    Where reductions round, and where the document leaves elements open, the two may differ.
+    They may differ within the rounding of reductions, and in elements that the specification leaves
+    unspecified.
     """
-    known = promised(case, of_the_other)
-    if judged.got is None or known is None or not judged.got.shape == known.shape == case.data.shape:
-        return judged
+    twin_output = expected_of_twin(case, output)
+    if (
+        judgement.got is None
+        or twin_output is None
+        or not judgement.got.shape == twin_output.shape == case.data.shape
+    ):
+        return judgement
     expected = reference(case)
-    found = measure_node(replace(expected, values=known), judged.got, case.reduction)
-    if found.verdict is not Verdict.MISMATCH:
-        return judged
-    told = f"{worded(found).replace('the document says', 'its twin gives')}, {case.twin}"
-    return Judged(Symptom.WRONG_VALUE, f"{judged.message}; {told}" if judged.message else told, judged.got)
+    measure = measure_node(replace(expected, values=twin_output), judgement.got, case.reduction)
+    if measure.verdict is not Verdict.MISMATCH:
+        return judgement
+    sentence = (
+        f"{describe_mismatch(measure).replace('the specification requires', 'its twin gives')}, {case.twin}"
+    )
+    return Judgement(
+        Symptom.WRONG_VALUE,
+        f"{judgement.message}; {sentence}" if judgement.message else sentence,
+        judgement.got,
+    )
 
 
-def worded(found: Measure) -> str:
-    """Say of a mismatch which element is what, and what the document says."""
-    if found.worst is None:
-        return f"the output {found.remark}"
-    where = show_numbers(found.worst.index)
-    count = "" if found.mismatched == 1 else f" ({found.mismatched} of {found.elements} elements)"
-    return f"{where} is {found.worst.got}, the document says {found.worst.expected}{count}"
+def describe_mismatch(measure: Measure) -> str:
+    """Describe the worst element of a mismatch: "[1] is 4, the specification requires 3"."""
+    if measure.worst is None:
+        return f"the output {measure.remark}"
+    where = show_numbers(measure.worst.index)
+    count = "" if measure.mismatched == 1 else f" ({measure.mismatched} of {measure.elements} elements)"
+    return f"{where} is {measure.worst.got}, the specification requires {measure.worst.expected}{count}"

@@ -1,25 +1,30 @@
-"""Twins of cases: an answer is compared with an answer, so that no reference is needed."""
+"""Twins: changed cases whose output is known from the output of the original case.
+
+They check a runner against itself (metamorphic tests), without a reference.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from ir_scatter.cases.case import Case, repeats
+from ir_scatter.cases.case import Case, repeats_targets
 from ir_scatter.core.arrays import Array
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 
-def _other_constants(case: Case) -> Case:
-    """Return the case with constants in the place of inputs that flow in, or the other way round."""
-    inputs = case.constants - {Role.AXIS}
-    others = frozenset({Role.INDICES, Role.UPDATES} if not inputs and case.indices is not None else ())
-    return replace(case, constants=others | (case.constants & {Role.AXIS}))
+def _swap_constants(case: Case) -> Case:
+    """Make runtime indices and updates constant, or constant inputs runtime inputs."""
+    constant_inputs = case.constants - {Role.AXIS}
+    constants = frozenset(
+        {Role.INDICES, Role.UPDATES} if not constant_inputs and case.indices is not None else ()
+    )
+    return replace(case, constants=constants | (case.constants & {Role.AXIS}))
 
 
-def _other_order(case: Case) -> Case | None:
-    """Return the case with its updates, and their indices, back to front; None where two meet."""
-    if case.indices is None or not case.indices.ndim or repeats(case):
+def _reverse_updates(case: Case) -> Case | None:
+    """Reverse the order of updates and their indices; None if two updates share a target."""
+    if case.indices is None or not case.indices.ndim or repeats_targets(case):
         return None
     layout, axis = case.spec.layout, case.axis_from_front
     if layout is Layout.SEQUENCE or (layout is Layout.TUPLES and case.indices.ndim < 2):
@@ -30,8 +35,8 @@ def _other_order(case: Case) -> Case | None:
     return replace(case, indices=indices, updates=np.ascontiguousarray(np.flip(case.updates, of_updates)))
 
 
-def _nothing_new(case: Case) -> Case | None:
-    """Return the case with updates that leave data as it is: old values, or zeros that are added."""
+def _rewrite_data(case: Case) -> Case | None:
+    """Replace updates so that the output equals data: old values, or zeros for a sum."""
     indices, axis = case.indices, case.axis_from_front
     if case.reduction in {Reduction.SUM, Reduction.SUB} and case.attribute("use_init_val") is not False:
         is_text = case.data.dtype.kind in "OU"
@@ -51,19 +56,19 @@ def _nothing_new(case: Case) -> Case | None:
 
 
 TWINS: Mapping[str, Callable[[Case], Case | None]] = {
-    "with other constants": _other_constants,
-    "in another order": _other_order,
-    "with nothing new": _nothing_new,
+    "with other constants": _swap_constants,
+    "in another order": _reverse_updates,
+    "with nothing new": _rewrite_data,
 }
-"""By what differs: each gives what the case gives, but for the last, which gives data."""
+"""Twins by the name of their change. Each has the output of the original case; the last one outputs data."""
 
 
 def twin(case: Case, name: str) -> Case | None:
-    """Return the twin of a legal case, None where it has none; it follows from the same decisions."""
-    found = TWINS[name](case)
-    return None if found is None else replace(found, twin=name)
+    """Return a twin of a legal case, with the same decisions; None if the change is not possible."""
+    twin_case = TWINS[name](case)
+    return None if twin_case is None else replace(twin_case, twin=name)
 
 
-def promised(case: Case, of_the_other: Array | None) -> Array | None:
-    """Return what a twin must give, from the answer to the other; None if that is not known."""
-    return case.data if case.twin == "with nothing new" else of_the_other
+def expected_of_twin(case: Case, output: Array | None) -> Array | None:
+    """Return the expected output of a twin, given the output of the original case; None if unknown."""
+    return case.data if case.twin == "with nothing new" else output

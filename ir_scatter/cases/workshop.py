@@ -1,4 +1,4 @@
-"""Runs cases on a runner: many feeds of one model, or many nodes in one model."""
+"""Runs cases on a runner: as many feeds of one model, or as many nodes of one model."""
 
 import re
 from collections import Counter, defaultdict
@@ -22,31 +22,37 @@ from ir_scatter.ops.spec import Layout, OpSpec
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 NODES = 100
-"""Of one model: more of them in one model cost more to compile than they save."""
+"""Most nodes per model; above that, compile time grows faster than the saving."""
 
-_HOPELESS = 3
-"""So many nodes with something in common are refused alone before others of the operator are not run."""
-_EXCEPTIONS = 4
-"""What is refused more than so many times as often as it is taken speaks against a node."""
-_NAMED = re.compile(r"\bn(\d+)_")
-_NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: others like it are refused")
-_OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
-_MOMENT = 1.0
-_NUMBERS = count()
-_MODELS = 5
-"""So many models of a case are loaded in a fresh process."""
-_OUT = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
+_CERTAIN_REFUSALS = 3
+"""After this many nodes that share a trait were refused when run alone, skip other nodes of the operator with
+that trait, unless one with it was accepted."""
+_REFUSED_PER_ACCEPTED = 4
+"""A trait is a suspected cause of refusal if refused / accepted exceeds this ratio."""
+_NODE_NUMBER = re.compile(r"\bn(\d+)_")
+_NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: similar cases were refused")
+_TIME_OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
+_SHORTEST_LIMIT = 1.0
+"""Shortest time limit of a run, in seconds, however close the deadline is."""
+_MODEL_NUMBERS = count()
+_MODELS_PER_PROCESS = 5
+"""Models of one case that are loaded in a fresh process."""
+_FAILURES = {Status.CRASHED, Status.TIMEOUT, Status.REFUSED, Status.UNSUPPORTED}
 
 
 class Workshop:
-    """Writes models of cases to a folder, has them run, and learns what each runner refuses."""
+    """Writes cases as models to a folder, runs them, and learns what each runner refuses."""
 
     def __init__(
         self, folder: str, timeout: float, deadline: float = inf, *, passes_over: bool = True
     ) -> None:
-        """Begin with nothing; after the deadline, on the monotonic clock, nothing more is run.
+        """Set up a workshop.
 
-        Unless nothing is passed over, what is like much that was refused is not run either.
+        Args:
+            folder: where models are written while they run.
+            timeout: time limit of one model, in seconds.
+            deadline: the time on the monotonic clock after which nothing is run.
+            passes_over: whether cases similar to many refused ones are skipped.
         """
         self.timeout, self.deadline, self._folder = timeout, deadline, Path(folder)
         self._passes_over = passes_over
@@ -60,9 +66,9 @@ class Workshop:
         threads: int = 0,
         refusals: "Refusals | None" = None,
     ) -> Sequence[Streamed]:
-        """Run the cases of a round: "forms" of one form, "batches" of one operator, "illegal" ones alone.
+        """Run the cases of a round: "forms" as one model, "batches" as nodes of models, "illegal" ones alone.
 
-        Refusals that are handed in take the place of those that were met here.
+        `refusals` replaces what this workshop learned about the runner.
         """
         if not cases:
             return []
@@ -72,26 +78,25 @@ class Workshop:
             return self.batch(runner, cases, refusals)
         return [self.batch(runner, [case], refusals)[0] for case in cases]
 
-    def fresh(self, runner: Runner, case: Case, each: int = 2) -> list[Streamed]:
-        """Run a case in a process that has run nothing else, until something goes wrong with the process.
+    def fresh(self, runner: Runner, case: Case, runs_per_model: int = 2) -> list[Streamed]:
+        """Run a case repeatedly in a new process, until a run fails.
 
-        More models of it are loaded than a process keeps, each run so often: to throw one away shows
-        what it damaged.
+        More models are loaded than a process keeps: discarding a model can reveal memory that it damaged.
         """
-        other, found = runner.another(), list[Streamed]()
+        process, answers = runner.another(), list[Streamed]()
         try:
-            while len(found) < _MODELS * each and monotonic() < self.deadline:
+            while len(answers) < _MODELS_PER_PROCESS * runs_per_model and monotonic() < self.deadline:
                 model = self._write([case], [""])
                 try:
-                    feeds = [case.feeds()] * each
-                    found += self._streamed(other, model, feeds, most_deaths=1)
+                    feeds = [case.feeds()] * runs_per_model
+                    answers += self._stream_in_time(process, model, feeds, most_deaths=1)
                 finally:
                     self._remove(model)
-                if found[-1].status is not Status.OK:
+                if answers[-1].status is not Status.OK:
                     break
         finally:
-            other.close()
-        return found
+            process.close()
+        return answers
 
     def stream(
         self,
@@ -102,79 +107,85 @@ class Workshop:
         *,
         keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Run cases of one form, whose model has dynamic dimensions, one after the other.
+        """Run cases of one form one after the other, as feeds of one model with dynamic dimensions.
 
-        States begin anew with each case, unless they are to be kept.
+        With `keeps_states` the states of the model are not reset between cases.
         """
         refusals = self._refusals[runner.name] if refusals is None else refusals
-        common = _traits(cases[0])
-        if self._passes_over and refusals.is_certain(common):
+        traits = _traits(cases[0])
+        if self._passes_over and refusals.is_certain(traits):
             return [_NOT_RUN] * len(cases)
         model = self._write(cases[:1], [""])
         try:
             feeds = [case.feeds() for case in cases]
-            answers = self._streamed(runner, model, feeds, threads, keeps_states=keeps_states)
+            answers = self._stream_in_time(runner, model, feeds, threads, keeps_states=keeps_states)
         finally:
             self._remove(model)
-        refusals.note(common, is_refused=all(one.status is not Status.OK for one in answers))
+        refusals.note(traits, is_refused=all(answer.status is not Status.OK for answer in answers))
         return answers
 
     def batch(
         self, runner: Runner, cases: Sequence[Case], refusals: "Refusals | None" = None
     ) -> list[Streamed]:
-        """Run cases of one operator, each a node of one model.
+        """Run cases of one operator as nodes of common models, and return one answer per case.
 
-        A guilty node of a model that is refused, or ends the process, is found by halving. Nodes that have
-        something in common with it that no other node had run alone, so that each kind is guilty once.
+        If a model is refused or ends the process, the guilty node is found by bisection. It teaches
+        `refusals` which traits to suspect; nodes with suspected traits then wait, and run in small groups,
+        so that each cause has to be found only once:
+
+            nodes   a b C d E c      the runner refuses C, c (for one reason) and E (for another one)
+            models  abCdEc -> abC -> ab, accepted -> C, refused
+                    dE -> d, accepted -> E, refused      c waits, as it shares traits with C
+                    c, refused
         """
         refusals = self._refusals[runner.name] if refusals is None else refusals
         traits = [_traits(case) for case in cases]
-        found, open_ = dict[int, Streamed](), list(range(len(cases)))
-        while open_:
+        answers, remaining = dict[int, Streamed](), list(range(len(cases)))
+        while remaining:
             if self._passes_over and len(cases) > 1:
-                found |= {number: _NOT_RUN for number in open_ if refusals.is_certain(traits[number])}
-            open_ = [number for number in open_ if number not in found]
-            against = {number: refusals.against(traits[number]) for number in open_}
-            open_.sort(key=against.__getitem__)
-            part = [number for number in open_ if not any(against[number])]
-            if not part:  # what one refusal speaks against is likely innocent, where little of it does
-                part = [number for number in open_ if against[number][0] == 1]
-                part = part[: (len(part) + 1) // 2] or open_[:1]
+                answers |= {number: _NOT_RUN for number in remaining if refusals.is_certain(traits[number])}
+            remaining = [number for number in remaining if number not in answers]
+            evidence = {number: refusals.evidence(traits[number]) for number in remaining}
+            remaining.sort(key=evidence.__getitem__)
+            part = [number for number in remaining if not any(evidence[number])]
+            if not part:  # nodes that only one refusal speaks against are likely innocent
+                part = [number for number in remaining if evidence[number][0] == 1]
+                part = part[: (len(part) + 1) // 2] or remaining[:1]
             chosen = {number: cases[number] for number in part[:NODES]}
-            found |= self._first_guilty(runner, chosen, refusals) if chosen else {}
-        return [found[number] for number in range(len(cases))]
+            answers |= self._run_part(runner, chosen, refusals) if chosen else {}
+        return [answers[number] for number in range(len(cases))]
 
-    def _first_guilty(
+    def _run_part(
         self, runner: Runner, cases: Mapping[int, Case], refusals: "Refusals"
     ) -> dict[int, Streamed]:
-        """Return the answers of all nodes, or of one that is guilty and those that are found innocent."""
-        found: dict[int, Streamed] = {}
-        open_ = list(cases)
-        half = open_
+        """Run nodes together; return all answers, or those up to the first guilty node."""
+        answers: dict[int, Streamed] = {}
+        remaining = list(cases)
+        part = remaining
         while True:
-            answer = self._together(runner, [cases[number] for number in half], refusals)
+            answer = self._run_as_one_model(runner, [cases[number] for number in part], refusals)
             if answer.status is Status.OK:
-                outputs = zip(half, answer.outputs, strict=True)
-                found |= {number: Streamed(Status.OK, [output]) for number, output in outputs}
-                open_ = [number for number in open_ if number not in found]
-            elif len(half) == 1 or answer.status not in _OUT:
-                return found | dict.fromkeys(half, answer)
+                outputs = zip(part, answer.outputs, strict=True)
+                answers |= {number: Streamed(Status.OK, [output]) for number, output in outputs}
+                remaining = [number for number in remaining if number not in answers]
+            elif len(part) == 1 or answer.status not in _FAILURES:
+                return answers | dict.fromkeys(part, answer)
             else:
-                open_ = half
-            if not open_:
-                return found
-            named = set(map(int, _NAMED.findall(answer.message))) & set(range(len(half)))
-            half = [half[named.pop()]] if len(named) == 1 else open_[: (len(open_) + 1) // 2]
+                remaining = part
+            if not remaining:
+                return answers
+            named = set(map(int, _NODE_NUMBER.findall(answer.message))) & set(range(len(part)))
+            part = [part[named.pop()]] if len(named) == 1 else remaining[: (len(remaining) + 1) // 2]
 
-    def _together(self, runner: Runner, cases: Sequence[Case], refusals: "Refusals") -> Streamed:
-        """Run cases as nodes of one model; what a format cannot say is not run."""
+    def _run_as_one_model(self, runner: Runner, cases: Sequence[Case], refusals: "Refusals") -> Streamed:
+        """Run cases as nodes of one model; cases that the format cannot express are not run."""
         if monotonic() > self.deadline:
-            return _OVER
+            return _TIME_OVER
         is_alone = len(cases) == 1
         prefixes = [""] if is_alone else [f"n{number}_" for number in range(len(cases))]
         try:
             model = self._write(cases, prefixes)
-        except CannotWrite:  # no model of any case could be
+        except CannotWrite:  # the folder is at fault, not the case
             raise
         except (Error, TypeError, ValueError) as error:
             status = Status.UNAVAILABLE if is_alone else Status.REFUSED
@@ -182,7 +193,7 @@ class Workshop:
         else:
             feeds = [case.feeds(prefix).items() for case, prefix in zip(cases, prefixes, strict=True)]
             try:
-                (answer,) = self._streamed(runner, model, [dict(chain(*feeds))])
+                (answer,) = self._stream_in_time(runner, model, [dict(chain(*feeds))])
             finally:
                 self._remove(model)
         if is_alone or answer.status is Status.OK:
@@ -190,26 +201,31 @@ class Workshop:
                 refusals.note(_traits(case), is_refused=answer.status is not Status.OK)
         return answer
 
-    def _streamed(
-        self, runner: Runner, model: Path, feeds: Sequence[Mapping[str, Array]], threads: int = 0, **more: Any
+    def _stream_in_time(
+        self,
+        runner: Runner,
+        model: Path,
+        feeds: Sequence[Mapping[str, Array]],
+        threads: int = 0,
+        **options: Any,
     ) -> list[Streamed]:
-        """Run a model within the time that is left but for a moment; what that cuts off does not hang."""
-        limit = min(self.timeout, max(self.deadline - monotonic(), _MOMENT))
+        """Run a model within the remaining time; a run that the deadline cuts off does not count as hung."""
+        limit = min(self.timeout, max(self.deadline - monotonic(), _SHORTEST_LIMIT))
         try:
-            answers = runner.stream(model, feeds, timeout=limit, threads=threads, **more)
-        except RuntimeError as error:  # a plugin that writes outside its memory may hit anything
-            told = f"the process is damaged: {str(error).strip().splitlines()[-1]}"
-            return [Streamed(Status.CRASHED, message=told)] * len(feeds)
+            answers = runner.stream(model, feeds, timeout=limit, threads=threads, **options)
+        except RuntimeError as error:  # a plugin that writes out of bounds may damage anything
+            message = f"the process is damaged: {str(error).strip().splitlines()[-1]}"
+            return [Streamed(Status.CRASHED, message=message)] * len(feeds)
         if limit == self.timeout:
             return answers
-        return [_OVER if answer.status is Status.TIMEOUT else answer for answer in answers]
+        return [_TIME_OVER if answer.status is Status.TIMEOUT else answer for answer in answers]
 
     def _write(self, cases: Sequence[Case], prefixes: Sequence[str]) -> Path:
         nodes = [
             replace(case.node(prefix), prefix=prefix) for case, prefix in zip(cases, prefixes, strict=True)
         ]
         files = FORMATS[cases[0].format].nodes(nodes)
-        stem = self._folder / f"m{next(_NUMBERS)}"
+        stem = self._folder / f"m{next(_MODEL_NUMBERS)}"
         with explained_temporary(str(self._folder)):
             for suffix, data in files.items():
                 stem.with_suffix(suffix).write_bytes(data)
@@ -222,75 +238,77 @@ class Workshop:
 
 _Pair: TypeAlias = tuple[str, str, str]
 _Traits: TypeAlias = frozenset[_Pair]
-"""Pairs of what a node has, for all operators and for its own."""
+"""Pairs of properties of a node, once with its operator and once with "" for all operators."""
 
 
 class Refusals:
-    """What nodes that a runner refused have in common, and few or no nodes that it took.
+    """Counts which traits the nodes have that a runner refused and accepted.
 
     Attributes:
-        noted: of a copy, what was noted since.
+        noted: in a copy, what was noted since it was made; None in an original.
     """
 
     def __init__(self) -> None:
         self.noted: list[tuple[_Traits, bool]] | None = None
-        self._refused, self._taken = Counter[_Pair](), Counter[_Pair]()
+        self._refused, self._accepted = Counter[_Pair](), Counter[_Pair]()
         self._suspects = set[_Pair]()
 
     def copy(self) -> "Refusals":
-        """Return the same, to be changed by itself: `learn` takes over what was noted there."""
-        found = Refusals()
-        found.noted = []
-        found._refused, found._taken = self._refused.copy(), self._taken.copy()
-        found._suspects = self._suspects.copy()
-        return found
+        """Return an independent copy; `learn` adds what was noted in it."""
+        copied = Refusals()
+        copied.noted = []
+        copied._refused, copied._accepted = self._refused.copy(), self._accepted.copy()
+        copied._suspects = self._suspects.copy()
+        return copied
 
-    def learn(self, other: "Refusals") -> None:
-        """Note what a copy noted."""
-        for traits, is_refused in other.noted or ():
+    def learn(self, copied: "Refusals") -> None:
+        """Add what was noted in a copy."""
+        for traits, is_refused in copied.noted or ():
             self.note(traits, is_refused=is_refused)
 
     def note(self, traits: _Traits, *, is_refused: bool) -> None:
-        """Count a node; where it is certain what is refused of it, nothing else is blamed."""
+        """Count a node. If certain causes explain a refusal, its other traits are not blamed."""
         if self.noted is not None:
             self.noted.append((traits, is_refused))
-        changed = self._certain(traits) or traits if is_refused else self._suspects & traits
-        (self._refused if is_refused else self._taken).update(changed if is_refused else traits)
+        changed = self._certain_traits(traits) or traits if is_refused else self._suspects & traits
+        (self._refused if is_refused else self._accepted).update(changed if is_refused else traits)
         for key in changed:
-            is_suspect = self._refused[key] > _EXCEPTIONS * self._taken[key]
+            is_suspect = self._refused[key] > _REFUSED_PER_ACCEPTED * self._accepted[key]
             (self._suspects.add if is_suspect else self._suspects.discard)(key)
 
-    def against(self, traits: _Traits) -> tuple[int, int]:
-        """Return what speaks against a node: how often a pair was refused, and how many pairs were."""
+    def evidence(self, traits: _Traits) -> tuple[int, int]:
+        """Return the evidence that a node will be refused: (most refusals of a trait, suspected traits)."""
         counts = [self._refused[key] for key in self._suspects & traits]
         return max(counts, default=0), len(counts)
 
     def is_certain(self, traits: _Traits) -> bool:
-        """Tell whether so many nodes of the same operator were refused that another one tells nothing new."""
-        return bool(self._certain(traits))
+        """Return whether enough nodes of the operator with a trait of this one were refused to skip it."""
+        return bool(self._certain_traits(traits))
 
-    def _certain(self, traits: _Traits) -> set[_Pair]:
-        many = {key for key in self._suspects & traits if self._refused[key] >= _HOPELESS}
-        return {key for key in many if key[0] and not self._taken[key]}
+    def _certain_traits(self, traits: _Traits) -> set[_Pair]:
+        frequent = {key for key in self._suspects & traits if self._refused[key] >= _CERTAIN_REFUSALS}
+        return {key for key in frequent if key[0] and not self._accepted[key]}
 
 
 @lru_cache(2 * NODES)
 def _traits(case: Case) -> _Traits:
     data, indices, updates = case.data, case.indices, case.updates
-    found = [
+    traits = [
         case.element_type.name, case.reduction, case.shapes, case.broken or "", f"rank {data.ndim}",
         f"empty {data.size == 0} {updates.size == 0}", f"odd {data.size % 2}", f"axis {case.axis}",
         f"loop {case.iterations > 0}",
         f"constant {' '.join(sorted(case.constants))}",
     ]  # fmt: skip
     if indices is not None:
-        behind = data.ndim - indices.shape[-1] if case.spec.layout is Layout.TUPLES and indices.ndim else 0
-        found += [f"{case.index_type.name} indices", f"rank(indices) {indices.ndim}", f"rows {behind}"]
-        found.append(f"ranks {indices.ndim} {updates.ndim} {behind}")
-    pairs = list(combinations_with_replacement(found, 2))
+        slice_rank = (
+            data.ndim - indices.shape[-1] if case.spec.layout is Layout.TUPLES and indices.ndim else 0
+        )
+        traits += [f"{case.index_type.name} indices", f"rank(indices) {indices.ndim}", f"rows {slice_rank}"]
+        traits.append(f"ranks {indices.ndim} {updates.ndim} {slice_rank}")
+    pairs = list(combinations_with_replacement(traits, 2))
     return frozenset((operator, *pair) for operator in ("", str(case.spec.key)) for pair in pairs)
 
 
-def takes(runner: Runner, spec: OpSpec) -> bool:
-    """Tell whether a runner reads models with an operator."""
+def supports(runner: Runner, spec: OpSpec) -> bool:
+    """Return whether a runner reads models in the format of an operator."""
     return (ONNX_FORMAT if spec.key.domain == ONNX else IR) in runner.formats

@@ -22,7 +22,7 @@ from ir_scatter.core.words import counted
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import compute_node
 from ir_scatter.evaluate.operator import make_case
-from ir_scatter.inputs.node import MOST_ELEMENTS, Given, Misfit, TooLarge, draw_inputs
+from ir_scatter.inputs.node import MOST_ELEMENTS, InputsTooLarge, Misfit, NodeInputs, draw_inputs
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import Layout, Role
@@ -48,7 +48,7 @@ def prove(
     """
     try:
         return _prove(rewriter, scatter, rewritten, cases, seed)
-    except TooLarge as error:
+    except InputsTooLarge as error:
         problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     view, promises = View(scatter, rewriter.promises), rewriter.promises
     proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
@@ -58,7 +58,7 @@ def prove(
     form = smaller.along(like, rewritten.way, opset)
     try:
         return problem if isinstance(form, Refusal) else _prove(smaller, like, form, cases, seed)
-    except TooLarge:
+    except InputsTooLarge:
         return problem
 
 
@@ -95,7 +95,7 @@ def _prove(
                 break  # so much work is enough: large nodes get one case
     except Misfit:
         return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
-    except TooLarge:
+    except InputsTooLarge:
         raise
     except NoInputs as error:
         return Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
@@ -132,7 +132,7 @@ class _Sizes(NamedTuple):
     axis: int
 
 
-def _sizes_of(scatter: ScatterNode, case: Given) -> _Sizes | None:
+def _sizes_of(scatter: ScatterNode, case: NodeInputs) -> _Sizes | None:
     """Return the dimensions that the indices count on, None if no index can be out of range."""
     place, data = scatter.spec.port_index(Role.INDICES), case.data
     indices = None if place is None or place >= len(case.inputs) else case.inputs[place]
@@ -151,7 +151,7 @@ def _sizes_of(scatter: ScatterNode, case: Given) -> _Sizes | None:
     return _Sizes(sizes, rooms, indices.astype(np.int64), place, axis)
 
 
-def with_illegal_indices(scatter: ScatterNode, case: Given, guard: Guard, number: int) -> Given:
+def with_illegal_indices(scatter: ScatterNode, case: NodeInputs, guard: Guard, number: int) -> NodeInputs:
     """Return a case with illegal indices as inputs, and the guarded ones as arguments of the reference.
 
     All indices are rotated until the first one is at an end of its dimension; those at that end are then
@@ -176,7 +176,7 @@ def with_illegal_indices(scatter: ScatterNode, case: Given, guard: Guard, number
     return _with_indices(case, place, indices, {Role.INDICES.value: legal})
 
 
-def _in_type(case: Given, place: int, illegal: Array, legal: Array) -> Array:
+def _in_type(case: NodeInputs, place: int, illegal: Array, legal: Array) -> Array:
     """Return illegal indices in the type of the input; values that do not fit stay legal."""
     type = np.asarray(case.inputs[place]).dtype
     limits = np.iinfo(type)
@@ -184,12 +184,12 @@ def _in_type(case: Given, place: int, illegal: Array, legal: Array) -> Array:
     return np.asarray(np.where(is_beyond, legal, illegal).astype(type))
 
 
-def _with_indices(case: Given, place: int, indices: Array, arguments: Mapping[str, Array]) -> Given:
+def _with_indices(case: NodeInputs, place: int, indices: Array, arguments: Mapping[str, Array]) -> NodeInputs:
     inputs = (*case.inputs[:place], indices, *case.inputs[place + 1 :])
     return replace(case, inputs=inputs, arguments={**case.arguments, **arguments})
 
 
-def with_dropped_updates(scatter: ScatterNode, case: Given, _: Guard, number: int) -> Given:
+def with_dropped_updates(scatter: ScatterNode, case: NodeInputs, _: Guard, number: int) -> NodeInputs:
     """Return a case with indices out of range as inputs, and a legal, larger one as arguments.
 
     In the larger case data has an extra row, which takes the dropped updates. Every fourth case drops all.
@@ -242,7 +242,7 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
     return fragment_like(scatter, make, unknown(scatter.data_shape))
 
 
-def _difference(fragment: Fragment, scatter: ScatterNode, case: Given, promises: Promises) -> str:
+def _difference(fragment: Fragment, scatter: ScatterNode, case: NodeInputs, promises: Promises) -> str:
     """Describe how the results of both forms differ, "" if they agree."""
     try:
         expected = detail(make_case(str(scatter.spec.key), **case.arguments)).settled()

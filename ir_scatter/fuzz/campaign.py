@@ -1,4 +1,4 @@
-"""Draws cases, has every runner compute them, and makes findings of what goes wrong: one for a signature."""
+"""Draws cases, runs them on every runner, and turns failures into findings, one for each signature."""
 
 import json
 import os
@@ -14,49 +14,51 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.workshop import NODES, Refusals, Workshop, takes
+from ir_scatter.cases.workshop import NODES, Refusals, Workshop, supports
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.explain import Explainer, Finding, Lot
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.explain import Explainer, FuzzFinding, Lot
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import OpSpec
 from ir_scatter.runners.base import Runner, Streamed
 from ir_scatter.version import versions
 
 SCHEMA = 1
-_LIMIT = 60.0
-"""Seconds that a runner has for one model and all its cases."""
+_MODEL_SECONDS = 60.0
+"""Time limit of a model with all its cases, in seconds."""
 _PATIENCE = 4
-"""What is new is explained after so many rounds of every operator, however seldom it was seen."""
-_LANES, _AHEAD = 4, 6
-"""In so many processes a runner computes at most, where nobody else needs the processors; and it is asked for
-so many rounds before one is judged."""
-_ITS_OWN = 4
-"""Of so many forms one is run on as many threads as a runtime takes by itself, which shows races; the others
-on one, as what is small is done sooner so."""
-_DRAWING, _BACKLOG, _PAUSE = 0.5, 6, 0.05
-"""After this share of the time nothing more is drawn for a runner while so many lots wait to be explained; it
-looks again after so many seconds."""
-_RESERVE = 0.1
-"""The share of the time in which nothing new is drawn."""
-_HURRY, _HURRYING, _WRITING = 0.07, 60.0, 0.06
-"""Such a share of the time, but no more seconds, is for what is too late to look at; the last for files."""
+"""Rounds per operator after which new failures are explained, however few they are."""
+_MOST_PROCESSES, _ROUNDS_AHEAD = 4, 6
+"""Most processes per runner, if there are processors for them; rounds that are submitted before the oldest
+one is judged."""
+_DEFAULT_THREADS_EVERY = 4
+"""One in this many forms runs on the default number of threads, which exposes races; the others run on one
+thread, which is faster for small tensors."""
+_DRAWING_SHARE, _MOST_WAITING_LOTS, _PAUSE_SECONDS = 0.5, 6, 0.05
+"""After this share of the time, a runner gets no new rounds while this many lots wait to be explained; that
+is checked again after a pause, in seconds."""
+_RESERVED_SHARE = 0.1
+"""Share of the time at the end in which no cases are drawn."""
+_HURRY_SHARE, _HURRY_SECONDS, _WRITING_SHARE = 0.07, 60.0, 0.06
+"""Share and most seconds of the time at the end in which failures are explained hastily; the share of that
+for writing files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be fuzzed.
+class FuzzPlan:
+    """The plan of a campaign.
 
     Attributes:
-        operators: rows of the table.
-        seconds: of wall time for everything; None for no limit.
-        cases: how many to draw; None for no limit.
+        operators: rows of the operators.
+        seconds: limit of the wall time; None for no limit.
+        cases: number of cases to draw; None for no limit.
+        seed: seed of all random decisions.
         values: "any", "plain" or "edge".
-        is_illegal: whether cases break a rule each.
+        is_illegal: whether each case breaks a rule.
     """
 
     operators: tuple[OpSpec, ...]
@@ -67,13 +69,13 @@ class Plan:
     is_illegal: bool = False
 
 
-class Answers(NamedTuple):
-    """What came of one runner.
+class AnswerCounts(NamedTuple):
+    """Counts of the answers of one runner.
 
     Attributes:
         judged: answers that were checked against NumPy.
-        not_run: cases without an answer, and those that are known to fail.
-        why_not: the most frequent reason where nothing was judged, else "".
+        not_run: cases without an answer, and cases skipped because they are known to fail.
+        why_not: the most frequent reason if no answer was judged, else "".
     """
 
     judged: int
@@ -82,51 +84,50 @@ class Answers(NamedTuple):
 
 
 class Rates:
-    """Judged cases for each second of the time spent on a stream; those of runners add up.
+    """Judged cases per second of each stream (kind of rounds), summed over runners.
 
-    The time of a runner, from its first round to the last that was judged, belongs to a stream by the share
-    of it that its processes worked for that.
+    Wall time of a runner is attributed to a stream in proportion to the busy time of its processes.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[int, float]] = {}
+        self._counts: dict[tuple[str, str], tuple[int, float]] = {}
         self._passed: dict[str, float] = {}
 
     def count(self, kind: str, runner: str, cases: int, busy: float, passed: float) -> None:
-        """Note cases that were judged, how long a process worked for them, and how much time passed."""
-        before = self._known.get((kind, runner), (0, 0.0))
-        self._known[kind, runner] = before[0] + cases, before[1] + busy
+        """Add judged cases, the busy seconds of the process, and the wall seconds that passed."""
+        before = self._counts.get((kind, runner), (0, 0.0))
+        self._counts[kind, runner] = before[0] + cases, before[1] + busy
         self._passed[runner] = self._passed.get(runner, 0.0) + passed
 
     def as_json(self) -> dict[str, float]:
-        found, known = dict.fromkeys(("forms", "batches"), 0.0), dict(self._known)
-        for (kind, runner), (cases, busy) in known.items():
-            whole = sum(one for (_, name), (_, one) in known.items() if name == runner)
-            if kind in found and busy:
-                found[kind] += cases / max(self._passed[runner] * busy / whole, 1e-9)
-        return {kind: round(rate, 1) for kind, rate in found.items()}
+        rates, counts = dict.fromkeys(("forms", "batches"), 0.0), dict(self._counts)
+        for (kind, runner), (cases, busy) in counts.items():
+            runner_seconds = sum(seconds for (_, name), (_, seconds) in counts.items() if name == runner)
+            if kind in rates and busy:
+                rates[kind] += cases / max(self._passed[runner] * busy / runner_seconds, 1e-9)
+        return {kind: round(rate, 1) for kind, rate in rates.items()}
 
 
 class Campaign:
-    """A run of the fuzzer, which can be looked at while it goes on and afterwards."""
+    """A run of the fuzzer; its state can be read during and after the run."""
 
     def __init__(
-        self, plan: Plan, runners: Sequence[Runner], earlier: Mapping[str, Any] | None = None
+        self, plan: FuzzPlan, runners: Sequence[Runner], earlier: Mapping[str, Any] | None = None
     ) -> None:
-        """Begin nothing yet.
+        """Prepare a run; `run` starts it.
 
         Args:
-            plan: what is drawn.
-            runners: who computes.
-            earlier: the report of a run that this one goes on from.
+            plan: what to draw.
+            runners: the runners that run the cases.
+            earlier: the report of an earlier run to continue.
 
         Raises:
-            UsageError: no runner takes any of the operators.
+            UsageError: no runner supports any of the operators.
         """
         self.plan, self.runners = plan, runners
         self.started = monotonic()
-        self.coverage, self.rates = Coverage(), Rates()
-        self.findings = [Finding.from_json(one) for one in (earlier or {}).get("findings", [])]
+        self.coverage, self.rates = FeatureCoverage(), Rates()
+        self.findings = [FuzzFinding.from_json(finding) for finding in (earlier or {}).get("findings", [])]
         self.cases = int((earlier or {}).get("cases", 0))
         self._seconds = float((earlier or {}).get("seconds", 0.0))
         self._round = first = int((earlier or {}).get("rounds", 0))
@@ -134,7 +135,7 @@ class Campaign:
         self._specs = [
             spec
             for spec in plan.operators
-            if not spec.is_removed and any(takes(runner, spec) for runner in runners)
+            if not spec.is_removed and any(supports(runner, spec) for runner in runners)
         ]
         if not self._specs:
             raise UsageError("no runner that was named reads models with these operators")
@@ -147,11 +148,11 @@ class Campaign:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of everything that takes part."""
-        used = dict(versions())
+        """Versions of the library and of all runtimes."""
+        all_versions = dict(versions())
         for runner in self.runners:
-            used |= runner.versions
-        return dict(sorted(used.items()))
+            all_versions |= runner.versions
+        return dict(sorted(all_versions.items()))
 
     @property
     def deadline(self) -> float:
@@ -159,70 +160,79 @@ class Campaign:
 
     @property
     def skipped(self) -> int:
-        """How many answers were not judged."""
-        return sum(one.skipped for one in self._explainers)
+        """The number of answers that were not judged."""
+        return sum(explainer.skipped for explainer in self._explainers)
 
     @property
     def unexplained(self) -> int:
-        """How many failures there was no time to look at."""
-        return sum(one.unexplained for one in self._explainers)
+        """The number of failures that were not examined for lack of time."""
+        return sum(explainer.unexplained for explainer in self._explainers)
 
-    def answers(self) -> dict[str, "Answers"]:
-        """Return what came of each runner, by its name."""
+    def answers(self) -> dict[str, "AnswerCounts"]:
+        """Return the counts of answers by name of the runner."""
         return {
-            one.runner.name: Answers(one.judged, one.skipped, self._why_not(one)) for one in self._explainers
+            explainer.runner.name: AnswerCounts(explainer.judged, explainer.skipped, self._why_not(explainer))
+            for explainer in self._explainers
         }
 
     def _why_not(self, explainer: Explainer) -> str:
-        """Return why nothing of a runner was judged; "" if something was."""
+        """Return why no answer of a runner was judged, "" if one was."""
         if explainer.judged:
             return ""
         runner = explainer.runner
-        if not any(takes(runner, spec) for spec in self._specs):
+        if not any(supports(runner, spec) for spec in self._specs):
             return f"it reads {' and '.join(FORMATS[format].title for format in runner.formats)} only, " + (
-                "which has none of the operators that were asked for"
+                "which has none of the requested operators"
             )
         ((reason, _),) = explainer.not_judged.most_common(1) or [("no answer came before the end", 0)]
         return reason
 
     def __str__(self) -> str:
-        """Say how far it is, to whoever waits for it."""
+        """Return the progress in one line."""
         pace = self.cases / max(monotonic() - self.started, 0.1)
-        told = f"{self.cases} cases, {pace:.0f}/s, {len(self.findings)} findings"
-        return f"{told}, {len(self.coverage.pairs)} pairs"
+        progress = f"{self.cases} cases, {pace:.0f}/s, {len(self.findings)} findings"
+        return f"{progress}, {len(self.coverage.pairs)} pairs"
 
-    def run(self) -> Generator[Finding, None, None]:
-        """Yield findings as they come, until the time is over or all cases were drawn."""
-        told: SimpleQueue[Finding | BaseException | None] = SimpleQueue()
+    def run(self) -> Generator[FuzzFinding, None, None]:
+        """Yield findings as they are made, until the time is over or all cases are judged."""
+        results: SimpleQueue[FuzzFinding | BaseException | None] = SimpleQueue()
         with temporary_folder() as folder:
-            # each learns what is refused from what it runs, rounds in their order; what explains runs all
-            hurry = min(_HURRY * (self.plan.seconds or 0), _HURRYING)
-            workshop = Workshop(folder, _LIMIT, self.deadline - _WRITING * hurry, passes_over=False)
-            rounds = Workshop(folder, _LIMIT, self.deadline)
+            # workshops learn refusals: rounds skip likely ones, explaining runs every case
+            hurry = min(_HURRY_SHARE * (self.plan.seconds or 0), _HURRY_SECONDS)
+            workshop = Workshop(
+                folder, _MODEL_SECONDS, self.deadline - _WRITING_SHARE * hurry, passes_over=False
+            )
+            rounds = Workshop(folder, _MODEL_SECONDS, self.deadline)
             until = inf if self.plan.seconds is None else self.deadline - hurry
             for runner in self.runners:
                 runner.start()
-                others = [one for one in self.runners if one is not runner]
-                own = [one for one in self.findings if one.runner == runner.name]
+                other_runners = [other for other in self.runners if other is not runner]
+                earlier = [finding for finding in self.findings if finding.runner == runner.name]
                 is_illegal = self.plan.is_illegal
                 self._explainers.append(
                     Explainer(
-                        runner, others, self._drawer, workshop, is_illegal=is_illegal, until=until, known=own
+                        runner,
+                        other_runners,
+                        self._drawer,
+                        workshop,
+                        is_illegal=is_illegal,
+                        until=until,
+                        earlier=earlier,
                     )
                 )
             for explainer in self._explainers:
-                Thread(target=self._work, args=(explainer, rounds, told), daemon=True).start()
+                Thread(target=self._work, args=(explainer, rounds, results), daemon=True).start()
             working = len(self._explainers)
             try:
                 while working:
-                    found = told.get()
-                    if isinstance(found, BaseException):
-                        raise found
-                    if found is None:
+                    result = results.get()
+                    if isinstance(result, BaseException):
+                        raise result
+                    if result is None:
                         working -= 1
                     else:
-                        self.findings.append(found)
-                        yield found
+                        self.findings.append(result)
+                        yield result
             finally:
                 with self._drawn:
                     self._is_stopped = True
@@ -230,9 +240,9 @@ class Campaign:
                 for explainer in self._explainers:
                     explainer.give_up()
                 workshop.deadline = rounds.deadline = min(workshop.deadline, monotonic())
-                while not told.empty():
-                    if isinstance(found := told.get(), Finding):
-                        self.findings.append(found)
+                while not results.empty():
+                    if isinstance(result := results.get(), FuzzFinding):
+                        self.findings.append(result)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report."""
@@ -248,40 +258,41 @@ class Campaign:
             "illegal": self.plan.is_illegal,
             "not_run": self.skipped,
             "unexplained": self.unexplained,
-            "answers": {name: one._asdict() for name, one in self.answers().items()},
+            "answers": {name: counts._asdict() for name, counts in self.answers().items()},
             "rates": self.rates.as_json(),
             "coverage": self.coverage.as_json(),
-            "findings": [one.as_json() for one in self.findings],
+            "findings": [finding.as_json() for finding in self.findings],
         }
 
-    # One round: cases of one operator, on every runner that takes it.
+    # One round: cases of one operator, on every runner that supports it.
 
     def _is_ending(self) -> bool:
-        return self._is_stopped or self._is_late(_RESERVE)
+        return self._is_stopped or self._is_late(_RESERVED_SHARE)
 
     def _is_late(self, share: float) -> bool:
-        """Tell whether no more than a share of the time is left."""
+        """Return whether at most a share of the time is left."""
         seconds = self.plan.seconds
         return seconds is not None and monotonic() > self.deadline - share * seconds
 
     def _next(self, runner: Runner) -> "_Round | None":
-        """Return the round that comes next for a runner, None if it is over.
+        """Return the next round for a runner, or None at the end.
 
-        Each has its own pace. One far behind leaves out whole cycles of operators, and what nobody takes is
-        not drawn; but where a number of cases was asked for, who is in front waits, as all have the same.
+        Runners go at their own pace: a slow one skips whole cycles of operators, and rounds that no runner
+        supports are not drawn. With a given number of cases all runners get the same rounds, so the fastest
+        one waits.
         """
-        taken, cases = [takes(runner, spec) for spec in self._specs], self.plan.cases
+        is_supported, cases = [supports(runner, spec) for spec in self._specs], self.plan.cases
         with self._drawn:
             while True:
                 position = self._positions[runner.name]
-                behind = self._round - position
+                lag = self._round - position
                 if cases is None:
-                    position += behind // self._cycle * self._cycle
+                    position += lag // self._cycle * self._cycle
                 elif position - min(self._positions.values()) >= self._cycle and not self._is_stopped:
                     self._drawn.wait()
                     continue
                 is_over = position == self._round and cases is not None and self.cases >= cases
-                if is_over or not any(taken) or self._is_ending():
+                if is_over or not any(is_supported) or self._is_ending():
                     self._positions[runner.name] = 1 << 62
                     self._drawn.notify_all()
                     return None
@@ -290,61 +301,65 @@ class Campaign:
                     self._rounds.append(None)
                 self._positions[runner.name] = position + 1
                 self._drawn.notify_all()
-                place, is_taken = position - self._round, taken[position % len(taken)]
-                if self._rounds[place] is None and (is_taken or cases is not None):
-                    self._rounds[place] = self._draw(position)
-                if is_taken:
-                    return self._rounds[place]
+                offset, supports_operator = position - self._round, is_supported[position % len(is_supported)]
+                if self._rounds[offset] is None and (supports_operator or cases is not None):
+                    self._rounds[offset] = self._draw(position)
+                if supports_operator:
+                    return self._rounds[offset]
 
     def _draw(self, number: int) -> "_Round":
         turn, place = divmod(number, len(self._specs))
         plan, spec = self.plan, self._specs[place]
         room = None if plan.cases is None else plan.cases - self.cases
         if plan.is_illegal:
-            kind, cases = "illegal", self._drawer.illegal(spec, number)
+            kind, cases = "illegal", self._drawer.illegal_cases(spec, number)
         elif turn % 2:
             kind, cases = "batches", self._drawer.batch(spec, number, min(room or NODES, NODES))
         else:
             kind, cases = "forms", self._drawer.forms(spec, number)
         cases = cases[:room]
         self.cases += len(cases)
-        threads = 0 if turn // 2 % _ITS_OWN == 0 or cases[0].within.elements else 1
+        threads = 0 if turn // 2 % _DEFAULT_THREADS_EVERY == 0 or cases[0].within.elements else 1
         return _Round(number, spec, kind, cases, threads)
 
     def _work(
-        self, explainer: Explainer, workshop: Workshop, told: "SimpleQueue[Finding | BaseException | None]"
+        self,
+        explainer: Explainer,
+        workshop: Workshop,
+        results: "SimpleQueue[FuzzFinding | BaseException | None]",
     ) -> None:
-        """Have a runner compute rounds, some ahead of what is judged; judge them, and explain what is new.
+        """Run rounds on a runner, some ahead of judging; judge them, and explain new failures.
 
-        What a round leaves out as known follows from the rounds that were judged when it was asked for, which
-        are always as many: so it does not hang on who is quicker. What is new is explained meanwhile, where
-        the clock rules, and before the next round is judged where it must not.
+        Which cases a round skips depends on the rounds judged when it was submitted. That is always the same
+        number of rounds, so results do not depend on speed. With a time limit, failures are explained in
+        another thread meanwhile; otherwise before the next round is judged.
         """
-        asked, lots = SimpleQueue[_Task | None](), PriorityQueue[Lot]()
+        tasks, lots = SimpleQueue[_Task | None](), PriorityQueue[Lot]()
         runner, patience, refusals = explainer.runner, _PATIENCE * len(self._specs), Refusals()
         room = (os.cpu_count() or 1) // len(self.runners)
-        lanes = [runner.another() for _ in range(min(max(room, 1), _LANES))]
-        waiting, drawn, number, is_beside = deque[_Task](), True, 0, self.plan.seconds is not None
-        beside = Thread(target=_explain, args=(explainer, lots, told), daemon=True)
+        lanes = [runner.another() for _ in range(min(max(room, 1), _MOST_PROCESSES))]
+        waiting, drawn, number, is_parallel = deque[_Task](), True, 0, self.plan.seconds is not None
+        thread = Thread(target=_explain, args=(explainer, lots, results), daemon=True)
         try:
             for lane in lanes:
                 lane.start()
-                Thread(target=_compute, args=(workshop, lane, asked), daemon=True).start()
-            if is_beside:
-                beside.start()
+                Thread(target=_compute, args=(workshop, lane, tasks), daemon=True).start()
+            if is_parallel:
+                thread.start()
             last = monotonic()
             while True:
-                is_free = lots.qsize() < _BACKLOG or self._is_ending() or not self._is_late(1 - _DRAWING)
-                while is_free and drawn and len(waiting) < _AHEAD:
-                    found = self._next(runner)
-                    drawn = found is not None
-                    if found is not None:
-                        found = replace(found, cases=explainer.asked(found.cases))
-                        waiting.append(_Task(found, refusals.copy()))
-                        asked.put(waiting[-1])
+                may_draw = lots.qsize() < _MOST_WAITING_LOTS or not self._is_late(1 - _DRAWING_SHARE)
+                may_draw = may_draw or self._is_ending()
+                while may_draw and drawn and len(waiting) < _ROUNDS_AHEAD:
+                    next_round = self._next(runner)
+                    drawn = next_round is not None
+                    if next_round is not None:
+                        next_round = replace(next_round, cases=explainer.select(next_round.cases))
+                        waiting.append(_Task(next_round, refusals.copy()))
+                        tasks.put(waiting[-1])
                 if drawn and not waiting:
-                    sleep(_PAUSE)
-                    last = monotonic()  # which is no part of a rate
+                    sleep(_PAUSE_SECONDS)
+                    last = monotonic()  # pauses do not count in rates
                     continue
                 if waiting:
                     task = waiting.popleft()
@@ -359,53 +374,55 @@ class Campaign:
                     last = now
                 is_last = not (waiting or drawn)
                 for lot in explainer.due(number, patience, is_last=is_last):
-                    if is_beside:
+                    if is_parallel:
                         lots.put(lot)
                     else:
                         for finding in explainer.explain(lot):
-                            told.put(finding)
-                        last = monotonic()  # nor is what explaining takes
+                            results.put(finding)
+                        last = monotonic()  # nor does explaining
                 if is_last:
                     break
-            if is_beside:
+            if is_parallel:
                 lots.join()
-            told.put(None)
+            results.put(None)
         except BaseException as error:
-            told.put(error)
+            results.put(error)
         finally:
             for lane in lanes:
-                asked.put(None)
+                tasks.put(None)
                 lane.close()
 
 
-def _compute(workshop: Workshop, runner: Runner, asked: "SimpleQueue[_Task | None]") -> None:
-    """Compute rounds in one process until there are no more."""
-    while (task := asked.get()) is not None:
+def _compute(workshop: Workshop, runner: Runner, tasks: "SimpleQueue[_Task | None]") -> None:
+    """Run tasks in one process until the queue ends with None."""
+    while (task := tasks.get()) is not None:
         started, round = monotonic(), task.round
         try:
-            found = workshop.answers(runner, round.kind, round.cases, round.threads, task.refusals)
-            task.answers.set_result((found, monotonic() - started))
+            answers = workshop.answers(runner, round.kind, round.cases, round.threads, task.refusals)
+            task.answers.set_result((answers, monotonic() - started))
         except BaseException as error:
             task.answers.set_exception(error)
 
 
 def _explain(
-    explainer: Explainer, lots: "PriorityQueue[Lot]", told: "SimpleQueue[Finding | BaseException | None]"
+    explainer: Explainer,
+    lots: "PriorityQueue[Lot]",
+    results: "SimpleQueue[FuzzFinding | BaseException | None]",
 ) -> None:
-    """Explain what goes wrong, what costs least first, for as long as the program runs."""
+    """Explain lots, the cheapest first, until the program ends."""
     while True:
         lot = lots.get()
         try:
             for finding in explainer.explain(lot, lots.qsize()):
-                told.put(finding)
+                results.put(finding)
         except BaseException as error:
-            told.put(error)
+            results.put(error)
         lots.task_done()
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A round that is asked for, what was known to be refused then, and what will come of it."""
+    """A submitted round, the refusals known at that time, and its future answers."""
 
     round: "_Round"
     refusals: Refusals
@@ -422,33 +439,33 @@ class _Round:
 
 
 def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
-    """Return the rows that words name, "ScatterNDUpdate-15" or "ScatterNDUpdate"; all without any.
+    """Return the rows of operators by name, "ScatterNDUpdate-15" or "ScatterNDUpdate"; all without names.
 
     Raises:
-        UsageError: a word names none.
+        UsageError: a name is unknown.
     """
-    found: list[OpSpec] = []
+    specs: list[OpSpec] = []
     for word in words:
         rows = [spec for key, spec in SPECS.items() if word.lower() in {str(key).lower(), key.type.lower()}]
         if not rows:
             guess = did_you_mean(word, [name for key in SPECS for name in (key.type, str(key))])
             raise UsageError(f"operator is {word!r}{guess}, expected one of {', '.join(map(str, SPECS))}")
-        found += rows
-    return tuple({spec.key: spec for spec in found or SPECS.values()}.values())
+        specs += rows
+    return tuple({spec.key: spec for spec in specs or SPECS.values()}.values())
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read the report of an earlier run.
+    """Read the report of an earlier run; {} if there is no file.
 
     Raises:
-        UsageError: there is none, or it is not one.
+        UsageError: the file cannot be read, or is not a report.
     """
     try:
-        found = json.loads(read_regular(path).decode("utf-8"))
+        report = json.loads(read_regular(path).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise UsageError(f"{path} is no report of fuzz")
-    return found
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        raise UsageError(f"{path} is not a report of fuzz")
+    return report

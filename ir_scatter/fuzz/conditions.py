@@ -1,8 +1,12 @@
-"""When something fails: the shortest conjunctions of features that together cover the failures.
+"""Learns when cases fail: the shortest conjunctions of predicates that together cover the failures.
 
-Learned from cases that failed and cases that passed, each by its features. A conjunction is searched for
-with a beam: what covers most failures and fewest passing cases with fewest words. What it covers is taken
-away, and the next one is searched for in the rest.
+The input are features of failing and of passing cases. A beam search, as in rule learners like CN2, looks for
+the conjunction that covers most failures and fewest passing cases with fewest words. The failures that it
+covers are removed, and the search starts again with the rest:
+
+    failing   (f32, sum), (f32, sum), (i8, max)     passing   (f32, max), (i8, sum)
+    first     element type is f32 and reduction is sum
+    second    reduction is max and element type is i8
 """
 
 import re
@@ -16,58 +20,61 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.fuzz.features import Feature
 
-_LONGEST = 3
-"""More features in one sentence are an anecdote."""
-_BEAM, _MORE = 120, 8
-"""So many conjunctions grow; many cover the same."""
-_MOST = 4
+_MOST_PREDICATES = 3
+"""Most predicates of a condition; longer ones describe single cases rather than a cause."""
+_BEAM_WIDTH, _CANDIDATES_PER_STATE = 120, 8
+"""Conjunctions that are extended in each step, and candidates per conjunction: many cover the same cases."""
+_MOST_CONDITIONS = 4
 _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
-"""What a passing case, and a further word as a share of all failures, weigh against a failure covered."""
+"""Penalties in units of a covered failure: of a covered passing case, and of a word per failure."""
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
+"""Words of a predicate by its relation."""
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
-"""Of saying that a feature is a number, which is seldom the reason, and of each of several values."""
-_COST_OF_LARGE = 2.5
-"""Of saying that a size is beyond a large number, which seldom is the reason either."""
-_REST = 0.03
-"""So small a share of the failures is not explained further."""
-_LEAST, _LEAST_COVERED, _BY_CHANCE = 2, 0.1, 0.01
-"""A pure condition covers so many failures and such a share of them; and as many cases at random would all
-fail with so small a probability, however many conjunctions of its length were tried."""
+"""Words for equality with a number, which is rarely the cause, and for each value of a list."""
+_COST_OF_LARGE_NUMBER = 2.5
+"""Words for a comparison with a number above `_GREATEST_NUMBER`, which is rarely the cause."""
+_NEGLIGIBLE_SHARE = 0.03
+"""Share of the failures that may stay uncovered."""
+_FEWEST_COVERED, _LEAST_COVERED, _CHANCE = 2, 0.1, 0.01
+"""A pure condition must cover this many failures and this share of them, and so many that the probability of
+finding one by chance, over all conjunctions of its length, is at most `_CHANCE`."""
 _FEW_VALUES = 12
-_GREATEST, _SIZES = 4, ("elements", "dimension")
-"""No number above this is a reason for itself, and of sizes none but 0 and 1."""
+"""Most thresholds that are tried for a number."""
+_GREATEST_NUMBER, _SIZES = 4, ("elements", "dimension")
+"""Equality is tried for numbers up to this, and for features that begin with these words for 0 and 1 only."""
 _LONGEST_NAME = 60
+"""Most characters of a slug before it is cut and gets a hash."""
 
 
 class Predicate(NamedTuple):
-    """One feature and what it must be: `relation` is "is", "is not", "in", "below" or "above"."""
+    """A requirement on one feature; the relation is "is", "is not", "in", "below" or "above"."""
 
     feature: str
     relation: str
     value: Any
 
     def holds(self, features: Mapping[str, Feature]) -> bool:
-        """Tell whether a case has it; one without the feature has not."""
+        """Return whether the features of a case satisfy it; False if the case lacks the feature."""
         if self.feature not in features:
             return False
-        found = features[self.feature]
+        value = features[self.feature]
         if self.relation == "is":
-            return bool(found == self.value)
+            return bool(value == self.value)
         if self.relation == "is not":
-            return bool(found != self.value)
+            return bool(value != self.value)
         if self.relation == "in":
-            return found in self.value
-        assert not isinstance(found, str)
-        return bool(found < self.value if self.relation == "below" else found > self.value)
+            return value in self.value
+        assert not isinstance(value, str)
+        return bool(value < self.value if self.relation == "below" else value > self.value)
 
     @property
     def cost(self) -> float:
-        """Return how much there is to say, in words."""
+        """The length of the predicate, in words; unlikely causes count more."""
         if self.relation == "in":
             return 0.5 + _COST_OF_ONE_VALUE * len(self.value)
         is_number = isinstance(self.value, int) and not isinstance(self.value, bool)
-        if is_number and self.value > _GREATEST:
-            return _COST_OF_LARGE
+        if is_number and self.value > _GREATEST_NUMBER:
+            return _COST_OF_LARGE_NUMBER
         return _COST_OF_ONE_NUMBER if is_number and self.relation == "is" else _COSTS[self.relation]
 
     def __str__(self) -> str:
@@ -98,20 +105,20 @@ def _negated(feature: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A conjunction of predicates; without any it always holds."""
+class FailureCondition:
+    """A conjunction of predicates about failing cases; an empty one always holds."""
 
     predicates: tuple[Predicate, ...] = ()
 
     def holds(self, features: Mapping[str, Feature]) -> bool:
-        return all(one.holds(features) for one in self.predicates)
+        return all(predicate.holds(features) for predicate in self.predicates)
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.predicates)) or "always"
 
     @property
     def slug(self) -> str:
-        """Return the condition as part of a name: small letters, digits, dots and hyphens."""
+        """The condition as part of a file name: lower case letters, digits and hyphens."""
         text = str(self).replace("<", "below").replace(">", "above").replace("!=", "not").replace("=", "")
         name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
         if len(name) <= _LONGEST_NAME:
@@ -119,145 +126,156 @@ class Condition:
         return f"{name[:_LONGEST_NAME].rstrip('-')}-{sha256(text.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> list[dict[str, Any]]:
-        return [one._asdict() for one in self.predicates]
+        return [predicate._asdict() for predicate in self.predicates]
 
     @classmethod
-    def from_json(cls, found: Iterable[Mapping[str, Any]]) -> "Condition":
-        """Read what `as_json` gave."""
-        rows = [(one["feature"], one["relation"], one["value"]) for one in found]
-        return cls(tuple(Predicate(a, b, tuple(c) if isinstance(c, list) else c) for a, b, c in rows))
+    def from_json(cls, rows: Iterable[Mapping[str, Any]]) -> "FailureCondition":
+        """Read the result of `as_json`."""
+        triples = [(row["feature"], row["relation"], row["value"]) for row in rows]
+        predicates = [
+            Predicate(feature, relation, tuple(value) if isinstance(value, list) else value)
+            for feature, relation, value in triples
+        ]
+        return cls(tuple(predicates))
 
 
 def learn(
     failing: Sequence[Mapping[str, Feature]],
     passing: Sequence[Mapping[str, Feature]],
-    most: int = _MOST,
+    most: int = _MOST_CONDITIONS,
     always: Mapping[str, Feature] | None = None,
     purity: float = 0.0,
-) -> list[Condition]:
-    """Return at most some conditions that together cover the failures, those that cover most first.
+) -> list[FailureCondition]:
+    """Return conditions that together cover the failures, starting with the one that covers most.
 
-    Each holds for the features that are given as `always`. Of the cases for which it holds at least a share,
-    the purity, fail; where one is asked for and no short conjunction has it, there is no condition.
+    Args:
+        failing: features of failing cases.
+        passing: features of passing cases; without any the only condition is the empty one.
+        most: the largest number of conditions.
+        always: features for which every condition must hold.
+        purity: share of failing cases, among those for which a condition holds, that is required. If it is
+            positive and no conjunction has it, the result is empty.
     """
     if not passing:
-        return [Condition()]
+        return [FailureCondition()]
     cases = [*failing, *passing]
-    predicates = sorted(_predicates(failing, passing, always or {}), key=lambda one: one.cost)
-    predicates = [one for one in predicates if always is None or one.holds(always)]
-    masks = np.array([_mask(one, cases) for one in predicates], np.float32).reshape(-1, len(cases))
-    bad = np.zeros(len(cases), np.float32)
-    bad[: len(failing)] = 1
-    found, open_ = list[Condition](), bad.copy()
-    while open_.sum() > _REST * len(failing) and len(found) < most:
-        best, covered = _search(predicates, masks, open_, 1 - bad, purity)
-        if best is None or not (covered * open_).any():
+    predicates = sorted(
+        _candidate_predicates(failing, passing, always or {}), key=lambda predicate: predicate.cost
+    )
+    predicates = [predicate for predicate in predicates if always is None or predicate.holds(always)]
+    masks = np.array([_mask(predicate, cases) for predicate in predicates], np.float32).reshape(
+        -1, len(cases)
+    )
+    is_failing = np.zeros(len(cases), np.float32)
+    is_failing[: len(failing)] = 1
+    conditions, uncovered = list[FailureCondition](), is_failing.copy()
+    while uncovered.sum() > _NEGLIGIBLE_SHARE * len(failing) and len(conditions) < most:
+        best, covered = _best_conjunction(predicates, masks, uncovered, 1 - is_failing, purity)
+        if best is None or not (covered * uncovered).any():
             break
-        found.append(best)
-        open_ = open_ * (1 - covered)
-    return found if found or purity else [Condition()]
+        conditions.append(best)
+        uncovered = uncovered * (1 - covered)
+    return conditions if conditions or purity else [FailureCondition()]
 
 
-def _search(
-    predicates: Sequence[Predicate], masks: Array, open_: Array, good: Array, purity: float
-) -> tuple[Condition | None, Array]:
-    """Return the best conjunction for failures that are open, and what it covers, as ones and zeros.
+def _best_conjunction(
+    predicates: Sequence[Predicate], masks: Array, uncovered: Array, is_passing: Array, purity: float
+) -> tuple[FailureCondition | None, Array]:
+    """Return the best conjunction, None if none is pure enough, and the mask of cases that it covers.
 
-    None if none is pure enough.
-
-    What grows is what separates best as far as it goes; what wins says most with fewest words.
+    The beam keeps the conjunctions with the best F1 score (`quality`), as they can still be extended. The
+    winner has the best balance of covered failures, covered passing cases and words (`points`).
     """
     if not predicates:
-        return None if purity else Condition(), np.ones_like(open_)
-    count = float(open_.sum())
-    share = count / (count + float(good.sum()))
-    costs = np.array([one.cost for one in predicates], np.float32)
+        return None if purity else FailureCondition(), np.ones_like(uncovered)
+    count = float(uncovered.sum())
+    share = count / (count + float(is_passing.sum()))
+    costs = np.array([item.cost for item in predicates], np.float32)
     covered = np.ones((1, masks.shape[1]), np.float32)
     words = np.zeros(1, np.float32)
     chosen: list[tuple[int, ...]] = [()]
     best: tuple[int, ...] | None = () if not purity else None
-    best_points, best_covered = count - _COST_OF_PASSING * float(good.sum()), covered[0]
+    best_points, best_covered = count - _COST_OF_PASSING * float(is_passing.sum()), covered[0]
     if purity:
         best_points = -np.inf
-    for length in range(_LONGEST):
-        least = 1.0
-        if purity:  # fewer may be chance, among so many conjunctions
-            chance = np.log(_BY_CHANCE) - (length + 1) * np.log(len(predicates))
-            least = max(_LEAST_COVERED * count, chance / np.log(share), _LEAST)
-        hits, misses = _counted(masks, covered * open_), _counted(masks, covered * good)
+    for length in range(_MOST_PREDICATES):
+        fewest = 1.0
+        if purity:  # a smaller number may be chance, as many conjunctions are tried
+            chance = np.log(_CHANCE) - (length + 1) * np.log(len(predicates))
+            fewest = max(_LEAST_COVERED * count, chance / np.log(share), _FEWEST_COVERED)
+        hits, misses = _count_cases(masks, covered * uncovered), _count_cases(masks, covered * is_passing)
         points = hits - _COST_OF_PASSING * misses - _COST_OF_WORDS * count * (words + costs[:, None])
         quality = np.where(hits > 0, 2 * hits / (count + hits + misses), -1.0)
-        is_said = (hits >= least) & (hits >= purity * (hits + misses))
-        points = np.where(is_said, points, -np.inf)
+        is_allowed = (hits >= fewest) & (hits >= purity * (hits + misses))
+        points = np.where(is_allowed, points, -np.inf)
         winner = np.unravel_index(int(np.argmax(points)), points.shape)
         if points[winner] > best_points:
             best_points = float(points[winner])
             best = (*chosen[winner[1]], int(winner[0]))
             best_covered = covered[winner[1]] * masks[winner[0]]
         grown: dict[bytes, tuple[tuple[int, ...], Array, float]] = {}
-        for place in np.argsort(-quality, axis=None, kind="stable")[: _BEAM * _MORE]:
-            number, state = divmod(int(place), quality.shape[1])
-            if quality[number, state] < 0 or len(grown) == _BEAM:
+        for position in np.argsort(-quality, axis=None, kind="stable")[: _BEAM_WIDTH * _CANDIDATES_PER_STATE]:
+            number, state = divmod(int(position), quality.shape[1])
+            if quality[number, state] < 0 or len(grown) == _BEAM_WIDTH:
                 break
             both = covered[state] * masks[number]
             cost = float(words[state] + costs[number])
             grown.setdefault(both.astype(bool).tobytes(), ((*chosen[state], int(number)), both, cost))
         if not grown:
             break
-        chosen = [one for one, _, _ in grown.values()]
+        chosen = [item for item, _, _ in grown.values()]
         covered = np.array([both for _, both, _ in grown.values()])
         words = np.array([cost for _, _, cost in grown.values()], np.float32)
     if best is None:
         return None, best_covered
-    return Condition(tuple(sorted({predicates[number] for number in best}, key=str))), best_covered
+    return FailureCondition(tuple(sorted({predicates[number] for number in best}, key=str))), best_covered
 
 
-def _counted(masks: Array, states: Array) -> Array:
-    """Return how many cases are in each mask and each state.
+def _count_cases(masks: Array, states: Array) -> Array:
+    """Return the number of cases in each pair of a mask and a state.
 
-    It is a product of matrices, but not one of BLAS, whose own threads were seen to wait for each other for
-    ever where several of ours multiply at once.
+    This is a matrix product without BLAS: its threads deadlocked when several of our threads multiplied.
     """
-    found: Array = np.einsum("pc,sc->ps", masks, states, optimize=False)
-    return found
+    counts: Array = np.einsum("pc,sc->ps", masks, states, optimize=False)
+    return counts
 
 
 def _mask(predicate: Predicate, cases: Sequence[Mapping[str, Feature]]) -> Array:
     return np.fromiter((predicate.holds(case) for case in cases), bool, len(cases))
 
 
-def _predicates(
+def _candidate_predicates(
     failing: Sequence[Mapping[str, Feature]],
     passing: Sequence[Mapping[str, Feature]],
     always: Mapping[str, Feature],
 ) -> list[Predicate]:
-    """Return what may tell failing cases from passing ones, the plainest first.
+    """Return the predicates that may separate failing cases from passing ones, the simplest first.
 
-    That a word is not another one may be said where no failing case has that, or where `always` has it not.
+    "is not" is tried for words that no failing case has; if `always` has the feature, for all other words.
     """
-    found: list[Predicate] = []
-    for name in sorted({name for one in failing for name in one}):
-        bad = [one[name] for one in failing if name in one]
-        good = [one[name] for one in passing if name in one]
+    predicates: list[Predicate] = []
+    for name in sorted({name for features in failing for name in features}):
+        bad = [features[name] for features in failing if name in features]
+        good = [features[name] for features in passing if name in features]
         values = sorted(set(bad), key=str)
         if all(isinstance(value, bool) for value in [*bad, *good]):
             is_everywhere = len(bad) + len(good) == len(failing) + len(passing)
-            found += [Predicate(name, "is", value) for value in values if value or is_everywhere]
+            predicates += [Predicate(name, "is", value) for value in values if value or is_everywhere]
         elif all(isinstance(value, int) for value in [*bad, *good]):
             numbers = sorted({int(value) for value in [*bad, *good]})
-            greatest = 1 if name.startswith(_SIZES) else _GREATEST
-            found += [Predicate(name, "is", value) for value in values if int(value) <= greatest]
-            found += [Predicate(name, "below", value) for value in numbers[1 : _FEW_VALUES + 1]]
-            found += [Predicate(name, "above", value) for value in numbers[:_FEW_VALUES]]
+            greatest = 1 if name.startswith(_SIZES) else _GREATEST_NUMBER
+            predicates += [Predicate(name, "is", value) for value in values if int(value) <= greatest]
+            predicates += [Predicate(name, "below", value) for value in numbers[1 : _FEW_VALUES + 1]]
+            predicates += [Predicate(name, "above", value) for value in numbers[:_FEW_VALUES]]
         else:
-            found += [Predicate(name, "is", value) for value in values]
-            others = set(good) - ({always[name]} if name in always else set(bad))
-            found += [Predicate(name, "is not", value) for value in sorted(others, key=str)]
+            predicates += [Predicate(name, "is", value) for value in values]
+            absent = set(good) - ({always[name]} if name in always else set(bad))
+            predicates += [Predicate(name, "is not", value) for value in sorted(absent, key=str)]
             share = {value: bad.count(value) / (bad.count(value) + good.count(value)) for value in values}
-            for least in (0.9, 0.5):
-                many = tuple(value for value in values if share[value] >= least)
-                if 1 < len(many) < len({*bad, *good}):
-                    found.append(Predicate(name, "in", many))
+            for fewest_share in (0.9, 0.5):
+                frequent = tuple(value for value in values if share[value] >= fewest_share)
+                if 1 < len(frequent) < len({*bad, *good}):
+                    predicates.append(Predicate(name, "in", frequent))
             if 1 < len(values) < len({*bad, *good}):
-                found.append(Predicate(name, "in", tuple(values)))
-    return list(dict.fromkeys(found))
+                predicates.append(Predicate(name, "in", tuple(values)))
+    return list(dict.fromkeys(predicates))

@@ -1,4 +1,12 @@
-"""What is new of what goes wrong on one runner: when it happens, and the simplest case that shows it."""
+"""Turns the failures of one runner into findings: learns when they happen, and shrinks a case that shows it.
+
+Example:
+    failures     [2, 3] of f32 sum, [5] of f32 sum, [4, 1] of f32 max, ...: all wrong values
+    shrink       [1] of f32 sum still fails
+    learn        "element type is f32 and reduction is sum" holds for it and for most failures
+    challenge    fresh cases with both, and with only one of the two, are run; the condition is learned again
+    finding      the condition and the smallest case; failures that it does not explain begin again
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -11,93 +19,103 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged, contradicted, judge
+from ir_scatter.cases.judge import Judgement, compare_with_twin, judge
 from ir_scatter.cases.twins import TWINS, twin
-from ir_scatter.cases.workshop import NODES, Workshop, takes
+from ir_scatter.cases.workshop import NODES, Workshop, supports
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.defects.base import Symptom
-from ir_scatter.fuzz.conditions import Condition, Predicate, learn
-from ir_scatter.fuzz.features import Feature, described
+from ir_scatter.fuzz.conditions import FailureCondition, Predicate, learn
+from ir_scatter.fuzz.features import Feature, features_of
 from ir_scatter.fuzz.known_defects import known_defects
 from ir_scatter.fuzz.rounds import Drawer, variations
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.runners.base import Runner, Status, Streamed
 
-_NAMES = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
-"""What differs in the messages of one reason: names, types, numbers, shapes and words of the model."""
-_KEPT, _SAMPLES, _WAITING = 400, 64, 60
-"""To learn from are kept: cases of an operator that give a result, features of cases of a finding that fail
-and of as many that do not, and failures that wait to be explained. The latest take the place of the first."""
+_VARIABLE_PARTS = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
+"""Parts of a message that vary for one reason: names, types, numbers, shapes and words of the model."""
+_RECENT_CASES, _SAMPLES, _RECENT_FAILURES = 400, 64, 60
+"""Sizes of ring buffers: cases with a result per operator, failing and passing samples per finding, failures
+of one kind that wait to be explained."""
 _FRESH, _VARIED = 150, 200
-"""Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
+"""Cases that are run to learn a condition: drawn anew, and variations of a failing case."""
 _FEW = 16
+"""Cases that are run instead if each failure costs a process, a model or much memory."""
 _FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
+"""Symptoms that end the process."""
 _COSTLY = _FATAL | {Symptom.REFUSED}
-_DO = {
+"""Symptoms after which the other cases of a model have to run again."""
+_VERBS = {
     Symptom.CRASHED: "crash", Symptom.HUNG: "hang", Symptom.REFUSED: "are refused",
     Symptom.ACCEPTED_ILLEGAL: "give no error", Symptom.WRONG_VALUE: "are wrong",
     Symptom.NONDETERMINISTIC: "differ from run to run",
 }  # fmt: skip
-"""What cases do that show a symptom."""
-_LEARNING, _SHRINKING = 600, 2400
-"""What each lot of cases to learn from may cost, and shrinking a finding: counted, and so the same however
-long they take."""
+"""What cases with a symptom do, in a sentence."""
+_LEARNING_BUDGET, _SHRINKING_BUDGET = 600, 2400
+"""Budgets of one learning and one shrinking step, in the units of `_COSTS` rather than seconds, so that
+results do not depend on speed."""
 _COSTS = dict.fromkeys((None, *Symptom), 1) | {Symptom.REFUSED: 6} | dict.fromkeys(_FATAL, 60)
-"""Of a case that is answered, that is refused with its model, and that ends a process."""
+"""Cost of a case by its symptom: an answer counts 1, a refused model 6, a process that ends 60."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
-"""What each of these may take where a number of seconds was asked for, and which share of those left; at most
-so many lots that wait have as much."""
-_SELDOM, _ALIKE = 16, 8
-"""Of cases that are known to be refused one in so many is asked for; of one form so many are learned from."""
-_TIMES, _CONFIRMED = 16, 2
-"""How often a case is repeated to see whether it always gives the same, and in how many fresh processes it is
-run; in as many again where these differ."""
-_CONDITIONS, _CHALLENGES, _CHALLENGING = 6, 4, 400
-"""At most so many conditions of one symptom at a time; so often each is challenged, choosing from so many."""
-_PAUSE = 20
-"""So many rounds what ends processes is taken for younger, as it takes longest to explain; and what may be
-the same as findings that are there, twice for each, as what was never told is to come first."""
-_ENOUGH, _ENOUGH_COSTLY = 20, 6
-"""So many new failures are learned from at once; fewer where each costs a process or a model."""
-_BRIEF = 0.5
-"""What takes fewer seconds may be twice as much the next time."""
+"""Additional limits of a step if the campaign has a time limit: seconds, and share of the remaining time.
+Both are divided by 1 + the number of waiting lots, of which at most `_MOST_WAITING` count."""
+_SAMPLE_EVERY, _NOTED_PER_FORM = 16, 8
+"""Of cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` is run. Of the cases of one form
+with the same symptom, `_NOTED_PER_FORM` are kept to learn from."""
+_REPETITIONS, _CONFIRMATIONS = 16, 2
+"""Runs of a case to see whether its result changes; attempts to reproduce a failure, and fresh processes that
+the smallest case runs in (twice as many if they disagree)."""
+_CONDITIONS, _CHALLENGE_ROUNDS, _CHALLENGE_CANDIDATES = 6, 4, 400
+"""Most conditions per lot; most attempts to disprove a condition; fresh cases that are searched for
+challengers per predicate."""
+_PENALTY = 20
+"""Priority penalty in rounds: crashes are explained last, as they cost most; each finding that a lot may
+duplicate counts twice that."""
+_DUE_FAILURES, _DUE_COSTLY_FAILURES = 20, 6
+"""New failures of one kind after which they are explained; fewer if each costs a process or a model."""
+_FAST_BATCH = 0.5
+"""Batches faster than this, in seconds, double in size."""
 _PATIENCE = 0.08
-"""After such a share of the time what is new is old enough to be explained, however seldom it was seen."""
-_SAME = 0.8
-"""A condition that holds for so large a share of the failures of a finding is about the same defect."""
-_PURE, _STILL_PURE, _COUNTERS = 0.95, 0.9, 4
-"""Of the cases that meet a condition so large a share fails when it is learned, and as long as it is told:
-where it is less, and so many that pass are known, and twice as many each time, it is learned anew."""
-_ENDANGERED = 10
-"""What ends a process is asked for now and then only, unless so many times as many cases pass."""
+"""Share of the time limit after which new failures are explained, however few they are."""
+_SAME_DEFECT = 0.8
+"""A condition that holds for this share of the samples of a finding is about the same defect."""
+_PURE, _STILL_PURE, _FEWEST_COUNTERS = 0.95, 0.9, 4
+"""Purity (failing / all cases for which a condition holds) that is required when a condition is learned, and
+later. Below that it is learned anew, if there are `_FEWEST_COUNTERS` counterexamples, and twice as many each
+time."""
+_PASSING_PER_CRASH = 10
+"""Cases that a crash or hang explains are not sampled but all run if passing / failing exceeds this: the
+condition is then too wide."""
 
 _RIGHT, _NOT_RUN = "right", "not run"
 
 
 @dataclass(eq=False, slots=True)
-class Finding:
-    """One way in which one runner is wrong with one operator.
+class FuzzFinding:
+    """A fault of one runner with one operator.
 
     Attributes:
-        signature: operator, runner, symptom and condition; a name for a folder.
-        failing, passing: of the cases that meet the condition, those that show the symptom, and those that
-            show that it is not there.
-        otherwise: how many show other symptoms, which hide this one.
-        is_explained: whether the condition tells failing cases from passing ones; else no short one does.
-        case: the simplest that was found.
-        message: what the runner does with it.
-        others: what the other runners do with it, by their names.
-        twins: what the same runner does with cases that must give the same, by how they differ.
-        path: the folder that it was written to; "" without one.
-        is_known: whether an earlier run found it, and `saved` what that said.
-        samples: features of some that fail, from which the condition was learned.
-        counters: features of some that pass although the condition holds.
-        fresh: what became of the case in processes that had run nothing else, and how often.
-        also: other symptoms of the same cases: a process that is damaged may end, or not.
-        reason: see `Lot`: what is refused in other words is no evidence for the condition.
-        defects: the codes of the known defects that it shows; none if it is new.
-        is_hurried: whether there was no time left to make it simple and to try the condition.
+        signature: operator, runner, symptom and condition, as the name of a folder.
+        symptom: what the failing cases show.
+        condition: when it happens.
+        failing, passing: counts of the cases that satisfy the condition and show the symptom, or disprove it.
+        otherwise: counts of the cases that satisfy the condition and show another symptom, which hides this
+            one.
+        is_explained: whether the condition separates failing cases from passing ones.
+        case: the smallest case; None in a finding of an earlier run.
+        judgement: what the runner does with the smallest case.
+        others: what other runners do with it, by runner.
+        twins: what the same runner does with its twins, by name of the change.
+        path: the folder that the finding was written to; "" if there is none.
+        is_known: whether an earlier run found it; `saved` is its JSON record.
+        samples: features of some failing cases, from which the condition was learned.
+        counters: features of some passing cases for which the condition holds.
+        fresh: outcomes of the smallest case in fresh processes, with their counts.
+        also: other symptoms of the same cases, as a damaged process may end or not.
+        reason: the reason of the lot; refusals for other reasons are no evidence for the condition.
+        tried: the number of counterexamples when the condition was last learned anew.
+        defects: codes of the known defects that explain it; empty if it is new.
+        is_hurried: whether the time limit prevented shrinking and challenging.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
@@ -106,11 +124,11 @@ class Finding:
     runner: str
     operator: str
     symptom: Symptom
-    condition: Condition
+    condition: FailureCondition
     failing: int
     passing: int
     case: Case | None
-    judged: Judged
+    judgement: Judgement
     others: Mapping[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     path: str = ""
@@ -129,39 +147,39 @@ class Finding:
 
     @property
     def when(self) -> str:
-        """Return the condition as a sentence, with what it rests on."""
+        """The condition as a sentence, with the counts of cases and reservations."""
         total = self.failing + self.passing
-        told = f"{self.condition}: {self.failing} of {total} {_DO[self.symptom]}"
+        sentence = f"{self.condition}: {self.failing} of {total} {_VERBS[self.symptom]}"
         for word, count in sorted(self.otherwise.items()):
-            told += f"; {count} more {_DO[Symptom(word)]}"
+            sentence += f"; {count} more {_VERBS[Symptom(word)]}"
         if not self.is_explained:
-            told += "; what tells them from the others was not found"
+            sentence += "; no short condition separates them from passing cases"
         if self.is_hurried:
-            told += "; there was no time to look closer"
-        return told if self.is_alone else f"{told}; only in a process that has run other cases before"
+            sentence += "; not examined closely, as the time limit was reached"
+        return sentence if self.is_alone else f"{sentence}; only in a process that has run other cases before"
 
     @property
     def is_steady(self) -> bool:
-        """Tell whether the case fails in the same way each time it is run."""
+        """Whether the case fails in the same way in each fresh process."""
         return set(self.fresh) <= {self.symptom.value}
 
     @property
     def is_alone(self) -> bool:
-        """Tell whether the case fails where no other was run before."""
+        """Whether the case fails in a process that has run no other case."""
         return set(self.fresh) != {_RIGHT}
 
     @property
     def outlier(self) -> str:
-        """Return the runner if it stands alone against two or more that are right; else ""."""
-        run = [told for told in self.others.values() if not told.startswith(_NOT_RUN)]
+        """The runner if at least two other runners ran the case and all of them are right; else ""."""
+        run = [summary for summary in self.others.values() if not summary.startswith(_NOT_RUN)]
         return self.runner if len(run) > 1 and set(run) == {_RIGHT} else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding as the report has it."""
-        known = dict(self.saved or {})
+        """Return the finding as a JSON object of the report."""
+        saved = dict(self.saved or {})
         if self.case is not None:
             arrays = {role.value: array for role, array in self.case.arrays().items() if array is not None}
-            known["minimal"] = {
+            saved["minimal"] = {
                 "shapes": {name: list(array.shape) for name, array in arrays.items()},
                 "element_types": {"data": self.case.element_type.name, "indices": self.case.index_type.name},
                 "attributes": dict(self.case.attributes)
@@ -170,7 +188,7 @@ class Finding:
                 "iterations": self.case.iterations,
                 "elements": int(self.case.data.size),
             }
-            known["message"] = self.judged.message
+            saved["message"] = self.judgement.message
         return {
             "signature": self.signature,
             "runner": self.runner,
@@ -182,9 +200,9 @@ class Finding:
             "failing": self.failing,
             "passing": self.passing,
             "otherwise": dict(sorted(self.otherwise.items())),
-            "minimal": known.get("minimal", {}),
+            "minimal": saved.get("minimal", {}),
             "path": self.path,
-            "message": known.get("message", ""),
+            "message": saved.get("message", ""),
             "others": dict(self.others),
             "twins": dict(self.twins),
             "outlier": self.outlier,
@@ -193,25 +211,25 @@ class Finding:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Finding":
-        """Read a finding of an earlier run, without its case."""
+    def from_json(cls, saved: Mapping[str, Any]) -> "FuzzFinding":
+        """Read a finding of an earlier run; it has no case."""
         return cls(
-            found["signature"], found["runner"], found["operator"], Symptom(found["symptom"]),
-            Condition.from_json(found["predicates"]), found["failing"], found["passing"], None,
-            Judged(Symptom(found["symptom"]), found["message"]), found["others"],
-            found.get("twins", {}), found["path"], is_known=True, saved=found,
-            fresh=found.get("fresh", {}), is_explained=found.get("explained", True),
-            otherwise=Counter(found.get("otherwise", {})), defects=tuple(found.get("defects", ())),
+            saved["signature"], saved["runner"], saved["operator"], Symptom(saved["symptom"]),
+            FailureCondition.from_json(saved["predicates"]), saved["failing"], saved["passing"], None,
+            Judgement(Symptom(saved["symptom"]), saved["message"]), saved["others"],
+            saved.get("twins", {}), saved["path"], is_known=True, saved=saved,
+            fresh=saved.get("fresh", {}), is_explained=saved.get("explained", True),
+            otherwise=Counter(saved.get("otherwise", {})), defects=tuple(saved.get("defects", ())),
         )  # fmt: skip
 
 
 _T = TypeVar("_T")
 _Key = tuple[str, Symptom, str]
-"""Operator, symptom, and the rule that is broken or the words of a refusal."""
+"""Kind of a failure: operator, symptom and reason (see `_reason_of`)."""
 
 
 class Explainer:
-    """What goes wrong on one runner: counted where a finding explains it, else made into one."""
+    """Counts the failures of one runner that findings explain, and makes findings of the others."""
 
     def __init__(
         self,
@@ -222,576 +240,644 @@ class Explainer:
         *,
         is_illegal: bool,
         until: float = inf,
-        known: Sequence[Finding] = (),
+        earlier: Sequence[FuzzFinding] = (),
     ) -> None:
-        """Begin with the findings of an earlier run; the others are asked for the simplest cases.
+        """Set up an explainer.
 
-        After `until`, on the monotonic clock, nothing is looked at closely; where that is infinite, nothing
-        hangs on the clock.
+        Args:
+            runner: the runner whose failures are explained.
+            others: runners that are run on the smallest cases for comparison.
+            drawer: draws fresh cases.
+            workshop: runs cases.
+            is_illegal: whether the cases break rules.
+            until: time on the monotonic clock after which failures are not examined closely. If it is
+                infinite, results do not depend on the clock.
+            earlier: findings of an earlier run.
         """
         self.runner, self.others, self.is_illegal = runner, others, is_illegal
         self._until = until
-        self.findings = list(known)
+        self.findings = list(earlier)
         self.skipped = self.judged = self._unexplained = 0
         self.not_judged = Counter[str]()
         self._open: list[Lot] = []
         self._share = _SHARE
         self._drawer, self._workshop = drawer, workshop
-        self._kept: dict[str, list[tuple[Case | Mapping[str, Feature], Symptom | None]]] = defaultdict(list)
-        self._new: dict[_Key, list[tuple[Case, Judged]]] = defaultdict(list)
+        self._recent: dict[str, list[tuple[Case | Mapping[str, Feature], Symptom | None]]] = defaultdict(list)
+        self._failures: dict[_Key, list[tuple[Case, Judgement]]] = defaultdict(list)
         self._since: dict[_Key, tuple[int, float]] = {}
         self._patience = _PATIENCE * (until - monotonic())
         self._waiting = set[_Key]()
         self._noted = 0
-        self._lock = Lock()  # one thread judges while another explains
+        self._lock = Lock()  # one thread judges rounds while another one explains lots
 
     @property
     def unexplained(self) -> int:
-        """How many failures were not looked at: no time was left, or the run was interrupted."""
+        """Failures that were not examined, for lack of time or because of an interrupt."""
         return self._unexplained
 
     def give_up(self) -> None:
-        """Count as unexplained what waits to be explained, or is being explained: the run has ended."""
+        """End the run: count all failures in open lots and outside of lots as unexplained."""
         with self._lock:
-            waiting = sum(map(len, self._new.values()))
-            self._unexplained += waiting + sum(len(lot.failing) + len(lot.more) for lot in self._open)
-            self._new.clear()
+            waiting = sum(map(len, self._failures.values()))
+            self._unexplained += waiting + sum(
+                len(lot.failing) + len(lot.large_failing) for lot in self._open
+            )
+            self._failures.clear()
             self._open.clear()
 
-    def asked(self, cases: Sequence[Case]) -> list[Case]:
-        """Return the cases that the runner is to be asked for.
-
-        What is known to end a process, or to be refused with a whole model, is asked for now and then only.
-        """
-        asked = list(cases)
-        known = [
-            one for one in self.findings
-            if one.symptom in _COSTLY and cases and one.operator == cases[0].operator
-            and one.passing <= one.failing * (_ENDANGERED if one.symptom in _FATAL else 0)
+    def select(self, cases: Sequence[Case]) -> list[Case]:
+        """Return the cases to run: of those that known crashes, hangs or refusals explain, only a sample."""
+        selected = list(cases)
+        costly = [
+            finding for finding in self.findings
+            if finding.symptom in _COSTLY and cases and finding.operator == cases[0].operator
+            and finding.passing <= finding.failing * (_PASSING_PER_CRASH if finding.symptom in _FATAL else 0)
         ]  # fmt: skip
-        if known:
-            now_and_then = self._noted % _SELDOM
-            asked = [
+        if costly:
+            offset = self._noted % _SAMPLE_EVERY
+            selected = [
                 case for number, case in enumerate(cases)
-                if number % _SELDOM == now_and_then or not _meets(known, described(case))
+                if number % _SAMPLE_EVERY == offset or not _is_explained_by(costly, features_of(case))
             ]  # fmt: skip
-            self.skipped += len(cases) - len(asked)
-        return asked
+            self.skipped += len(cases) - len(selected)
+        return selected
 
     def judge(self, kind: str, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
-        """Count what is known, and note what is new; a case that comes twice must give the same."""
+        """Judge the answers of a round; repeated cases must have equal outputs, twins consistent ones."""
         first: dict[tuple[int, ...], tuple[Case, Streamed]] = {}
-        few = Counter[object]()
+        counts = Counter[object]()
         for case, answer in zip(cases, answers, strict=True):
-            other, earlier = first.setdefault(case.decisions, (case, answer))
-            is_again = earlier is not answer and earlier.status is Status.OK
-            again = earlier.outputs[:1] if is_again and case.twin == other.twin else ()
-            judged = _judged(self.runner, case, answer, again)
-            if case.twin and case.twin != other.twin:
-                judged = contradicted(case, judged, earlier.outputs[0] if is_again else None)
-            few[judged.symptom] += 1
-            is_alike = kind == "forms" and few[judged.symptom] > _ALIKE
+            original, earlier = first.setdefault(case.decisions, (case, answer))
+            is_repeated = earlier is not answer and earlier.status is Status.OK
+            repeats = earlier.outputs[:1] if is_repeated and case.twin == original.twin else ()
+            judgement = _judge(self.runner, case, answer, repeats)
+            if case.twin and case.twin != original.twin:
+                judgement = compare_with_twin(case, judgement, earlier.outputs[0] if is_repeated else None)
+            counts[judgement.symptom] += 1
+            is_alike = kind == "forms" and counts[judgement.symptom] > _NOTED_PER_FORM
             with self._lock:
-                self._note(case, judged, is_alike=is_alike)
+                self._note(case, judgement, is_alike=is_alike)
 
-    def _note(self, case: Case, judged: Judged, *, is_alike: bool) -> None:
-        """Count a case; one of many of the same form is nothing to learn from."""
+    def _note(self, case: Case, judgement: Judgement, *, is_alike: bool) -> None:
+        """Count a case in the findings about it; keep it to learn from, unless it is one of many alike."""
         self._noted += 1
-        if not judged.is_run:
+        if not judgement.is_run:
             self.skipped += 1
-            self.not_judged[judged.message] += 1
+            self.not_judged[judgement.message] += 1
             return
         self.judged += 1
-        known = [one for one in self.findings if one.operator == case.operator]
-        known.sort(key=lambda one: not one.is_explained)  # which have what no other explains
-        found, shown, is_known = described(case) if known else {}, judged.symptom, False
-        for one in known:
-            if not one.condition.holds(found):
+        findings = [finding for finding in self.findings if finding.operator == case.operator]
+        findings.sort(
+            key=lambda finding: not finding.is_explained
+        )  # unexplained ones last: they count what no other one explains
+        features, symptom, is_known = features_of(case) if findings else {}, judgement.symptom, False
+        for finding in findings:
+            if not finding.condition.holds(features):
                 continue
-            if shown in {one.symptom, *one.also}:
+            if symptom in {finding.symptom, *finding.also}:
                 if not is_known:
-                    one.failing += 1
-                    _keep(one.samples, found, one.failing, _SAMPLES)
+                    finding.failing += 1
+                    _keep_recent(finding.samples, features, finding.failing, _SAMPLES)
                 is_known = True
-            elif _disproves(shown, one.symptom, found):
-                one.passing += 1
-                _keep(one.counters, found, one.passing, _SAMPLES)
-            elif shown is not None:
-                one.otherwise[shown.value] += 1
+            elif _disproves(symptom, finding.symptom, features):
+                finding.passing += 1
+                _keep_recent(finding.counters, features, finding.passing, _SAMPLES)
+            elif symptom is not None:
+                finding.otherwise[symptom.value] += 1
         if is_alike:
             return
-        if shown not in _COSTLY:
-            kept = found or (described(case) if case.within.elements else case)  # which may be large
-            _keep(self._kept[case.operator], (kept, shown), self._noted, _KEPT)
-        if shown is not None and not is_known:
-            new = self._new[case.operator, shown, _reason(case, judged)]
-            _keep(new, (case, judged._replace(got=None)), self._noted, _WAITING)
+        if symptom not in _COSTLY:
+            stored = features or (
+                features_of(case) if case.within.elements else case
+            )  # a large case is not kept, only its features
+            _keep_recent(self._recent[case.operator], (stored, symptom), self._noted, _RECENT_CASES)
+        if symptom is not None and not is_known:
+            failures = self._failures[case.operator, symptom, _reason_of(case, judgement)]
+            _keep_recent(failures, (case, judgement._replace(got=None)), self._noted, _RECENT_FAILURES)
 
     def due(self, round: int, patience: int, *, is_last: bool) -> "list[Lot]":
-        """Return what is new and was seen often enough, or long ago, to be explained.
+        """Return lots of unexplained failures that are numerous or old enough to be explained.
 
         Args:
-            round: its number.
-            patience: so many rounds are long.
-            is_last: nothing more is to come.
+            round: the number of the current round.
+            patience: rounds after which failures are old.
+            is_last: whether no more rounds follow.
         """
         with self._lock:
             self._refine()
-        found = list[Lot]()
-        for key in sorted(self._new, key=lambda key: (key[1] in _FATAL, key)):
+        lots = list[Lot]()
+        for key in sorted(self._failures, key=lambda key: (key[1] in _FATAL, key)):
             operator, symptom, reason = key
             since, begun = self._since.setdefault(key, (round, monotonic()))
-            enough = _ENOUGH_COSTLY if symptom in _COSTLY or self.is_illegal else _ENOUGH
+            enough = _DUE_COSTLY_FAILURES if symptom in _COSTLY or self.is_illegal else _DUE_FAILURES
             is_old = round - since >= patience or monotonic() - begun > self._patience
-            is_due = is_old or len(self._new[key]) >= enough
+            is_due = is_old or len(self._failures[key]) >= enough
             if not is_last and (key in self._waiting or not is_due):
-                continue  # what comes while others like it wait may be explained by them
+                continue  # a waiting lot of this kind may explain these failures, too
             self._waiting.add(key)
             del self._since[key]
-            lot = Lot(operator, symptom, reason, round, self._new.pop(key))
-            lot.told = sum(one.reason == reason or not self.is_illegal for one in self._known(lot))
-            found.append(lot)
+            lot = Lot(operator, symptom, reason, round, self._failures.pop(key))
+            lot.duplicates = sum(
+                finding.reason == reason or not self.is_illegal for finding in self._findings_about(lot)
+            )
+            lots.append(lot)
             self._open.append(lot)
-        return found
+        return lots
 
-    def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[Finding]:
-        """Yield a finding for each condition, until they cover all failures.
+    def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[FuzzFinding]:
+        """Yield a finding for each condition, until the conditions cover all failures of a lot.
 
-        Each begins with a simplest case. What holds for that, and for most failures, is the condition: so it
-        says nothing that the defect does not need. Lots that are waiting have their share of the time left.
+        Each finding starts from a smallest case: its condition holds for that case and for most failures, so
+        that it contains nothing but what the fault needs. `waiting` lots share the remaining time.
         """
         self._waiting.discard((lot.operator, lot.symptom, lot.reason))
         self._share = _SHARE / (1 + min(waiting, _MOST_WAITING))
         lot.failing.sort(key=lambda pair: size(pair[0]))
-        if self._is_open(lot):
-            lot.passing += self._contrary(lot.symptom, lot.operator, lot.reason)
-            yield from self._explained(lot)
-        if self._is_late and self._is_open(lot):
-            yield from self._hurried(lot)
+        if self._drop_explained(lot):
+            lot.passing += self._counterexamples(lot.symptom, lot.operator, lot.reason)
+            yield from self._explain_closely(lot)
+        if self._is_late and self._drop_explained(lot):
+            yield from self._explain_hastily(lot)
         with self._lock:
             if lot in self._open:  # else it was counted when the run ended
                 self._open.remove(lot)
-                self._unexplained += lot.left
+                self._unexplained += lot.unexplained
 
     @property
     def _is_late(self) -> bool:
         return monotonic() > min(self._until, self._workshop.deadline)
 
-    def _hurried(self, lot: "Lot") -> Iterator[Finding]:
-        """Yield what can be said in the last seconds: the smallest failures, when they are seen once more.
+    def _explain_hastily(self, lot: "Lot") -> Iterator[FuzzFinding]:
+        """Yield findings in the last seconds: the smallest failures that can be reproduced, not shrunk.
 
-        Their conditions are those of what is known, which nobody tried to disprove.
+        Their conditions are learned from the known cases, without challenging.
         """
         lot.failing.sort(key=lambda pair: size(pair[0]))
         for _ in range(_CONDITIONS):
-            if monotonic() > self._workshop.deadline or not self._is_open(lot):
+            if monotonic() > self._workshop.deadline or not self._drop_explained(lot):
                 break
             case = lot.failing[0][0]
-            judged = self._computed([case], lot.symptom, is_alone=True)[0]
-            if not lot.is_shown(case, judged):
+            judgement = self._judgements([case], lot.symptom, is_alone=True)[0]
+            if not lot.is_same_failure(case, judgement):
                 lot.failing += [lot.failing.pop(0)]
                 continue
-            condition, is_pure = self._condition(lot, case)
+            condition, is_pure = self._learn_condition(lot, case)
             with self._lock:
-                finding = self._made(lot, case, judged, Counter(), condition, is_pure)
+                finding = self._add_or_merge(lot, case, judgement, Counter(), condition, is_pure)
             if finding is not None:
                 finding.is_hurried = True
                 finding.defects = self._known_defects(case, finding.symptom)
                 yield finding
-        if self._is_open(lot):
-            lot.left = len(lot.described())
+        if self._drop_explained(lot):
+            lot.unexplained = len(lot.features())
 
-    def _explained(self, lot: "Lot") -> Iterator[Finding]:
-        self._ask(lot, self._around(lot.failing[0][0], lot))
+    def _explain_closely(self, lot: "Lot") -> Iterator[FuzzFinding]:
+        self._run(lot, self._neighbours(lot.failing[0][0], lot))
         for _ in range(_CONDITIONS):
-            if self._is_late or not self._is_open(lot):
+            if self._is_late or not self._drop_explained(lot):
                 return
-            shown = self._simplest(lot)
-            if shown is None:
-                if not self._is_late:  # it is not seen again
+            simplest = self._shrink_first(lot)
+            if simplest is None:
+                if not self._is_late:  # the failure cannot be reproduced
                     del lot.failing[0]
                 continue
-            case, judged, fresh = shown
-            lot.failing.append((case, judged))
-            self._ask(lot, variations(case, _FEW if lot.is_costly else _VARIED))
-            condition, is_pure = self._condition(lot, case)
+            case, judgement, fresh = simplest
+            lot.failing.append((case, judgement))
+            self._run(lot, variations(case, _FEW if lot.is_costly else _VARIED))
+            condition, is_pure = self._learn_condition(lot, case)
             with self._lock:
-                finding = self._made(lot, case, judged, fresh, condition, is_pure)
+                finding = self._add_or_merge(lot, case, judgement, fresh, condition, is_pure)
             if finding is not None:
                 finding.defects = self._known_defects(case, finding.symptom)
-                finding.others, finding.twins = self._others(case), self._twins(case)
+                finding.others, finding.twins = self._outcomes_elsewhere(case), self._outcomes_of_twins(case)
                 if finding.symptom is Symptom.NONDETERMINISTIC or not finding.is_steady:
-                    finding.twins["on one thread"] = _told(self._repeated(case, 1))
+                    finding.twins["on one thread"] = _summarize(self._judge_repeated(case, 1))
                 yield finding
 
-    def _is_open(self, lot: "Lot") -> bool:
-        """Leave out what findings explain that were made in the meantime; tell whether anything is left."""
-        open_ = list[tuple[Case, Judged]]()
-        for case, judged in lot.failing:
-            known = next((one for one in self._known(lot) if one.condition.holds(described(case))), None)
-            if known is None:
-                open_.append((case, judged))
+    def _drop_explained(self, lot: "Lot") -> bool:
+        """Drop failures that newer findings explain; return whether any remain."""
+        unexplained = list[tuple[Case, Judgement]]()
+        for case, judgement in lot.failing:
+            findings, features = self._findings_about(lot), features_of(case)
+            explanation = next((item for item in findings if item.condition.holds(features)), None)
+            if explanation is None:
+                unexplained.append((case, judgement))
             else:
-                known.failing += 1
-        lot.failing = open_
-        return bool(open_)
+                explanation.failing += 1
+        lot.failing = unexplained
+        return bool(unexplained)
 
-    def _made(
-        self, lot: "Lot", case: Case, judged: Judged, fresh: Counter[str], condition: Condition, is_pure: bool
-    ) -> Finding | None:
-        """Return a finding, None if it is one that is there, of which less was seen before.
+    def _add_or_merge(
+        self,
+        lot: "Lot",
+        case: Case,
+        judgement: Judgement,
+        fresh: Counter[str],
+        condition: FailureCondition,
+        is_pure: bool,
+    ) -> FuzzFinding | None:
+        """Return a new finding, or None after merging the failures into an existing one.
 
-        A wider condition takes the place of one that it covers only if it is as pure.
+        A pure condition replaces that of an existing finding whose samples it covers; one that is not pure
+        is merged into an unexplained finding.
         """
-        meeting = list(filter(condition.holds, lot.described()))
-        lot.failing = [pair for pair in lot.failing if not condition.holds(described(pair[0]))]
-        lot.more = [one for one in lot.more if not condition.holds(one)]
-        symptom = judged.symptom or lot.symptom
+        covered_failures = list(filter(condition.holds, lot.features()))
+        lot.failing = [pair for pair in lot.failing if not condition.holds(features_of(pair[0]))]
+        lot.large_failing = [features for features in lot.large_failing if not condition.holds(features)]
+        symptom = judgement.symptom or lot.symptom
         passing = sum(map(condition.holds, lot.passing))
         signature = self._signature(lot.operator, symptom, condition)
-        same = next((one for one in self.findings if one.signature == signature), None)
-        if same is None:
-            alike = [one for one in self._alike(lot) if one.symptom is symptom]
-            covered = (_covers(condition, one.samples) if is_pure else not one.is_explained for one in alike)
-            same = next(compress(alike, covered), None)
-        if same is not None:
+        existing = next((finding for finding in self.findings if finding.signature == signature), None)
+        if existing is None:
+            similar = [finding for finding in self._similar_findings(lot) if finding.symptom is symptom]
+            is_covered = (
+                _covers(condition, finding.samples) if is_pure else not finding.is_explained
+                for finding in similar
+            )
+            existing = next(compress(similar, is_covered), None)
+        if existing is not None:
             if is_pure:
-                same.condition, same.is_explained = condition, True
-                same.counters = [one for one in same.counters if condition.holds(one)]
-            same.failing += len(meeting)
-            same.passing = max(same.passing, passing)
-            same.samples += meeting
-            del same.samples[:-_SAMPLES]
-            same.also.add(lot.symptom)
+                existing.condition, existing.is_explained = condition, True
+                existing.counters = [features for features in existing.counters if condition.holds(features)]
+            existing.failing += len(covered_failures)
+            existing.passing = max(existing.passing, passing)
+            existing.samples += covered_failures
+            del existing.samples[:-_SAMPLES]
+            existing.also.add(lot.symptom)
             return None
-        finding = Finding(
-            signature, self.runner.name, lot.operator, symptom, condition, len(meeting), passing,
-            case, judged,
-            samples=meeting[:_SAMPLES],
-            counters=[one for one in lot.passing if condition.holds(one)][:_SAMPLES],
+        finding = FuzzFinding(
+            signature, self.runner.name, lot.operator, symptom, condition, len(covered_failures), passing,
+            case, judgement,
+            samples=covered_failures[:_SAMPLES],
+            counters=[features for features in lot.passing if condition.holds(features)][:_SAMPLES],
             fresh=dict(sorted(fresh.items())), is_explained=is_pure, also={lot.symptom}, reason=lot.reason,
         )  # fmt: skip
         self.findings.append(finding)
         return finding
 
     def _refine(self) -> None:
-        """Learn conditions anew that hold for too many cases that pass, or say that none tells them apart."""
-        for one in self.findings:
-            total, known = one.failing + one.passing, len(one.counters)
-            if not one.samples or one.failing >= _STILL_PURE * total or known < max(_COUNTERS, 2 * one.tried):
+        """Learn conditions with too many counterexamples anew, or mark their findings as unexplained."""
+        for finding in self.findings:
+            total, count = finding.failing + finding.passing, len(finding.counters)
+            is_pure = not finding.samples or finding.failing >= _STILL_PURE * total
+            if is_pure or count < max(_FEWEST_COUNTERS, 2 * finding.tried):
                 continue
-            one.tried = known
-            own = described(one.case) if one.case is not None else None
-            key, others = (one.operator, one.symptom), (each for each in self.findings if each is not one)
-            alike = [each for each in others if each.is_explained and (each.operator, each.symptom) == key]
-            bad = [*([own] if own else []), *(each for each in one.samples if not _meets(alike, each))]
-            broken = str(own["broken"]) if own else ""
-            passing = [*one.counters, *self._contrary(one.symptom, one.operator, broken)]
-            learned = learn(bad, passing, 1, own, _PURE)
-            narrower = [each for each in bad if learned and learned[0].holds(each)]
-            one.is_explained = 2 * len(narrower) > len(bad)  # else it is one of several reasons
-            if one.is_explained:
-                fixed = tuple(each for each in one.condition.predicates if each.feature == "broken")
-                one.condition = Condition(tuple(dict.fromkeys(fixed + learned[0].predicates)))
-                one.samples = narrower
-                one.counters = [each for each in one.counters if one.condition.holds(each)]
-                one.failing, one.passing, one.tried = len(one.samples), len(one.counters), 0
+            finding.tried = count
+            case_features = features_of(finding.case) if finding.case is not None else None
+            key = finding.operator, finding.symptom
+            others = [other for other in self.findings if other is not finding]
+            similar = [
+                other for other in others if other.is_explained and (other.operator, other.symptom) == key
+            ]
+            failing = [
+                *([case_features] if case_features else []),
+                *(features for features in finding.samples if not _is_explained_by(similar, features)),
+            ]
+            broken = str(case_features["broken"]) if case_features else ""
+            passing = [*finding.counters, *self._counterexamples(finding.symptom, finding.operator, broken)]
+            learned = learn(failing, passing, 1, case_features, _PURE)
+            narrower = [features for features in failing if learned and learned[0].holds(features)]
+            finding.is_explained = 2 * len(narrower) > len(failing)  # else the samples have several causes
+            if finding.is_explained:
+                predicates = finding.condition.predicates
+                fixed = tuple(predicate for predicate in predicates if predicate.feature == "broken")
+                finding.condition = FailureCondition(tuple(dict.fromkeys(fixed + learned[0].predicates)))
+                finding.samples = narrower
+                finding.counters = [
+                    features for features in finding.counters if finding.condition.holds(features)
+                ]
+                finding.failing, finding.passing = len(finding.samples), len(finding.counters)
+                finding.tried = 0
 
-    def _contrary(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
-        """Return features of cases that disprove a symptom; of illegal ones, those that break a rule."""
-        found = list[Mapping[str, Feature]]()
-        for one, shown in self._kept[operator]:
-            told = described(one) if isinstance(one, Case) else one
-            if _disproves(shown, symptom, told) and not (self.is_illegal and told["broken"] != broken):
-                found.append(told)
-        return found
+    def _counterexamples(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
+        """Return the features of recent cases, of one broken rule if illegal, that disprove a symptom."""
+        counterexamples = list[Mapping[str, Feature]]()
+        for case, case_symptom in self._recent[operator]:
+            features = features_of(case) if isinstance(case, Case) else case
+            is_same_rule = not self.is_illegal or features["broken"] == broken
+            if is_same_rule and _disproves(case_symptom, symptom, features):
+                counterexamples.append(features)
+        return counterexamples
 
-    def _condition(self, lot: "Lot", simplest: Case) -> tuple[Condition, bool]:
-        """Return when most of what is open fails, held against cases that were drawn to disprove it.
+    def _learn_condition(self, lot: "Lot", simplest: Case) -> tuple[FailureCondition, bool]:
+        """Learn the condition for most failures of a lot, and challenge it with cases drawn to disprove it.
 
-        And whether nearly all cases fail for which it holds: the purest that is found does not always.
+        Return the condition, and whether it is pure: whether nearly all cases for which it holds fail.
         """
-        condition, own = None, described(simplest)
+        condition, case_features = None, features_of(simplest)
         fixed = (Predicate("broken", "is", lot.reason),) if self.is_illegal else ()
-        alike = [one for one in self._alike(lot) if one.is_explained]
-        earlier = [sample for one in alike for sample in one.samples]
-        lot.passing += [counter for one in alike for counter in one.counters]
-        for attempt in range(_CHALLENGES):
-            bad = [own, *lot.described()]
-            # what failed before belongs to it only where one condition can say both
-            pure = learn([*bad, *earlier], lot.passing, 1, own, _PURE) or learn(
-                bad, lot.passing, 1, own, _PURE
+        similar = [finding for finding in self._similar_findings(lot) if finding.is_explained]
+        earlier = [sample for finding in similar for sample in finding.samples]
+        lot.passing += [counter for finding in similar for counter in finding.counters]
+        for attempt in range(_CHALLENGE_ROUNDS):
+            failing_features = [case_features, *lot.features()]
+            # earlier samples count only if one pure condition covers them, too
+            pure = learn([*failing_features, *earlier], lot.passing, 1, case_features, _PURE) or learn(
+                failing_features, lot.passing, 1, case_features, _PURE
             )
-            (learned,) = pure or learn(bad, lot.passing, 1, own)
-            best = Condition(fixed + learned.predicates)
+            (learned,) = pure or learn(failing_features, lot.passing, 1, case_features)
+            best = FailureCondition(fixed + learned.predicates)
             if best == condition or self._is_late:
                 break
             condition = best
-            self._ask(lot, self._challenging(lot, simplest, condition, attempt))
-        failing = sum(map(best.holds, lot.described()))
+            self._run(lot, self._challengers(lot, simplest, condition, attempt))
+        failing = sum(map(best.holds, lot.features()))
         passing = sum(map(best.holds, lot.passing))
         return best, failing >= _PURE * (failing + passing)
 
-    def _around(self, case: Case, lot: "Lot") -> Iterator[Case]:
-        """Yield cases that have much in common with one that fails, and fresh ones."""
-        few = lot.is_costly or self.is_illegal
-        yield from variations(case, _FEW if few else _VARIED)
-        yield from self._fresh(case, f"around {lot.round}", _FEW if few else _FRESH)
+    def _neighbours(self, case: Case, lot: "Lot") -> Iterator[Case]:
+        """Yield variations of a failing case, and fresh cases."""
+        is_few = lot.is_costly or self.is_illegal
+        yield from variations(case, _FEW if is_few else _VARIED)
+        yield from self._fresh_cases(case, f"around {lot.round}", _FEW if is_few else _FRESH)
 
-    def _fresh(
-        self, case: Case, word: str, count: int, predicates: Sequence[Predicate] = ()
+    def _fresh_cases(
+        self, case: Case, seed_word: str, count: int, predicates: Sequence[Predicate] = ()
     ) -> Iterator[Case]:
-        """Yield fresh cases of the operator of one, of types that predicates allow.
+        """Yield fresh cases of the operator of a case, with types that the predicates allow.
 
-        Illegal ones break the same rule; where the one has dynamic shapes, every other has.
+        Fresh cases break the same rule as an illegal case. If a case has dynamic shapes, so has every second
+        fresh one.
         """
         for number in range(count):
             if case.broken is not None:
-                found = self._drawer.broken(case.spec, f"{word} {number}", case.broken)
-                if found is not None:
-                    yield found
+                broken_case = self._drawer.illegal_case(case.spec, f"{seed_word} {number}", case.broken)
+                if broken_case is not None:
+                    yield broken_case
             else:
                 is_dynamic = case.shapes != "static" and number % 2 > 0
-                yield self._drawer.one(case.spec, f"{word} {number}", predicates, is_dynamic=is_dynamic)
+                yield self._drawer.case(case.spec, f"{seed_word} {number}", predicates, is_dynamic=is_dynamic)
 
-    def _challenging(self, lot: "Lot", first: Case, condition: Condition, attempt: int) -> list[Case]:
-        """Return fresh cases that meet a condition, and for each predicate ones that meet all but that."""
+    def _challengers(self, lot: "Lot", first: Case, condition: FailureCondition, attempt: int) -> list[Case]:
+        """Return fresh cases that satisfy the condition, and per predicate cases that satisfy all others."""
         most = _FEW // 2 if lot.is_costly or self.is_illegal else _FEW
         chosen: list[Case] = []
         for left_out in (None, *condition.predicates):
-            others = [one for one in condition.predicates if one is not left_out]
+            other_predicates = [predicate for predicate in condition.predicates if predicate is not left_out]
             room = most
-            word = f"challenge {lot.round} {attempt} {left_out}"
-            for case in self._fresh(first, word, _CHALLENGING, others):
-                found = described(case)
-                is_apart = left_out is None or not left_out.holds(found)
-                if is_apart and all(one.holds(found) for one in others):
+            seed_word = f"challenge {lot.round} {attempt} {left_out}"
+            for case in self._fresh_cases(first, seed_word, _CHALLENGE_CANDIDATES, other_predicates):
+                features = features_of(case)
+                is_apart = left_out is None or not left_out.holds(features)
+                if is_apart and all(predicate.holds(features) for predicate in other_predicates):
                     chosen.append(case)
                     room -= 1
                 if not room:
                     break
         return chosen
 
-    def _ask(self, lot: "Lot", cases: Iterable[Case]) -> None:
-        """Run cases, and add to what is known: failures that no signature explains, and what passes."""
-        known, spending, left = self._known(lot), self._spending(_LEARNING), iter(cases)
-        is_slow = lot.is_costly or self.is_illegal  # a whole batch may take long to be halved
+    def _run(self, lot: "Lot", cases: Iterable[Case]) -> None:
+        """Run cases, and add failures that no finding explains, and passing cases, to a lot."""
+        findings, budget, remaining = self._findings_about(lot), self._budget(_LEARNING_BUDGET), iter(cases)
+        is_slow = lot.is_costly or self.is_illegal  # bisecting a large batch may take long
         most = lot.at_once
         step = 1 if is_slow else most if self._until == inf else min(most, NODES // 8)
-        while not spending.is_over and (part := list(islice(left, step))):
-            begun = monotonic()
-            computed = self._computed(part, lot.symptom)
-            if not is_slow and monotonic() - begun < _BRIEF:
+        while not budget.is_over and (batch := list(islice(remaining, step))):
+            started = monotonic()
+            judgements = self._judgements(batch, lot.symptom)
+            if not is_slow and monotonic() - started < _FAST_BATCH:
                 step = min(2 * step, most)
-            spending.note(computed)
-            self._learn(lot, known, list(zip(part, computed, strict=True)))
+            budget.spend(judgements)
+            self._sort(lot, findings, list(zip(batch, judgements, strict=True)))
 
-    def _learn(self, lot: "Lot", known: Sequence[Finding], pairs: Iterable[tuple[Case, Judged]]) -> None:
-        for case, judged in pairs:
-            found = described(case)
-            if judged.is_run and _disproves(judged.symptom, lot.symptom, found):
-                lot.passing.append(found)
-            elif lot.is_shown(case, judged) and not _meets(known, found):
+    def _sort(
+        self, lot: "Lot", findings: Sequence[FuzzFinding], pairs: Iterable[tuple[Case, Judgement]]
+    ) -> None:
+        for case, judgement in pairs:
+            features = features_of(case)
+            if judgement.is_run and _disproves(judgement.symptom, lot.symptom, features):
+                lot.passing.append(features)
+            elif lot.is_same_failure(case, judgement) and not _is_explained_by(findings, features):
                 if case.within.elements and len(lot.failing) > _FEW:
-                    lot.more.append(found)
+                    lot.large_failing.append(features)
                 else:
-                    lot.failing.append((case, judged._replace(got=None)))
+                    lot.failing.append((case, judgement._replace(got=None)))
 
-    def _known(self, lot: "Lot") -> list[Finding]:
-        """Return the findings about the same symptom of the operator."""
-        of_operator = [one for one in self.findings if one.operator == lot.operator]
-        return [one for one in of_operator if lot.symptom in {one.symptom, *one.also}]
+    def _findings_about(self, lot: "Lot") -> list[FuzzFinding]:
+        """Return the findings about the operator and symptom of a lot."""
+        of_operator = [finding for finding in self.findings if finding.operator == lot.operator]
+        return [finding for finding in of_operator if lot.symptom in {finding.symptom, *finding.also}]
 
-    def _alike(self, lot: "Lot") -> list[Finding]:
-        """Return those of them that may be about the same defect, with evidence."""
-        return [one for one in self._known(lot) if one.reason == lot.reason and one.samples]
+    def _similar_findings(self, lot: "Lot") -> list[FuzzFinding]:
+        """Return the findings with samples that have the operator, symptom and reason of a lot."""
+        return [
+            finding
+            for finding in self._findings_about(lot)
+            if finding.reason == lot.reason and finding.samples
+        ]
 
-    def _spending(self, most: int) -> "_Spending":
+    def _budget(self, most: int) -> "_Budget":
         now = monotonic()
         if self._until == inf:
-            return _Spending(most, inf)
-        return _Spending(most, now + min(_SECONDS * self._share / _SHARE, self._share * (self._until - now)))
+            return _Budget(most, inf)
+        return _Budget(most, now + min(_SECONDS * self._share / _SHARE, self._share * (self._until - now)))
 
-    def _computed(self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False) -> list[Judged]:
+    def _judgements(
+        self, cases: Sequence[Case], symptom: Symptom, *, is_alone: bool = False
+    ) -> list[Judgement]:
         if symptom is Symptom.NONDETERMINISTIC:
-            return [self._repeated(case) for case in cases]
-        parts = [[one] for one in cases] if is_alone else [cases]
-        answers = [one for part in parts for one in self._workshop.batch(self.runner, part)]
-        return [_judged(self.runner, one, answer) for one, answer in zip(cases, answers, strict=True)]
+            return [self._judge_repeated(case) for case in cases]
+        parts = [[case] for case in cases] if is_alone else [cases]
+        answers = [answer for part in parts for answer in self._workshop.batch(self.runner, part)]
+        return [_judge(self.runner, case, answer) for case, answer in zip(cases, answers, strict=True)]
 
-    def _repeated(self, case: Case, threads: int = 0) -> Judged:
-        answers = self._workshop.stream(self.runner, [case] * _TIMES, threads)
-        again = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
-        return _judged(self.runner, case, answers[0], again)
+    def _judge_repeated(self, case: Case, threads: int = 0) -> Judgement:
+        answers = self._workshop.stream(self.runner, [case] * _REPETITIONS, threads)
+        repeats = [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK]
+        return _judge(self.runner, case, answers[0], repeats)
 
-    def _simplest(self, lot: "Lot") -> tuple[Case, Judged, Counter[str]] | None:
-        """Return the simplest case that fails like the first failure, and what fresh processes make of it.
+    def _shrink_first(self, lot: "Lot") -> tuple[Case, Judgement, Counter[str]] | None:
+        """Shrink the first failure; return the case, its judgement and its outcomes in fresh processes.
 
-        None if that fails no more when it is alone. Where the case does something else in each fresh process,
-        that is what it does; a case that is right there was damaged by others.
+        None if the failure cannot be reproduced. If all fresh processes agree on another symptom, the
+        judgement is theirs; if all are right, only a process damaged by other cases fails.
         """
-        known, spending = self._known(lot), self._spending(_SHRINKING)
+        findings, budget = self._findings_about(lot), self._budget(_SHRINKING_BUDGET)
         is_alone = is_costly = self.is_illegal or lot.is_costly
 
         def shows(cases: Sequence[Case], *, is_alone: bool = is_alone) -> list[bool]:
-            if spending.is_over:
+            if budget.is_over:
                 return [False for _ in cases]
-            computed = self._computed(cases, lot.symptom, is_alone=is_alone)
-            spending.note(computed)
-            pairs = list(zip(cases, computed, strict=True))
+            judgements = self._judgements(cases, lot.symptom, is_alone=is_alone)
+            budget.spend(judgements)
+            pairs = list(zip(cases, judgements, strict=True))
             if is_costly:
-                self._learn(lot, known, pairs)
-            return [lot.is_shown(*pair) and not _meets(known, described(pair[0])) for pair in pairs]
+                self._sort(lot, findings, pairs)
+            return [
+                lot.is_same_failure(*pair) and not _is_explained_by(findings, features_of(pair[0]))
+                for pair in pairs
+            ]
 
-        first, judged = lot.failing[0]
-        if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMED)):
+        first, first_judgement = lot.failing[0]
+        if not any(shows([first], is_alone=True)[0] for _ in range(_CONFIRMATIONS)):
             return None
-        found = shrink(first, shows, lambda: spending.is_over, 1 if is_alone else lot.at_once // 2)
-        others: tuple[Case, Judged, Counter[str]] | None = None
-        told = Counter[str]()
-        times = 1 if lot.symptom is Symptom.REFUSED else _CONFIRMED  # what is refused once always is
-        for case in dict.fromkeys((found, first)):
-            fresh = [self._in_fresh(case, lot) for _ in range(times)]
-            if len({one.symptom for one in fresh}) > 1:
-                fresh += [self._in_fresh(case, lot) for _ in range(_CONFIRMED)]
-            told = Counter(one.symptom.value if one.symptom else _RIGHT for one in fresh if one.is_run)
-            same = next((one for one in fresh if lot.is_shown(case, one)), None)
-            if same is not None:
-                return case, same, told
-            if others is None and len(told) == 1 and fresh[0].symptom is not None:
-                others = case, fresh[0], told
-        return others or (first, judged, told)
+        shrunk = shrink(first, shows, lambda: budget.is_over, 1 if is_alone else lot.at_once // 2)
+        other_failure: tuple[Case, Judgement, Counter[str]] | None = None
+        outcomes = Counter[str]()
+        times = 1 if lot.symptom is Symptom.REFUSED else _CONFIRMATIONS  # refusals do not vary
+        for case in dict.fromkeys((shrunk, first)):
+            fresh = [self._judge_in_fresh_process(case, lot) for _ in range(times)]
+            if len({judgement.symptom for judgement in fresh}) > 1:
+                fresh += [self._judge_in_fresh_process(case, lot) for _ in range(_CONFIRMATIONS)]
+            outcomes = Counter(
+                judgement.symptom.value if judgement.symptom else _RIGHT
+                for judgement in fresh
+                if judgement.is_run
+            )
+            same_failure = next(
+                (judgement for judgement in fresh if lot.is_same_failure(case, judgement)), None
+            )
+            if same_failure is not None:
+                return case, same_failure, outcomes
+            if other_failure is None and len(outcomes) == 1 and fresh[0].symptom is not None:
+                other_failure = case, fresh[0], outcomes
+        return other_failure or (first, first_judgement, outcomes)
 
-    def _in_fresh(self, case: Case, lot: "Lot") -> Judged:
-        """Return the worst that a fresh process makes of a case."""
+    def _judge_in_fresh_process(self, case: Case, lot: "Lot") -> Judgement:
+        """Run a case in a fresh process; return the worst judgement."""
         is_race = lot.symptom is Symptom.NONDETERMINISTIC
-        answers = self._workshop.fresh(self.runner, case, _TIMES if is_race else 2)
-        again = [one.outputs[0] for one in answers[1:] if one.status is Status.OK] if is_race else ()
-        found = [_judged(self.runner, case, one, again) for one in answers]
-        found.sort(key=lambda one: (one.symptom not in _FATAL, one.symptom is None, not one.is_run))
-        return found[0] if found else Judged(None, "not run: the time is over", is_run=False)
+        answers = self._workshop.fresh(self.runner, case, _REPETITIONS if is_race else 2)
+        repeats = (
+            [answer.outputs[0] for answer in answers[1:] if answer.status is Status.OK] if is_race else ()
+        )
+        judgements = [_judge(self.runner, case, answer, repeats) for answer in answers]
+        judgements.sort(key=lambda item: (item.symptom not in _FATAL, item.symptom is None, not item.is_run))
+        return judgements[0] if judgements else Judgement(None, "not run: the time is over", is_run=False)
 
-    def _others(self, case: Case) -> dict[str, str]:
-        """Return what the other runners do with a case."""
-        return {one.name: self._on(one, case) for one in self.others if takes(one, case.spec)}
+    def _outcomes_elsewhere(self, case: Case) -> dict[str, str]:
+        """Return the outcome of a case on each other runner, by runner."""
+        return {
+            runner.name: self._outcome(runner, case) for runner in self.others if supports(runner, case.spec)
+        }
 
-    def _twins(self, case: Case) -> dict[str, str]:
-        """Return what the runner itself does with cases that must give the same, or leave data as it is."""
+    def _outcomes_of_twins(self, case: Case) -> dict[str, str]:
+        """Return the outcome of each twin of a legal case on the same runner, by twin."""
         twins = [twin(case, name) for name in TWINS] if case.broken is None else []
-        return {one.twin: self._on(self.runner, one) for one in twins if one is not None}
+        return {
+            twin_case.twin: self._outcome(self.runner, twin_case)
+            for twin_case in twins
+            if twin_case is not None
+        }
 
-    def _on(self, runner: Runner, case: Case) -> str:
-        return _told(_judged(runner, case, self._workshop.batch(runner, [case])[0]))
+    def _outcome(self, runner: Runner, case: Case) -> str:
+        return _summarize(_judge(runner, case, self._workshop.batch(runner, [case])[0]))
 
     def _known_defects(self, case: Case, symptom: Symptom) -> tuple[str, ...]:
         release = next(iter(self.runner.versions.values()), "")
         return known_defects(case, self.runner.name, release, symptom)
 
-    def _signature(self, operator: str, symptom: Symptom, condition: Condition) -> str:
+    def _signature(self, operator: str, symptom: Symptom, condition: FailureCondition) -> str:
         words = [operator, self.runner.name, symptom.value, condition.slug]
         return ".".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
 
 
-def _judged(runner: Runner, case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:
+def _judge(runner: Runner, case: Case, answer: Streamed, repeats: Sequence[Array] = ()) -> Judgement:
     if runner.declines is not None and answer.message.endswith(runner.declines):
-        return Judged(None, answer.message, is_run=False)
-    return judge(case, answer, again)
+        return Judgement(None, answer.message, is_run=False)
+    return judge(case, answer, repeats)
 
 
 @dataclass(slots=True)
-class _Spending:
-    """What may be spent on cases, and until when on the monotonic clock."""
+class _Budget:
+    """The remaining cost units for cases, and the time limit on the monotonic clock."""
 
-    left: int
+    remaining: int
     until: float
 
     @property
     def is_over(self) -> bool:
-        return self.left <= 0 or monotonic() > self.until
+        return self.remaining <= 0 or monotonic() > self.until
 
-    def note(self, computed: Iterable[Judged]) -> None:
-        self.left -= sum(_COSTS[one.symptom] for one in computed)
+    def spend(self, judgements: Iterable[Judgement]) -> None:
+        self.remaining -= sum(_COSTS[judgement.symptom] for judgement in judgements)
 
 
 @dataclass(slots=True)
 class Lot:
-    """What goes wrong in one way with one operator, to be explained, and features of cases that pass."""
+    """Failures of one kind that are explained together.
+
+    Attributes:
+        operator, symptom, reason: the kind of the failures, see `_reason_of`.
+        round: the round in which the lot became due.
+        failing: the failures.
+        passing: features of cases that disprove the symptom.
+    """
 
     operator: str
     symptom: Symptom
     reason: str
     round: int
-    failing: list[tuple[Case, Judged]]
+    failing: list[tuple[Case, Judgement]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
-    more: list[Mapping[str, Feature]] = field(default_factory=list)
-    """Features of what fails as well and is too large to be kept."""
-    left: int = 0
-    """Failures that there was no time to look at."""
-    told: int = 0
-    """So many findings it may be more of."""
+    large_failing: list[Mapping[str, Feature]] = field(default_factory=list)
+    """Features of further failures whose cases are too large to be kept."""
+    unexplained: int = 0
+    """Failures that were not examined for lack of time."""
+    duplicates: int = 0
+    """The number of findings that the failures may belong to."""
 
     def __lt__(self, other: "Lot") -> bool:
-        """Tell which is explained first: the older one; what `_PAUSE` says is taken for younger."""
+        """Order lots by age, the oldest first; crashes and possible duplicates count as younger."""
         return self._turn < other._turn
 
     @property
     def _turn(self) -> int:
-        return self.round + _PAUSE * (2 * self.told + (self.symptom in _FATAL))
+        return self.round + _PENALTY * (2 * self.duplicates + (self.symptom in _FATAL))
 
     @property
     def is_costly(self) -> bool:
-        """Tell whether each failure costs a process, or a model that is not made."""
+        """Whether each failure costs a process or a refused model."""
         return self.symptom in _COSTLY
 
     @property
     def at_once(self) -> int:
-        """Return how many cases are computed at once: a whole model of what is large takes much memory."""
+        """The number of cases per batch; few if they are large, as a model of them takes much memory."""
         return _FEW if any(case.within.elements for case, _ in self.failing) else NODES
 
-    def described(self) -> list[Mapping[str, Feature]]:
-        """Return the features of all that fails."""
-        return [*(described(case) for case, _ in self.failing), *self.more]
+    def features(self) -> list[Mapping[str, Feature]]:
+        """Return the features of all failures."""
+        return [*(features_of(case) for case, _ in self.failing), *self.large_failing]
 
-    def is_shown(self, case: Case, judged: Judged) -> bool:
-        """Tell whether a case fails in the same way."""
-        return (judged.symptom, _reason(case, judged)) == (self.symptom, self.reason)
+    def is_same_failure(self, case: Case, judgement: Judgement) -> bool:
+        """Return whether a judgement has the symptom and reason of the lot."""
+        return (judgement.symptom, _reason_of(case, judgement)) == (self.symptom, self.reason)
 
 
-def _keep(lately: list[_T], found: _T, count: int, most: int) -> None:
-    """Keep so many of those that come."""
-    if len(lately) < most:
-        lately.append(found)
+def _keep_recent(recent: list[_T], item: _T, count: int, most: int) -> None:
+    """Append to a ring buffer of at most `most` items; `count` counts all items so far."""
+    if len(recent) < most:
+        recent.append(item)
     else:
-        lately[count % most] = found
+        recent[count % most] = item
 
 
-def _covers(condition: Condition, samples: Sequence[Mapping[str, Feature]]) -> bool:
-    return sum(map(condition.holds, samples)) >= _SAME * len(samples)
+def _covers(condition: FailureCondition, samples: Sequence[Mapping[str, Feature]]) -> bool:
+    return sum(map(condition.holds, samples)) >= _SAME_DEFECT * len(samples)
 
 
-def _disproves(shown: Symptom | None, symptom: Symptom, found: Mapping[str, Feature]) -> bool:
-    """Tell whether a case that shows nothing, or something else, tells that a symptom is not there.
+def _disproves(case_symptom: Symptom | None, symptom: Symptom, features: Mapping[str, Feature]) -> bool:
+    """Return whether a case with one symptom, or none, is evidence against another symptom.
 
-    What gives a result, however wrong, was not refused and did not end the process; what gives none says
-    nothing of the result that it hides. And no value is wrong where there is none.
+    A case with a result, right or wrong, was not refused and did not end the process. A case without a result
+    is no evidence about results; nor is a case without elements about wrong values.
     """
-    if shown is None:
-        return symptom is not Symptom.WRONG_VALUE or found["elements(data)"] != 0
-    return symptom in _COSTLY and shown not in _COSTLY
+    if case_symptom is None:
+        return symptom is not Symptom.WRONG_VALUE or features["elements(data)"] != 0
+    return symptom in _COSTLY and case_symptom not in _COSTLY
 
 
-def _meets(findings: Iterable[Finding], found: Mapping[str, Any]) -> bool:
-    return any(one.condition.holds(found) for one in findings)
+def _is_explained_by(findings: Iterable[FuzzFinding], features: Mapping[str, Any]) -> bool:
+    return any(finding.condition.holds(features) for finding in findings)
 
 
-def _reason(case: Case, judged: Judged) -> str:
-    """Return what failures have in common: the rule that is broken, or the words of a refusal."""
+def _reason_of(case: Case, judgement: Judgement) -> str:
+    """Return the reason of a failure: the broken rule, or the invariable words of a refusal, else ""."""
     if case.broken is not None:
         return case.broken
-    return _NAMES.sub("", judged.message) if judged.symptom is Symptom.REFUSED else ""
+    return _VARIABLE_PARTS.sub("", judgement.message) if judgement.symptom is Symptom.REFUSED else ""
 
 
-def _told(judged: Judged) -> str:
-    if not judged.is_run:
-        return f"{_NOT_RUN}: {judged.message.removeprefix(f'{_NOT_RUN}: ')}"
-    return _RIGHT if judged.symptom is None else f"{judged.symptom}: {judged.message}"
+def _summarize(judgement: Judgement) -> str:
+    if not judgement.is_run:
+        return f"{_NOT_RUN}: {judgement.message.removeprefix(f'{_NOT_RUN}: ')}"
+    return _RIGHT if judgement.symptom is None else f"{judgement.symptom}: {judgement.message}"

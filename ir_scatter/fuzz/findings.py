@@ -1,4 +1,4 @@
-"""A finding on disk: a model, its inputs, what is expected, a program that shows it, a report to paste."""
+"""Writes findings to folders: model, inputs, expected outputs, a program to run, a report to paste."""
 
 import json
 import os
@@ -22,20 +22,20 @@ from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
-from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.known_defects import is_regression, told_since
+from ir_scatter.fuzz.explain import FuzzFinding
+from ir_scatter.fuzz.known_defects import defect_history, is_regression
 
 RECORD = "finding.json"
-"""What the report says of a finding, in its folder; written last, so that what has it is whole."""
+"""File name of the JSON record of a finding; written last, so that a folder with it is complete."""
 CASE = "case.json"
-"""What the program must know of the case, in the folder of a finding, for `replay`."""
+"""File name of the facts about the case that the program needs, for `replay`."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
 _PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime"}
-_RAW = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
+_RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
-def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -> None:
-    """Write a finding into a folder of its name, and note where.
+def write_finding(finding: FuzzFinding, folder: Path, versions: Mapping[str, str]) -> None:
+    """Write a finding into a folder named by its signature, and set its path.
 
     Raises:
         CannotWrite: the folder or a file in it cannot be written.
@@ -50,7 +50,7 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
             (place / f"model{suffix}").write_bytes(data)
         feeds = case.feeds()
         with (place / "inputs.npz").open("wb") as file:
-            write_arrays(file, {name: _codes(array) for name, array in feeds.items()})
+            write_arrays(file, {name: _storable(array) for name, array in feeds.items()})
         with (place / "expected.npz").open("wb") as file:
             write_arrays(file, expected_arrays(case))
         model = f"model{next(iter(files))}"
@@ -63,43 +63,43 @@ def write_finding(finding: Finding, folder: Path, versions: Mapping[str, str]) -
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a file atomically: it appears completely or not at all."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")
     os.replace(beside, path)
 
 
 def expected_arrays(case: Case) -> dict[str, Array]:
-    """Return what the document says of a case, in types that NumPy alone reads.
+    """Return the expected outputs of a case, in types that NumPy reads without extensions.
 
-    `expected` and `limit`, how far each element may be off; `candidates` where it leaves some open; and
-    `decoded`, what each code of an element type stands for that NumPy has not.
+    The arrays are `expected`; `limit`, the largest error of each element; `candidates`, all legal values if
+    elements are unspecified; and `decoded`, the value of each code of an element type that NumPy lacks.
     """
-    found: dict[str, Array] = {}
-    row, own = case.element_type, dtype(case.element_type)
-    assert own is not None
-    if row.kind == "float" and own.isbuiltin != 1 and row.bits <= 8:
+    arrays: dict[str, Array] = {}
+    row, numpy_type = case.element_type, dtype(case.element_type)
+    assert numpy_type is not None
+    if row.kind == "float" and numpy_type.isbuiltin != 1 and row.bits <= 8:
         codes = np.arange(1 << row.bits, dtype=np.uint8)
-        found["decoded"] = codes.view(own).astype(np.float64)
+        arrays["decoded"] = codes.view(numpy_type).astype(np.float64)
     elif row.bits < 8 and row.kind in {"signed", "unsigned"}:
-        found["decoded"] = np.arange(1 << row.bits, dtype=np.uint8).view(own).astype(np.int64)
+        arrays["decoded"] = np.arange(1 << row.bits, dtype=np.uint8).view(numpy_type).astype(np.int64)
     if case.broken is not None:
-        return found
-    known = reference(case)
-    values = known.values
-    found["expected"] = _numbers(values, row)
+        return arrays
+    result = reference(case)
+    values = result.values
+    arrays["expected"] = _widened(values, row)
     with np.errstate(all="ignore"):
         limit = default_tolerance(values, "f32", is_node=True).limits(values) if row.kind == "float" else 0.0
-        found["limit"] = limit + np.where(np.isnan(known.rounding_bound), 0.0, known.bound_from_values())
-    if known.contested.any():
-        places = [known.candidates(place) for place in np.ndindex(values.shape)]
-        most = max(map(len, places))
-        padded = [np.concatenate([one, np.repeat(one[:1], most - len(one))]) for one in places]
-        found["candidates"] = _numbers(np.stack(padded, axis=-1).reshape(most, *values.shape), row)
-    return found
+        arrays["limit"] = limit + np.where(np.isnan(result.rounding_bound), 0.0, result.bound_from_values())
+    if result.contested.any():
+        candidates = [result.candidates(place) for place in np.ndindex(values.shape)]
+        most = max(map(len, candidates))
+        padded = [np.concatenate([legal, np.repeat(legal[:1], most - len(legal))]) for legal in candidates]
+        arrays["candidates"] = _widened(np.stack(padded, axis=-1).reshape(most, *values.shape), row)
+    return arrays
 
 
-def _numbers(array: Array, row: ElementType) -> Array:
+def _widened(array: Array, row: ElementType) -> Array:
     if row.kind == "string":
         return array.astype(np.str_)
     if array.dtype.isbuiltin == 1:
@@ -107,27 +107,27 @@ def _numbers(array: Array, row: ElementType) -> Array:
     return array.astype(np.float64 if row.kind == "float" else np.int64)
 
 
-def _codes(array: Array) -> Array:
-    """Return an array as NumPy alone stores it: elements of other types as the numbers that encode them."""
+def _storable(array: Array) -> Array:
+    """Return an array that NumPy can store; elements of types that it lacks are stored as their codes."""
     if array.dtype.kind in "OU":
         return array.astype(np.str_)
-    return array if array.dtype.isbuiltin == 1 else array.view(_RAW[array.dtype.itemsize])
+    return array if array.dtype.isbuiltin == 1 else array.view(_RAW_DTYPES[array.dtype.itemsize])
 
 
 def about_type(row: ElementType) -> dict[str, Any]:
-    """Return what the program must know of an element type."""
-    own = dtype(row)
-    is_native = own is not None and own.isbuiltin == 1 and row.kind != "string"
+    """Return the facts about an element type that the program needs."""
+    numpy_type = dtype(row)
+    is_native = numpy_type is not None and numpy_type.isbuiltin == 1 and row.kind != "string"
     return {
         "name": row.name,
         "bits": row.bits,
-        "numpy": str(own) if is_native else "",
+        "numpy": str(numpy_type) if is_native else "",
         "onnx": row.onnx_number,
     }
 
 
-def _about_case(finding: Finding, model: str, feeds: Mapping[str, Array]) -> tuple[dict[str, Any], str]:
-    """Return what the program must know of the case of a finding, and which packages it needs."""
+def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) -> tuple[dict[str, Any], str]:
+    """Return the facts about a case that the program needs, and the packages that it needs."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -157,13 +157,13 @@ def _about_case(finding: Finding, model: str, feeds: Mapping[str, Array]) -> tup
 
 
 def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
-    """Return the program that runs the model beside it. JSON never has three quotes in a raw string."""
+    """Return the program that runs the model beside it; JSON in it never contains three quotes."""
     text = _PROGRAM.read_text(encoding="utf-8").replace("@TITLE@", title).replace("@NEEDS@", needs)
     return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
 
 
-def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
-    """Write the report in the headings of the form of the project that it concerns."""
+def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> str:
+    """Return the report under the headings of the issue form of the runtime's project."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -171,36 +171,39 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     system = f"{platform.platform()}, {os.cpu_count()} processors, Python {platform.python_version()}"
     arrays = {role.value: array for role, array in case.arrays().items() if array is not None}
     lines = [
-        f"- {name}: {case_type(array)} {show(array.shape)} {_shown(array)}" for name, array in arrays.items()
+        f"- {name}: {type_name(array)} {show(array.shape)} {_on_one_line(array)}"
+        for name, array in arrays.items()
     ]
     if case.axis is not None:
         lines.append(f"- axis: {case.axis}" + (f" as {show(case.axis_shape)}" if case.axis_shape else ""))
     lines += [f"- {name}: {value}" for name, value in case.attributes.items()]
     constants = ", ".join(sorted(role.value for role in case.constants)) or "none"
     if case.iterations:
-        lines.append(f"- in a Loop of {counted(case.iterations, 'iteration')}, each given the same")
+        lines.append(f"- in a Loop of {counted(case.iterations, 'iteration')} with equal inputs")
     lines.append(f"- constant inputs: {constants}; shapes: {case.shapes}")
-    expected = "the model is refused" if case.broken else _shown(reference(case).values)
-    got = finding.judged.message if finding.judged.got is None else _shown(finding.judged.got)
+    expected = "the model is refused" if case.broken else _on_one_line(reference(case).values)
+    got = finding.judgement.message if finding.judgement.got is None else _on_one_line(finding.judgement.got)
     version = versions.get(package if package != "onnx-reference" else "onnx", "unknown")
-    same = f"{finding.symptom}: {finding.judged.message}"
-    others = [f"- {name}: {told}" for name, told in finding.others.items()] or ["- none asked"]
+    failure = f"{finding.symptom}: {finding.judgement.message}"
+    other_outcomes = [f"- {name}: {outcome}" for name, outcome in finding.others.items()] or [
+        "- no other runner"
+    ]
     description = [
         f"{finding.operator}: {finding.when}.",
         "",
-        same,
+        failure,
         "",
-        f"The document says: {specification_of(case)}",
+        f"The specification requires: {specification_of(case)}",
         "",
-        "The simplest case that was found:",
+        "The simplest failing case:",
         "",
         *lines,
     ]
     steps = [f"1. `pip install numpy {_PACKAGES.get(runtime, 'onnx')}=={version}`"]
     steps += [
-        f"2. `python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is there."
+        f"2. `python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is present."
     ]
-    both = [
+    comparison = [
         "### Expected",
         "",
         expected,
@@ -211,20 +214,20 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
         "",
         "### Other runtimes on this case",
         "",
-        *others,
+        *other_outcomes,
         *([f"- {finding.outlier} stands alone"] if finding.outlier else []),
         "",
-        "### This runtime on cases that must give the same",
+        "### This runtime on equivalent cases",
         "",
         *(
-            [f"- {name}: {told.replace(same, 'the same')}" for name, told in finding.twins.items()]
+            [f"- {name}: {outcome.replace(failure, 'the same')}" for name, outcome in finding.twins.items()]
             or ["- none"]
         ),
     ]
     regression = _regression(finding, version)
     if runtime == "onnxruntime":
         sections = {
-            "Describe the issue": [*description, "", *both],
+            "Describe the issue": [*description, "", *comparison],
             "To reproduce": steps,
             "Urgency": ["Not known."],
             "Platform": [platform.system()],
@@ -242,7 +245,7 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
             "Device used for inference": [device or runtime],
             "Framework": ["ONNX" if model.endswith(".onnx") else "OpenVINO IR"],
             "Model used": [f"`{model}`, one node" + (" in a loop" if case.iterations else "")],
-            "Issue description": [*description, "", *both],
+            "Issue description": [*description, "", *comparison],
             "Step-by-step reproduction": steps,
             "Is it a regression": regression,
         }
@@ -251,27 +254,27 @@ def _report(finding: Finding, model: str, versions: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _regression(finding: Finding, version: str) -> list[str]:
-    """Say whether earlier releases were right, by what was measured of the defect."""
-    told = [is_regression(code, finding.runner, version) for code in finding.defects]
+def _regression(finding: FuzzFinding, version: str) -> list[str]:
+    """Return whether measured earlier releases were right, with the history of each defect."""
+    regressions = [is_regression(code, finding.runner, version) for code in finding.defects]
     if not finding.defects:
-        return ["Not known: no known defect is like this. Run `repro.py` with other releases."]
+        return ["Not known: no known defect matches. Run `repro.py` with other releases."]
     answer = (
         "Yes"
-        if True in told
+        if True in regressions
         else "No earlier release that was measured is right"
-        if False in told
+        if False in regressions
         else "Not known"
     )
-    return [f"{answer}.", "", *(f"- {told_since(code, finding.runner)}" for code in finding.defects)]
+    return [f"{answer}.", "", *(f"- {defect_history(code, finding.runner)}" for code in finding.defects)]
 
 
-def case_type(array: Array) -> str:
+def type_name(array: Array) -> str:
     row = from_dtype(array.dtype)
     return row.name if row else str(array.dtype)
 
 
-def _shown(array: Array) -> str:
-    """Print an array on one line."""
+def _on_one_line(array: Array) -> str:
+    """Return an array as one line of text."""
     with np.printoptions(threshold=64, linewidth=sys.maxsize):
         return " ".join(str(array.tolist() if array.size <= 64 else array).split())

@@ -1,4 +1,4 @@
-"""What is asked of the fuzzer: runners, a campaign, findings in a folder."""
+"""Prepares and runs a campaign on request of a user, and writes its findings to a folder."""
 
 import json
 import os
@@ -11,31 +11,31 @@ from typing import Any
 from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import read_regular
 from ir_scatter.core.parameters import Parameter
-from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators, read_report
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import RECORD, write_finding
 from ir_scatter.runners import find, known
 from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
 MARK = b'<p class="brand">ir-scatter fuzz</p>'
-"""What every page of findings has, and no other page."""
+"""Bytes by which a page of findings is recognised."""
 _VALUES = ("any", "plain", "edge")
 
 
-class Missing(UsageError):
-    """A runner that was named cannot run here."""
+class UnavailableRunner(UsageError):
+    """A requested runner cannot run here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What to fuzz, as a user says it; see `Plan`.
+class FuzzRequest:
+    """A request of a user; see `FuzzPlan` for the other attributes.
 
     Attributes:
-        on: names of runners; without any all that run here.
-        folder: where findings go; None for nowhere.
-        resume: whether to go on from the report in the folder.
-        overwrite: whether to replace a page in the folder that is none of ours.
+        on: names of runners; empty for all that run here.
+        folder: the folder for findings; None writes nothing.
+        resume: whether to continue from the report in the folder.
+        overwrite: whether to replace a page in the folder that fuzz did not write.
     """
 
     on: Sequence[str] = ()
@@ -53,40 +53,40 @@ class Job:
 DEFAULT_SECONDS = 60.0
 
 
-def prepare(job: Job) -> Campaign:
-    """Return a campaign that can be run.
+def prepare(request: FuzzRequest) -> Campaign:
+    """Return a campaign that is ready to run.
 
     Raises:
-        UsageError: the job does not make sense, or there is no such runner or operator.
-        Missing: a runner that was named cannot run here.
-        CannotWrite: the folder cannot be made.
+        UsageError: the request is contradictory, or names an unknown runner or operator.
+        UnavailableRunner: a requested runner cannot run here.
+        CannotWrite: the folder cannot be created.
     """
-    if job.values not in _VALUES:
-        raise UsageError(f"values is {job.values!r}, expected one of {', '.join(_VALUES)}")
-    if job.resume and job.folder is None:
-        raise UsageError("there is nothing to go on from without the folder of an earlier run")
-    earlier = earlier_report(job.folder) if job.folder is not None and job.resume else {}
-    if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
+    if request.values not in _VALUES:
+        raise UsageError(f"values is {request.values!r}, expected one of {', '.join(_VALUES)}")
+    if request.resume and request.folder is None:
+        raise UsageError("resume needs the folder of an earlier run")
+    earlier = earlier_report(request.folder) if request.folder is not None and request.resume else {}
+    if request.folder is not None and not request.resume and (request.folder / REPORT).exists():
         raise UsageError(
-            f"{job.folder} holds findings of an earlier run; {Parameter('resume', True)} goes on from there"
+            f"{request.folder} contains findings of an earlier run; continue with {Parameter('resume', True)}"
         )
-    if job.folder is not None and not job.overwrite:
-        _demand_own_page(job.folder / PAGE)
-    rows = operators(job.operators)
-    runners = _available(job.on)
-    if job.folder is not None:
-        with explained(job.folder, "made"):
-            job.folder.mkdir(parents=True, exist_ok=True)
-    seconds = job.seconds if job.seconds is not None or job.cases is not None else DEFAULT_SECONDS
-    plan = Plan(rows, seconds, job.cases, job.seed, job.values, is_illegal=job.illegal)
+    if request.folder is not None and not request.overwrite:
+        _demand_own_page(request.folder / PAGE)
+    rows = operators(request.operators)
+    runners = _available(request.on)
+    if request.folder is not None:
+        with explained(request.folder, "made"):
+            request.folder.mkdir(parents=True, exist_ok=True)
+    seconds = request.seconds if request.seconds is not None or request.cases is not None else DEFAULT_SECONDS
+    plan = FuzzPlan(rows, seconds, request.cases, request.seed, request.values, is_illegal=request.illegal)
     return Campaign(plan, runners, earlier)
 
 
 def _demand_own_page(path: Path) -> None:
-    """Demand that a page to be replaced is one that this library wrote.
+    """Check that a page to be replaced was written by fuzz.
 
     Raises:
-        UsageError: it is not.
+        UsageError: it was not.
     """
     if os.path.lexists(path):
         with suppress(OSError):
@@ -97,46 +97,46 @@ def _demand_own_page(path: Path) -> None:
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:
-    """Return the report of an earlier run, with the findings that it was killed before it told of them.
+    """Return the report of an earlier run, with findings written before it was killed.
 
     Raises:
-        UsageError: the report is damaged, or no report.
+        UsageError: the file is damaged, or is not a report.
     """
     report = read_report(folder / REPORT)
     findings = report.setdefault("findings", [])
     try:
-        known = {one["signature"] for one in findings if isinstance(one["signature"], str)}
+        signatures = {finding["signature"] for finding in findings if isinstance(finding["signature"], str)}
     except (TypeError, KeyError):
-        known = set()
-    if not isinstance(findings, list) or len(known) < len(findings):
-        raise UsageError(f"{folder / REPORT} is no report of fuzz")
+        signatures = set()
+    if not isinstance(findings, list) or len(signatures) < len(findings):
+        raise UsageError(f"{folder / REPORT} is not a report of fuzz")
     for path in sorted(folder.glob(f"*/{RECORD}")):
-        with suppress(OSError, ValueError, RecursionError):  # of a file that is not whole
+        with suppress(OSError, ValueError, RecursionError):  # an incomplete file
             record = json.loads(read_regular(path).decode("utf-8"))
             is_ours = isinstance(record, dict) and record.get("signature") == path.parent.name
-            if path.parent.name not in known and is_ours:
+            if path.parent.name not in signatures and is_ours:
                 findings.append(record)
     return report
 
 
 def _available(names: Sequence[str]) -> list[Runner]:
-    found: dict[str, Runner] = {}
+    runners: dict[str, Runner] = {}
     for name in names or known():
         runner = find(name)
-        if runner.name in found:
+        if runner.name in runners:
             continue
-        told = runner.availability()
-        if told.is_available:
-            found[runner.name] = runner
+        availability = runner.availability()
+        if availability.is_available:
+            runners[runner.name] = runner
         elif names:
-            raise Missing(f"{runner.name} cannot run here: {told.why_not}")
-    if not found:
-        raise Missing("no runtime can run here; `ir-scatter devices` says why")
-    return list(found.values())
+            raise UnavailableRunner(f"{runner.name} cannot run here: {availability.why_not}")
+    if not runners:
+        raise UnavailableRunner("no runtime can run here; `ir-scatter devices` says why")
+    return list(runners.values())
 
 
-def run(job: Job, campaign: Campaign) -> Generator[Finding, None, None]:
-    """Yield findings as they come, each written to the folder of the job.
+def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None, None]:
+    """Yield findings as they are made, each written to the folder of the request.
 
     Raises:
         CannotWrite: a finding cannot be written.
@@ -144,12 +144,12 @@ def run(job: Job, campaign: Campaign) -> Generator[Finding, None, None]:
     try:
         with closing(campaign.run()) as findings:
             for finding in findings:
-                if job.folder is not None:
-                    write_finding(finding, job.folder, campaign.versions)
+                if request.folder is not None:
+                    write_finding(finding, request.folder, campaign.versions)
                 yield finding
     finally:
         for finding in campaign.findings:
-            if finding.case is not None and job.folder is not None:  # more was learned of it since
-                write_finding(finding, job.folder, campaign.versions)
+            if finding.case is not None and request.folder is not None:  # its counts have grown since
+                write_finding(finding, request.folder, campaign.versions)
         for runner in campaign.runners:
             runner.close()

@@ -1,4 +1,4 @@
-"""Which known defect a finding shows, and since when: a plugin engineer's first two questions."""
+"""Matches findings with known defects, and reports since which release a defect exists."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,43 +24,48 @@ from ir_scatter.validate import Check
 def known_defects(
     case: Case, runner: str, release: str, symptom: Symptom, *, inferences: int = 1
 ) -> tuple[str, ...]:
-    """Return the codes of those defects that explain what a runner does with a case.
+    """Return the codes of the known defects that explain the symptom of a runner on a case.
 
-    What its release was measured to get right is none, or the latest release before it if nobody measured it.
-    What is refused is explained by refusals only, and the rest by the rest, as who writes where he should
-    not may give a wrong value, another one each time, or none. What may be met counts, unless the numbers of
-    the case exclude it. It ran so many inferences in a row without a reset of states.
+    Defects that the release (or, if not measured, the latest measured one before it) was measured to get
+    right are excluded. Refusals are explained by refusals only; other symptoms by all others, as an
+    out-of-bounds write may cause a wrong value, a varying one or a crash. A defect that depends on values
+    counts, unless the values of the case exclude it. `inferences` is the number of consecutive runs without
+    a reset of states.
     """
     target = Target(plain_name(runner.rpartition("/")[2]), release)
     is_refused = symptom is Symptom.REFUSED
-    alike = [
-        one for one in all_defects()
-        if target.concerns(one) and (one.symptom is Symptom.REFUSED) == is_refused
-        and _is_legal(one, case) and one.inferences <= inferences
+    candidates = [
+        defect for defect in all_defects()
+        if target.concerns(defect) and (defect.symptom is Symptom.REFUSED) == is_refused
+        and _may_explain(defect, case) and defect.inferences <= inferences
     ]  # fmt: skip
     static = replace(case, shapes="static")
-    stored = replace(static, constants=frozenset(Role))
-    met = {one.code: meeting for one, meeting in _meetings(case, alike) if _is_there(one, target, meeting)}
-    maybe = [code for code, meeting in met.items() if meeting.when]
-    if maybe:
-        of_static = {one.code for one, _ in _meetings(static, alike)}
-        of_stored = {one.code for one, _ in _meetings(stored, alike)}
-        excluded = of_static - of_stored
-        return tuple(code for code in met if code not in maybe or code not in excluded)
-    return tuple(met)
+    constant = replace(static, constants=frozenset(Role))
+    meetings = {
+        defect.code: meeting
+        for defect, meeting in _meetings(case, candidates)
+        if _is_present(defect, target, meeting)
+    }
+    uncertain = [code for code, meeting in meetings.items() if meeting.when]
+    if uncertain:
+        static_codes = {defect.code for defect, _ in _meetings(static, candidates)}
+        constant_codes = {defect.code for defect, _ in _meetings(constant, candidates)}
+        excluded = static_codes - constant_codes
+        return tuple(code for code in meetings if code not in uncertain or code not in excluded)
+    return tuple(meetings)
 
 
-def _is_there(defect: Defect, target: Target, meeting: Meeting) -> bool:
-    earlier = [row.release for row in _rows(target.runner) if order(row.release) <= order(target.release)]
+def _is_present(defect: Defect, target: Target, meeting: Meeting) -> bool:
+    earlier = [row.release for row in _rows_of(target.runner) if order(row.release) <= order(target.release)]
     for release in (target.release, max(earlier, key=order, default="")):
-        found = evidence(defect, target._replace(release=release), (), history(), meeting.probes)
-        if found.result is not None:
-            return found.is_bad
+        latest = evidence(defect, target._replace(release=release), (), history(), meeting.probes)
+        if latest.result is not None:
+            return latest.is_bad
     return True
 
 
-def _is_legal(defect: Defect, case: Case) -> bool:
-    """Tell whether a defect has a probe that breaks no rule, if the case breaks none."""
+def _may_explain(defect: Defect, case: Case) -> bool:
+    """Return whether the case breaks a rule, or the defect has a legal probe."""
     return case.broken is not None or any(not probe.breaks for probe in defect.probes)
 
 
@@ -71,17 +76,19 @@ def _meetings(case: Case, defects: list[Defect]) -> Iterator[tuple[Defect, Meeti
             (Path(folder) / f"model{suffix}").write_bytes(data)
         try:
             model = read(Path(folder) / f"model{next(iter(files))}")
-        except UnreadableModel:  # what is illegal may be so
+        except UnreadableModel:  # some illegal cases cannot be read
             return
         check = Check(model, [rule for rule in all_rules() if rule.is_legality])
         for scatter in scatter_nodes(model, check.facts):
             if scatter.lookup.spec is not None:
-                yield from _of_node(scatter, check, defects)
+                yield from _meetings_of_node(scatter, check, defects)
 
 
-def _of_node(scatter: ScatterNode, check: Check, defects: list[Defect]) -> Iterator[tuple[Defect, Meeting]]:
-    found = check.node(scatter, scatter.node.graph)
-    broken = {one.rule for one in found if one.severity is Severity.ERROR}
+def _meetings_of_node(
+    scatter: ScatterNode, check: Check, defects: list[Defect]
+) -> Iterator[tuple[Defect, Meeting]]:
+    diagnostics = check.node(scatter, scatter.node.graph)
+    broken = {diagnostic.rule for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR}
     for defect in defects:
         if defect.affects is not None and defect.breaks.issuperset(broken):
             meeting = defect.affects(scatter)
@@ -89,30 +96,39 @@ def _of_node(scatter: ScatterNode, check: Check, defects: list[Defect]) -> Itera
                 yield defect, meeting
 
 
-def told_since(code: str, runner: str) -> str:
-    """Say what was measured of a defect: "DEV105 ...: right in 2023.1.0, wrong in 2024.1.0 to 2026.4.1"."""
-    spans = [f"{result} in {_span(releases)}" for result, releases in _measured(code, runner)]
+def defect_history(code: str, runner: str) -> str:
+    """Describe the measured releases: "DEV105 ...: right in 2023.1.0, wrong in 2024.1.0 to 2026.4.1"."""
+    spans = [
+        f"{result} in {_release_span(releases)}" for result, releases in _results_by_release(code, runner)
+    ]
     return f"{code} {by_code()[code].name}: " + (", ".join(spans) or "not measured")
 
 
 def is_regression(code: str, runner: str, release: str) -> bool | None:
-    """Tell whether an earlier release was right; None if none was measured."""
-    earlier = [result for result, releases in _measured(code, runner) if order(releases[0]) < order(release)]
+    """Return whether a measured earlier release was right; None if no earlier one was measured."""
+    earlier = [
+        result
+        for result, releases in _results_by_release(code, runner)
+        if order(releases[0]) < order(release)
+    ]
     return Result.RIGHT in earlier if earlier else None
 
 
-def _measured(code: str, runner: str) -> list[tuple[Result, list[str]]]:
+def _results_by_release(code: str, runner: str) -> list[tuple[Result, list[str]]]:
     name, defect = plain_name(runner.rpartition("/")[2]), by_code()[code]
-    rows = sorted(_rows(name), key=lambda row: order(row.release))
-    known = [(result, row.release) for row in rows if (result := result_of(defect, row)) is not None]
-    return [(result, [release for _, release in each]) for result, each in groupby(known, lambda one: one[0])]
+    rows = sorted(_rows_of(name), key=lambda row: order(row.release))
+    results = [(result, row.release) for row in rows if (result := result_of(defect, row)) is not None]
+    return [
+        (result, [release for _, release in group])
+        for result, group in groupby(results, lambda pair: pair[0])
+    ]
 
 
-def _rows(runner: str) -> list[Row]:
-    """Return what was measured of a runner, or of the one that stands in for it."""
-    own = [row for row in history() if row.runner == runner]
-    return own or [row for row in history() if row.runner.removesuffix(STAND_IN) == runner]
+def _rows_of(runner: str) -> list[Row]:
+    """Return the records of a runner, or of the emulated plugin in its place."""
+    rows = [row for row in history() if row.runner == runner]
+    return rows or [row for row in history() if row.runner.removesuffix(STAND_IN) == runner]
 
 
-def _span(releases: list[str]) -> str:
+def _release_span(releases: list[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"

@@ -1,8 +1,8 @@
 """Makes legal inputs for a whole model.
 
-Sizes of dynamic dimensions are drawn so that they fit. The model is run forward on arrays whose elements
-are followed; what nodes ask of positions becomes ranges of input elements, which are drawn anew until all
-is legal. In the end indices of scatter nodes try what their operators allow.
+Sizes of dynamic dimensions are chosen so that shapes fit. The model is run on arrays whose elements are
+traced; the constraints of nodes on positions become ranges of input elements, which are drawn again until all
+constraints hold. Finally, indices of scatter nodes get special features that their operators allow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,28 +29,33 @@ from ir_scatter.ops.lookup import Lookup
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)
-"""Which numbers inputs may hold that are no indices."""
+"""The kinds of numbers for inputs that are not indices."""
 
-_FEW = 8
-"""Up to so many whole numbers may be a shape."""
+_LARGEST_SHAPE = 8
+"""Constants of at most this many integers may be shapes."""
 
-_REPEATING = 0
-"""The number of a draw that tries repeated indices."""
+_REPEATING_DRAW = 0
+"""A number of a draw that tries repeated indices."""
 
 _RANKS = (2, 1, 3, 4, 0)
-"""Ranks that are tried where none is known."""
+"""Ranks that are tried for unknown ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Inputs for a model, and the scatter nodes without reduction whose targets repeat all the same."""
+    """Drawn inputs of a model.
+
+    Attributes:
+        feeds: the inputs by name.
+        repeated: scatter nodes whose targets repeat although they have no reduction.
+    """
 
     feeds: dict[str, Array]
     repeated: tuple[str, ...] = ()
     run: Run | None = None
-    """What was seen of the model, and of its twin, on these inputs."""
+    """The run of the model, and of its twin, on these inputs."""
     plain: tuple[str, ...] = ()
-    """Inputs that data or updates are computed from, without edge values though these were wanted."""
+    """Inputs that data or updates are computed from, but that could not get the requested edge values."""
 
 
 def make_feeds(
@@ -61,31 +66,29 @@ def make_feeds(
 ) -> dict[str, Array]:
     """Draw legal inputs for a model: the same ones for the same seed.
 
-    Every input that indices are made of gets values for which all indices and positions of all nodes
-    are in range, and the targets of scatter nodes without reduction differ where there is room and
-    such values are found. Indices of scatter nodes try what their operator allows: three draws of
-    consecutive seeds hold a negative one, 0, the last one, and with a reduction a repeated one. Inputs
-    that say sizes get those that the model has declared, or small ones; trip counts are small. Dynamic
-    dimensions become small numbers that fit each other. Other whole numbers are between -8 and 8,
-    floating-point numbers multiples of 1/8 in that range. Inputs of an ONNX model that have an
-    initializer are left out.
+    All indices and positions of all nodes are in range, and the targets of scatter nodes without
+    reduction differ, if such values exist and are found. Three draws with consecutive seeds contain,
+    where the operator allows it, a negative index, index 0, the last index, and with a reduction a
+    repeated one. Inputs that specify sizes get declared or small sizes; trip counts are small. Dynamic
+    dimensions get small sizes that fit each other. Other integers are between -8 and 8, floating-point
+    numbers multiples of 1/8 in that range. Inputs of an ONNX model with an initializer are omitted.
 
-    A model may have operators that NumPy does not compute, and break rules: then what comes out of
-    such a node is not known, and inputs are legal as far as can be seen. What `prepare` made is held
-    against everything.
+    The model may have operators that NumPy does not compute, and break rules. The outputs of such nodes
+    are unknown, and inputs are legal as far as can be determined. A model from `prepare` is run
+    completely.
 
     Args:
-        model: a model, or what `prepare` made of it.
-        seed: for the random numbers.
-        input_shapes: shapes of inputs by any of their names; they may be partial.
+        model: a model, or the result of `prepare`.
+        seed: seed of the random numbers.
+        input_shapes: shapes of inputs by any of their names, maybe partial.
         values: "plain", or "edge" for infinities, limits of types and other such numbers in the inputs
-            that reach data or updates of a scatter node, and no positions, sizes or conditions.
+            that reach data or updates of a scatter node, but no positions, sizes or conditions.
 
     Raises:
         UnreadableModel: the model cannot be read.
-        UsageError: `values` is no such word.
-        BadFeed: `input_shapes` names no input, or contradicts the model.
-        NoInputs: no such inputs were found; the message says what stood in the way.
+        UsageError: `values` is another word.
+        BadFeed: `input_shapes` names an unknown input, or contradicts the model.
+        NoInputs: no legal inputs were found; the message says why.
     """
     return draw_feeds(model, seed, input_shapes, values).feeds
 
@@ -101,12 +104,18 @@ def draw_feeds(
     fixed: Mapping[int, Array] | None = None,
     may_repeat: bool = False,
 ) -> Drawn:
-    """Draw legal inputs, and say where targets repeat; see `make_feeds`.
+    """Draw legal inputs and report repeated targets; see `make_feeds`.
 
-    The constraints are what indices must be beyond what their operators demand, by scatter node; nodes for
-    which no such inputs are found are told with those whose targets repeat. Inputs that are to be legal for
-    two models are of the types that the twin says. Some inputs are `fixed`, by their numbers. With
-    `may_repeat` targets may repeat without a reduction, and do so where that can be drawn.
+    Args:
+        model: see `make_feeds`.
+        seed: see `make_feeds`.
+        input_shapes: see `make_feeds`.
+        values: see `make_feeds`.
+        constraints: further conditions on indices, by scope of the scatter node. Nodes for which they
+            cannot be satisfied are reported with those whose targets repeat.
+        twin: another model for which the inputs must be legal, too; it determines their types.
+        fixed: inputs with given arrays, by number.
+        may_repeat: whether targets may repeat without a reduction; if so, some do where possible.
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
@@ -115,7 +124,7 @@ def draw_feeds(
     shapes = _partial_shapes(inputs, input_shapes or {})
     for place, array in (fixed or {}).items():
         shapes[place] = array.shape
-    number = _REPEATING if may_repeat else seed
+    number = _REPEATING_DRAW if may_repeat else seed
     with collector_paused():
         search, run = _first_legal(
             program, inputs, shapes, seed, twin,
@@ -124,18 +133,18 @@ def draw_feeds(
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
     plain = tuple(inputs[number].names[0] for number in search.plain)
-    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.unkept)), run, plain)
+    return Drawn(feeds, tuple(dict.fromkeys(use.name for use in run.violated)), run, plain)
 
 
-def _partial_shapes(inputs: Sequence[GraphInput], given: Mapping[str, Shape]) -> list[Shape]:
-    """Return what is known of the shapes of inputs, by the model and by the caller."""
+def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]) -> list[Shape]:
+    """Return the shapes of inputs, narrowed by those that the caller requests."""
     by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
     shapes = [input.shape for input in inputs]
-    for name, shape in given.items():
+    for name, shape in requested.items():
         if name not in by_name:
-            known = ", ".join(input.names[0] for input in inputs) or "none"
+            names = ", ".join(input.names[0] for input in inputs) or "none"
             guess = did_you_mean(str(name), by_name)
-            raise BadFeed(f"the model has no input {name!r}{guess}, expected one of {known}")
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected one of {names}")
         number = by_name[name]
         if not agree(shapes[number], shape):
             raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")
@@ -151,22 +160,22 @@ def _first_legal(
     twin: Twin | None,
     make: Callable[..., Search],
 ) -> tuple[Search, Run]:
-    """Return the first inputs that every node takes, or else the best; ranks may be tried."""
+    """Return the first run without problems, or else the best one; unknown ranks are tried."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
     best: tuple[Search, Run] | None = None
     failed: NoInputs | None = None
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     if avoided and twin is not None:
         avoided |= _sizes_in(twin.model.plan)
-    for tried in _with_ranks(model.plan, inputs, shapes):
+    for chosen_shapes in _with_ranks(model.plan, inputs, shapes):
         random = np.random.default_rng(seed)
-        search = make(model, Sizes(tried, avoided), random, twin=twin)
+        search = make(model, Sizes(chosen_shapes, avoided), random, twin=twin)
         try:
             run = search.run()
         except NoInputs as error:
             failed = failed or error
             continue
-        if not run.stuck and not (unknown and run.is_blind):
+        if not run.stuck and not (unknown and run.has_unknown_shapes):
             return search, run
         if best is None or len(run.stuck) < len(best[1].stuck):
             best = search, run
@@ -177,34 +186,34 @@ def _first_legal(
 
 
 def _sizes_in(plan: Plan) -> set[int]:
-    """Return the sizes of constants, those that they say, and those that are stored at scatter nodes.
+    """Return the sizes of constants, sizes in shape-like constants, and stored sizes at scatter nodes.
 
-    What rests on a stored size by mistake is right for that size.
+    They are avoided when sizes are drawn, as code that uses such a size by mistake would be right for it.
     """
-    found: set[int] = set()
+    sizes: set[int] = set()
     for step in plan.steps:
         for port in step.node.inputs if isinstance(step.work, Lookup) else ():
             value = port.value
             stored = port.stored_shape or (value.stored_shape if value else None) or ()
-            found.update(dim for dim in stored if isinstance(dim, int))
+            sizes.update(dim for dim in stored if isinstance(dim, int))
     for constant in plan.constants.values():
-        found.update(constant.shape)
+        sizes.update(constant.shape)
         type = constant.element_type
-        if 1 < prod(constant.shape) <= _FEW and type is not None and type.kind == "signed":
+        if 1 < prod(constant.shape) <= _LARGEST_SHAPE and type is not None and type.kind == "signed":
             array = constant.load()
-            found.update(() if array is None else array.reshape(-1).tolist())
-    return found
+            sizes.update(() if array is None else array.reshape(-1).tolist())
+    return sizes
 
 
 def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
-    """Yield shapes of known rank: as the nodes that take the inputs have them, or tried one by one."""
-    whole = {input.key: shape for input, shape in zip(inputs, shapes, strict=True)}
-    unknown = {key for key, shape in whole.items() if shape is None}
+    """Yield shapes of known rank: from stored shapes of nodes that use the inputs, else each of `_RANKS`."""
+    known_shapes = {input.key: shape for input, shape in zip(inputs, shapes, strict=True)}
+    unknown = {key for key, shape in known_shapes.items() if shape is None}
     for step in plan.steps if unknown else ():
         for port, key in zip(step.node.inputs, step.inputs, strict=False):
             if key in unknown:
-                whole[key] = narrow(whole[key], port.stored_shape)
-    for rank in _RANKS if None in whole.values() else _RANKS[:1]:
-        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in whole.values()]
+                known_shapes[key] = narrow(known_shapes[key], port.stored_shape)
+    for rank in _RANKS if None in known_shapes.values() else _RANKS[:1]:
+        yield [(UNKNOWN_DIM,) * rank if shape is None else shape for shape in known_shapes.values()]

@@ -1,4 +1,4 @@
-"""Legal inputs for one scatter node as it stands in its model."""
+"""Draws legal inputs for one scatter node, consistent with the facts of its model."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -30,43 +30,43 @@ from ir_scatter.core.shapes import (
     show,
 )
 from ir_scatter.evaluate.model import Sketch, arguments_of
-from ir_scatter.inputs.constraints import Conditions, ties
+from ir_scatter.inputs.constraints import Conditions, shape_ties
 from ir_scatter.inputs.search import Run, Search
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange, Layout, Role
 
 MOST_ELEMENTS = 1 << 24
-"""Inputs with more of them are not made: what is computed from them takes some hundred bytes for each."""
+"""Most elements of all inputs: computing with them takes some hundred bytes per element."""
 
 _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
-"""Ranks that are tried where none is known."""
+"""Ranks that are tried for unknown ones."""
 
 _ROLES = (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES)
-"""Of inputs that are one value the first decides what that is."""
+"""Roles in the order that decides about a value with several roles."""
 
-_SHAPED = (Role.DATA, Role.INDICES, Role.UPDATES)
-_USUAL = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS: "i64"}
-"""Element types that are taken where none is known."""
+_ROLES_WITH_SHAPES = (Role.DATA, Role.INDICES, Role.UPDATES)
+_DEFAULT_TYPES = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS: "i64"}
+"""Element types that are used for unknown ones."""
 
 _MOST_RANKS = 24
-"""So many choices of ranks that fit each other are tried."""
+"""Choices of consistent ranks that are tried."""
 
-_CHOICES = 2
-"""Cases take turns with so many of them, and of axes."""
+_TURNS = 2
+"""Choices of ranks and axes that cases take turns with."""
 
 
 class Misfit(Exception):
-    """The shapes of a node do not fit each other; the rules say how."""
+    """The shapes of a node are inconsistent; rules report how."""
 
 
-class TooLarge(NoInputs):
-    """Inputs would take too much memory."""
+class InputsTooLarge(NoInputs):
+    """The inputs would take too much memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Inputs of one node as they are numbered, as arguments of `evaluate`, and the data among them."""
+class NodeInputs:
+    """Inputs of one node by port, the same as arguments of `evaluate`, and the data."""
 
     inputs: tuple[Array | None, ...]
     arguments: Mapping[str, Any]
@@ -75,16 +75,16 @@ class Given:
 
 def draw_inputs(
     seed: int, scatter: ScatterNode, conditions: Conditions, cases: int, *, keeps_constants: bool
-) -> Iterator[Given]:
-    """Draw inputs that are legal and keep what is known of the node.
+) -> Iterator[NodeInputs]:
+    """Draw legal inputs that agree with the known shapes, types and constants of a node.
 
-    Targets differ where nothing says what happens when they do not. Three cases in a row hold
-    negative, first, last and repeated indices where all of that is allowed. Indices that are constant
-    stay as they are in the first case, and where the node `keeps_constants` in all.
+    Targets differ if their order would be unspecified. Three consecutive cases contain negative, first, last
+    and repeated indices where these are legal. Constant indices are used in the first case, and with
+    `keeps_constants` in all cases.
 
     Raises:
-        Misfit: no such shapes were found.
-        TooLarge: they would take too much memory.
+        Misfit: no consistent shapes were found.
+        InputsTooLarge: the inputs would take too much memory.
         NoInputs: NumPy has no type for an input.
     """
     random, runs = np.random.default_rng(seed), list[Run]()
@@ -92,26 +92,32 @@ def draw_inputs(
         if number == 0 or (number == 1 and not keeps_constants and scatter.index_array is not None):
             runs, keeps = [], keeps_constants or number == 0
             fitting = islice(
-                _fitting_runs(random, scatter, conditions, number, keeps_constants=keeps), _CHOICES
+                _fitting_runs(random, scatter, conditions, number, keeps_constants=keeps), _TURNS
             )
         run = next(fitting, None)
         if run is None and not runs:
             raise Misfit
         if run is None:
-            run = runs[number % len(runs)].again(number)
+            run = runs[number % len(runs)].redraw(number)
         else:
             runs.append(run)
-        found = {input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)}
-        arrays = {role: found[id(one.value)] for role in _ROLES if (one := scatter.operand(role)) is not None}
+        arrays_by_value = {
+            input.key: array for input, array in zip(run.search.inputs, run.arrays, strict=True)
+        }
+        arrays = {
+            role: arrays_by_value[id(operand.value)]
+            for role in _ROLES
+            if (operand := scatter.operand(role)) is not None
+        }
         _, arguments = arguments_of(scatter, arrays)
         indices, data = arrays.get(Role.INDICES), arrays[Role.DATA]
         is_forbidden = scatter.spec.index_range is IndexRange.NON_NEGATIVE and scatter.wraps
         if indices is not None and is_forbidden and kind(indices) == "signed" and "axis" in arguments:
-            # What is taken as meant is what must come out.
+            # The reference computes the positions that runtimes use for negative indices.
             size = data.shape[int(np.asarray(arguments["axis"]).reshape(-1)[0])]
             arguments[Role.INDICES.value] = index_values.from_front(indices, size)
         ports = scatter.spec.ports[: len(scatter.node.inputs)]
-        yield Given(tuple(arrays.get(port.role) for port in ports), arguments, data)
+        yield NodeInputs(tuple(arrays.get(port.role) for port in ports), arguments, data)
 
 
 def _fitting_runs(
@@ -122,7 +128,7 @@ def _fitting_runs(
     *,
     keeps_constants: bool,
 ) -> Iterator[Run]:
-    """Yield a run for each choice of ranks, depth and axis as far as they are not known."""
+    """Yield a run for each choice of the unknown ranks, depth and axis."""
     indices, axis, constants = scatter.indices, scatter.operand(Role.AXIS), dict[Role, Array]()
     is_axis = indices is not None and axis is not None and indices.value is axis.value
     if scatter.index_array is not None and (keeps_constants or is_axis):
@@ -133,22 +139,25 @@ def _fitting_runs(
     for shapes in islice(_with_ranks(random, scatter), _MOST_RANKS):
         for chosen in _with_axes(random, scatter, constants, len(shapes[Role.DATA])):
             axis_array = chosen.get(Role.AXIS)
-            place = scatter.written_axis if axis_array is None else int(axis_array.reshape(-1)[0])
-            fitted = _fitted(scatter, shapes, place)
-            # Dimensions of one name are one size, unless that leaves none: names are but a memory.
-            for known in (fitted, {role: tuple(map(_nameless, shape)) for role, shape in fitted.items()}):
+            axis_value = scatter.written_axis if axis_array is None else int(axis_array.reshape(-1)[0])
+            fitted = _fitted(scatter, shapes, axis_value)
+            # Dimensions of one symbol are equal, unless that is impossible: symbols may be outdated.
+            for dims in (
+                fitted,
+                {role: tuple(map(_without_symbol, shape)) for role, shape in fitted.items()},
+            ):
                 with suppress(Misfit):
-                    yield _search(random, scatter, known, chosen, conditions, number)
+                    yield _search(random, scatter, dims, chosen, conditions, number)
                     number += 1
                     break
 
 
-def _nameless(dim: Dim) -> Dim:
+def _without_symbol(dim: Dim) -> Dim:
     return dim._replace(symbol=None) if isinstance(dim, Bounds) else dim
 
 
-def _axes(scatter: ScatterNode, rank: int) -> list[int]:
-    """Return the axes, of data of some rank, that the node may have."""
+def _possible_axes(scatter: ScatterNode, rank: int) -> list[int]:
+    """Return the axes that the node may have for data of a rank."""
     written, excluded = scatter.written_axis, scatter.spec.axis.excluded if scatter.spec.axis else frozenset()
     axes = range(rank) if written is None else [written % rank] if -rank <= written < rank else []
     return [axis for axis in axes if axis not in excluded]
@@ -157,39 +166,39 @@ def _axes(scatter: ScatterNode, rank: int) -> list[int]:
 def _with_axes(
     random: np.random.Generator, scatter: ScatterNode, constants: dict[Role, Array], rank: int
 ) -> Iterator[dict[Role, Array]]:
-    """Yield the constants with an axis, one after the other where it is not known."""
+    """Yield the constants with each possible axis, in random order if it is unknown."""
     operand = scatter.operand(Role.AXIS)
     if operand is None or Role.AXIS in constants:
         yield constants
         return
-    type = dtype(operand.element_type or ELEMENT_TYPES[_USUAL[Role.AXIS]])
-    for axis in random.permutation(_axes(scatter, rank)).tolist():
+    type = dtype(operand.element_type or ELEMENT_TYPES[_DEFAULT_TYPES[Role.AXIS]])
+    for axis in random.permutation(_possible_axes(scatter, rank)).tolist():
         yield {**constants, Role.AXIS: np.full((1,) * len(operand.shape or ()), axis, type)}
 
 
 def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
-    """Yield what is known of shapes, with ranks that fit each other where they are not known."""
-    known = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
-    known[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
-    layout, is_without = scatter.spec.layout, scatter.indices is None
-    for ranks in product(*(_RANKS if shape is None else (len(shape),) for shape in known.values())):
-        pairs = zip(known.items(), ranks, strict=True)
+    """Yield the known shapes with each choice of consistent ranks for unknown ones."""
+    shapes = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
+    shapes[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
+    layout, has_no_indices = scatter.spec.layout, scatter.indices is None
+    for ranks in product(*(_RANKS if shape is None else (len(shape),) for shape in shapes.values())):
+        pairs = zip(shapes.items(), ranks, strict=True)
         full = {role: (UNKNOWN_DIM,) * rank if shape is None else shape for (role, shape), rank in pairs}
         data, indices, updates = ranks
         if layout is Layout.TUPLES:
             last = scatter.depth if scatter.depth is not None or not indices else full[Role.INDICES][-1]
             depths = random.permutation(range(1, data + 1)).tolist()
-            if None not in known.values() or last == 0:  # what is known leaves no other one
+            if None not in shapes.values() or last == 0:  # tried last: nothing else fits known shapes
                 depths.append(0)
             for depth in depths if indices else ():
-                rest = indices - 1 + data - depth
-                fits = rest == updates or (scatter.spec.scalar_updates and not rest)
+                updates_rank = indices - 1 + data - depth
+                fits = updates_rank == updates or (scatter.spec.scalar_updates and not updates_rank)
                 if fits and last is not None and agree_dims(last, depth):
                     yield {**full, Role.INDICES: (*full[Role.INDICES][:-1], depth)}
-        elif _axes(scatter, data) and (
+        elif _possible_axes(scatter, data) and (
             updates == data + indices - 1
             if layout is Layout.SLICES
-            else updates == data and (is_without or indices == (data if layout is Layout.ELEMENTS else 1))
+            else updates == data and (has_no_indices or indices == (data if layout is Layout.ELEMENTS else 1))
         ):
             yield full
 
@@ -197,25 +206,29 @@ def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[d
 def _fitted(
     scatter: ScatterNode, shapes: Mapping[Role, tuple[Dim, ...]], axis: int | None
 ) -> dict[Role, tuple[Dim, ...]]:
-    """Return shapes with what each says of the others.
+    """Return shapes narrowed by each other.
 
-    The search tells dimensions by their sizes: what it cannot make all different it cannot change apart.
+    The search identifies dimensions by their sizes, so dimensions that it cannot make different have to fit
+    from the beginning.
     """
-    places = {role: [(role, place) for place in range(len(shapes.get(role, ())))] for role in _SHAPED}
-    dims = {(role, place): dim for role, shape in shapes.items() for place, dim in enumerate(shape)}
+    places = {
+        role: [(role, position) for position in range(len(shapes.get(role, ())))]
+        for role in _ROLES_WITH_SHAPES
+    }
+    dims = {(role, position): dim for role, shape in shapes.items() for position, dim in enumerate(shape)}
     depth = shapes[Role.INDICES][-1] if scatter.spec.layout is Layout.TUPLES else 0
     assert isinstance(depth, int)
     data, indices, updates = places.values()
-    equal, shorter = ties(scatter.spec, data, indices, updates, (axis or 0) % max(len(data), 1), depth)
+    equal, shorter = shape_ties(scatter.spec, data, indices, updates, (axis or 0) % max(len(data), 1), depth)
     for _ in range(2):
-        for one, other in equal:
-            if agree_dims(dims[one], dims[other]):
-                dims[one] = dims[other] = narrow_dim(dims[one], dims[other])
-        for one, other in shorter:
-            most, least = Bounds(0, highest(dims[other])), Bounds(lowest(dims[one]))
-            if agree_dims(dims[one], most):
-                dims[one], dims[other] = narrow_dim(dims[one], most), narrow_dim(dims[other], least)
-    return {role: tuple([dims[place] for place in own]) for role, own in places.items()}
+        for first, second in equal:
+            if agree_dims(dims[first], dims[second]):
+                dims[first] = dims[second] = narrow_dim(dims[first], dims[second])
+        for first, second in shorter:
+            most, least = Bounds(0, highest(dims[second])), Bounds(lowest(dims[first]))
+            if agree_dims(dims[first], most):
+                dims[first], dims[second] = narrow_dim(dims[first], most), narrow_dim(dims[second], least)
+    return {role: tuple([dims[position] for position in positions]) for role, positions in places.items()}
 
 
 def _search(
@@ -226,12 +239,12 @@ def _search(
     conditions: Conditions,
     number: int,
 ) -> Run:
-    """Search inputs as for a model of this node alone, whose output nobody needs."""
-    operands = {role: one for role in _ROLES if (one := scatter.operand(role)) is not None}
+    """Search inputs for a one-node model with an unused output."""
+    operands = {role: operand for role in _ROLES if (operand := scatter.operand(role)) is not None}
     inputs: dict[int, GraphInput] = {}
     fixed: dict[int, Array] = {}
     for role, operand in operands.items():
-        key, type = id(operand.value), operand.element_type or ELEMENT_TYPES[_USUAL[role]]
+        key, type = id(operand.value), operand.element_type or ELEMENT_TYPES[_DEFAULT_TYPES[role]]
         shape = constants[role].shape if role in constants else shapes[role]
         if key in inputs:
             if not agree(inputs[key].shape, shape):
@@ -243,7 +256,7 @@ def _search(
         inputs[key] = GraphInput(key, (role.value,), type, shape)
     lookup, ports = scatter.lookup, scatter.spec.ports[: len(scatter.node.inputs)]
     if scatter.wraps and Role.INDICES in constants:
-        # The text may forbid negative ones, and every runtime takes them as meant.
+        # The specification may forbid negative indices, but every runtime accepts them.
         lookup = replace(lookup, spec=replace(scatter.spec, index_range=IndexRange.WRAPPING))
     keys = [id(operands[port.role].value) if port.role in operands else None for port in ports]
     step = Step(scatter.node, tuple(keys), (), lookup, ())
@@ -254,18 +267,18 @@ def _search(
     )
     constraints = {scatter.node.scope: conditions}
     search = Search(Sketch("", plan, {}), sizes, random, constraints, number, fixed)
-    next(sizes.attempts(is_blind=False))
+    next(sizes.attempts(has_unknown_shapes=False))
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
-        raise TooLarge(
+        raise InputsTooLarge(
             f"with data of {show(scatter.data_shape)} there are more than {MOST_ELEMENTS} elements "
-            f"to compute, too many; {Parameter('verify', 0)} converts it without"
+            f"to compute; {Parameter('verify', 0)} converts it without verification"
         )
     try:
         run = search.run()
     except NoInputs:
         raise Misfit from None
     must_differ = Condition.UNIQUE in conditions
-    unkept = [use for use in run.unkept if must_differ or (use.are_equal and not use.is_crowded)]
-    if run.stuck or unkept:
+    violated = [use for use in run.violated if must_differ or (use.are_equal and not use.is_crowded)]
+    if run.stuck or violated:
         raise Misfit
     return run

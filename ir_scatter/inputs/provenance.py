@@ -1,8 +1,15 @@
-"""The forward domain: of which element of which input a number is made, and how.
+"""Provenance domain of `Forward`: maps every number to (input element, affine function).
 
-A term says that a number is element * slope + offset, of one element of an input. Terms are numbered, so
-that operators that move elements move them as they move numbers; 0 stands for a number that no input has
-a part in, or several have.
+A term says that a number is element * slope + offset for one element of a model input. Terms have numbers, so
+operators that move elements move terms like values. Term 0 stands for a number that depends on no input, or
+on several.
+
+Example:
+    input       [5, 3]    terms [1, 2]
+    reversed    [3, 5]    terms [2, 1]
+    times 2     [6, 10]   terms [3, 4]: 3 = (element 1, slope 2, offset 0), 4 = (element 0, slope 2, offset 0)
+
+A target that must be 8 instead of 6 is then reached by setting element 1 to 4.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +27,14 @@ from ir_scatter.core.shapes import static as static_shape
 from ir_scatter.ops.general import Arithmetic
 
 NO_TERM = 0
+"""The term of a number that depends on no input element, or on several."""
 
 
 class Terms:
-    """The terms of one run; element number n of all traced inputs together is term n + 1."""
+    """The terms of one run. Element n of all traced inputs, concatenated, is term n + 1."""
 
     def __init__(self, values: Array) -> None:
-        """Begin with what each element is in this run."""
+        """Set up the terms of the elements, given their values in this run."""
         self.values = values.astype(np.int64)
         count = len(values)
         rows = np.zeros((3, count + 1), np.int64)
@@ -34,14 +42,14 @@ class Terms:
         self._rows, self._count = [rows], count + 1
 
     def add(self, elements: Array, slopes: Array, offsets: Array) -> Array:
-        """Enter new terms, NO_TERM where the element is below 0; return their numbers."""
+        """Add new terms; return their numbers, NO_TERM for elements below 0."""
         numbers = np.arange(self._count, self._count + elements.size).reshape(elements.shape)
         self._count += elements.size
         self._rows.append(np.stack([part.reshape(-1) for part in (elements, slopes, offsets)]))
         return np.where(elements < 0, NO_TERM, numbers)
 
     def look_up(self, numbers: Array) -> tuple[Array, Array, Array]:
-        """Return elements (-1 for none), slopes and offsets."""
+        """Return the elements (-1 for NO_TERM), slopes and offsets of terms."""
         if len(self._rows) > 1:
             self._rows = [np.concatenate(self._rows, axis=1)]
         elements, slopes, offsets = self._rows[0]
@@ -49,16 +57,16 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
-    """A value on its way through a model.
+class TracedCell:
+    """A value of the model in one run, with its provenance.
 
     Attributes:
-        array: the numbers of this run; None if not even the shape is known.
-        shape: as far as it is known.
-        terms: a term for each number; None if there is none in all of them.
-        is_opaque: whether the numbers without a term are not known; something else stands for them.
-        origins: the inputs that have a part in the numbers, one bit for each.
-        direct: those of them that have it through nothing but operators that are computed.
+        array: the numbers of this run; None if the shape is unknown.
+        shape: the shape, maybe partial.
+        terms: a term for each number; None if all are NO_TERM.
+        is_opaque: whether the numbers without a term are unknown; the array then has placeholders.
+        origins: the inputs that the numbers depend on, as a bit mask.
+        direct: the inputs of `origins` that they depend on only through operators that were computed.
     """
 
     array: Array | None
@@ -70,7 +78,7 @@ class Cell:
 
     @property
     def is_unclear(self) -> bool:
-        """Whether some number is not known."""
+        """Whether some number is unknown."""
         return self.array is None or (self.is_opaque and (self.terms is None or not bool(np.all(self.terms))))
 
     @property
@@ -78,47 +86,47 @@ class Cell:
         return np.full(self.shape, NO_TERM, np.int64) if self.terms is None else self.terms
 
 
-def known(array: Array, terms: Array | None = None, inputs: int = 0) -> Cell:
-    return Cell(array, array.shape, terms, origins=inputs, direct=inputs)
+def known_cell(array: Array, terms: Array | None = None, inputs: int = 0) -> TracedCell:
+    return TracedCell(array, array.shape, terms, origins=inputs, direct=inputs)
 
 
-def unknown(
+def unknown_cell(
     shape: Shape, type: "ElementType | np.dtype[Any] | None", origins: int = 0, direct: int = 0
-) -> Cell:
-    """Return a value of which this is known; its array takes no memory."""
+) -> TracedCell:
+    """Return a cell with unknown numbers; its array is a broadcast placeholder without memory."""
     if isinstance(type, ElementType):
         type = np.dtype(object) if type.kind == "string" else dtype(type)
-    whole = static_shape(shape)
-    if whole is None or min(whole, default=0) < 0:
-        return Cell(None, shape, is_opaque=True, origins=origins, direct=direct)
+    static = static_shape(shape)
+    if static is None or min(static, default=0) < 0:
+        return TracedCell(None, shape, is_opaque=True, origins=origins, direct=direct)
     is_text = type is not None and type.kind == "O"
     nothing = np.full((), "", object) if is_text else np.zeros((), type or np.float32)
-    return Cell(np.broadcast_to(nothing, whole), whole, None, True, origins, direct)
+    return TracedCell(np.broadcast_to(nothing, static), static, None, True, origins, direct)
 
 
-def origins_of(cells: Iterable[Cell | None]) -> int:
-    """Return the inputs that have a part in some of the values."""
+def origins_of(cells: Iterable[TracedCell | None]) -> int:
+    """Return the inputs that some of the cells depend on, as a bit mask."""
     return reduce(or_, (cell.origins for cell in cells if cell is not None), 0)
 
 
-def direct_of(cells: Iterable[Cell | None]) -> int:
-    """Return the inputs from which some of the values are computed."""
+def direct_of(cells: Iterable[TracedCell | None]) -> int:
+    """Return the inputs that some of the cells are directly computed from, as a bit mask."""
     return reduce(or_, (cell.direct for cell in cells if cell is not None), 0)
 
 
 _LINEAR = {Arithmetic.SUM, Arithmetic.DIFFERENCE}
 
 _Operand: TypeAlias = tuple[Array | None, Array | None]
-"""Numbers and terms of an input."""
+"""Numbers and terms of an operand."""
 
 
 def combine(
     terms: Terms, kind: Arithmetic | None, operands: Sequence[_Operand], output: Array
 ) -> Array | None:
-    """Return the terms of an output that is computed element by element; None if there are none.
+    """Return the terms of the output of an elementwise operator; None if all are NO_TERM.
 
-    Near the values of this run what is computed is a line. Of several inputs that have a part in a number,
-    the one counts whose slope is the smallest; the others are taken as they are in this run.
+    The operator is linearised at the values of this run. If a number depends on several inputs, the one with
+    the smallest slope counts, and the others are treated as constants.
     """
     if kind is None or output.dtype.kind not in "iu":
         return None
@@ -128,20 +136,20 @@ def combine(
         if array is None or of_input is None or array.ndim > output.ndim:
             continue
         pairs = zip(reversed(array.shape), reversed(output.shape), strict=False)
-        if not all(dim in {1, other} for dim, other in pairs):  # it is not repeated to the output
+        if not all(dim in {1, out_dim} for dim, out_dim in pairs):  # not broadcast
             continue
-        found, own, _ = terms.look_up(np.broadcast_to(of_input, output.shape))
+        sources, slope, _ = terms.look_up(np.broadcast_to(of_input, output.shape))
         if kind is Arithmetic.NEGATION or (kind is Arithmetic.DIFFERENCE and number):
-            own = -own
+            slope = -slope
         elif kind is Arithmetic.PRODUCT:
-            other = operands[1 - number][0]
-            own = np.zeros_like(own) if other is None else own * np.broadcast_to(other, output.shape)
+            factor = operands[1 - number][0]
+            slope = np.zeros_like(slope) if factor is None else slope * np.broadcast_to(factor, output.shape)
         elif kind not in _LINEAR and not (kind is Arithmetic.REMAINDER and number == 0):
-            own = np.where(np.broadcast_to(array, output.shape) == output, own, 0)
-        is_same = (found >= 0) & (found == elements) if kind in _LINEAR else np.zeros(output.shape, bool)
-        is_better = (found >= 0) & (own != 0) & ((elements < 0) | (abs(own) < abs(slopes)))
-        elements = np.where(is_better & ~is_same, found, elements)
-        slopes = np.where(is_same, slopes + own, np.where(is_better, own, slopes))
+            slope = np.where(np.broadcast_to(array, output.shape) == output, slope, 0)
+        is_same = (sources >= 0) & (sources == elements) if kind in _LINEAR else np.zeros(output.shape, bool)
+        is_flatter = (sources >= 0) & (slope != 0) & ((elements < 0) | (abs(slope) < abs(slopes)))
+        elements = np.where(is_flatter & ~is_same, sources, elements)
+        slopes = np.where(is_same, slopes + slope, np.where(is_flatter, slope, slopes))
     elements = np.where(slopes == 0, -1, elements)
     if not (elements >= 0).any():
         return None

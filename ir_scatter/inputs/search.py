@@ -1,7 +1,12 @@
-"""Tries sizes for the inputs of a model, and for each of them values, until all that nodes ask holds.
+"""Searches sizes for the inputs of a model, and values for each choice of sizes, until all constraints hold.
 
-The model is run forward on what was drawn, and each element of an index is followed back to the input that it
-comes from; from that new values are solved.
+The model is run on random inputs, and each element of an index is traced back to the input element that it
+comes from. From that, new input values are solved:
+
+    sizes     data [5], start [2]     all different, see `sizes`
+    run       start = [9, 4], indices = start - 1 = [8, 3], and 8 is out of range
+    solve     start[0] must be in 1 to 5, as the index is start[0] * 1 - 1, see `solver`
+    run       start = [2, 4]: legal
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,9 +26,18 @@ from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
-from ir_scatter.inputs.constraints import Conditions, NodeInRun, Pairs, Use, uses_of
+from ir_scatter.inputs.constraints import Conditions, InputUse, NodeInRun, Pairs, uses_of
 from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, has_edges, random_array, with_edges
-from ir_scatter.inputs.provenance import NO_TERM, Cell, Terms, combine, direct_of, known, origins_of, unknown
+from ir_scatter.inputs.provenance import (
+    NO_TERM,
+    Terms,
+    TracedCell,
+    combine,
+    direct_of,
+    known_cell,
+    origins_of,
+    unknown_cell,
+)
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solver import Solver
 from ir_scatter.ops.constraints import Meaning
@@ -32,40 +46,42 @@ from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
-_MENDS = 32
-_PASSES = 12
+_MOST_SIZE_CHANGES = 32
+"""Most changes of sizes for one choice of sizes."""
+_MOST_PASSES = 12
+"""Most attempts to solve values for the same sizes."""
 _SOFT_PASSES = 3
-_FROM_FRONT = 6
-"""Up to this pass numbers are sought that count from the front but for what a draw is to try."""
+"""Attempts after which constraints that are not strict may be violated."""
+_NON_NEGATIVE_PASSES = 6
+"""Attempts in which indices are not negative, except for the features of a draw."""
 
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
-"""A search ends after so many runs that computed so many nodes in all."""
+"""A search ends after at least `_FEWEST_RUNS` runs when this many nodes were computed: of a program that runs
+completely, or of a sketch."""
 
 _STUCK_STARTS = 2
-"""After so many starts no other values are tried for nodes that cannot be computed."""
+"""Start ranges that are tried if nodes cannot be computed."""
 
-_FARTHEST = 2**31 - 1
+_LARGEST_VALUE = 2**31 - 1
 
 _MOST_ITERATIONS = (256, 16, 4)
-"""A loop that runs longer is followed through its body once: for a loop in no other, in one, in two.
+"""Most iterations of an outermost loop, of a loop in a loop, and of one in two loops; deeper loops, and loops
+that run longer, are followed through their body once. Loops with few nodes may run longer."""
 
-So is every loop inside of these. One that has few nodes may run longer.
-"""
+_MOST_BODY_NODES = 20_000
+"""Nodes of bodies that are computed in one run before loops may no longer exceed `_MOST_ITERATIONS`."""
 
-_MOST_INSIDE = 20_000
-"""Up to so many nodes of bodies are computed in one run before loops may not run longer."""
+_LARGEST_READ = 1 << 16
+"""Constants with more elements are not positions; a sketch does not read them."""
 
-_WEIGHTS = 1 << 16
-"""Constants with more elements are no positions; where nothing is computed to the end they stay unread."""
+_MOST_MASKS = 48
+"""Most masks that are tried for sizes that depend on the number of chosen elements, as of NonZero."""
 
-_RECOUNTS = 48
-"""Masks that are tried for sizes which depend on how many elements are chosen."""
+_MOST_THRESHOLDS = 4
+"""Most constants of comparisons from which values for masks are derived."""
 
-_THRESHOLDS = 4
-"""Constants that numbers are compared with, of which values for masks are made."""
-
-_STARTS = (
+_START_RANGES = (
     ((-LARGEST, LARGEST), (0, 7), (1, 3)),
     ((1, LARGEST), (0, 3), (1, 1)),
     ((1, LARGEST), (1, 2), (0, 1)),
@@ -73,72 +89,73 @@ _STARTS = (
     ((1, LARGEST), (1, 1), (1, 1)),
     ((0, LARGEST), (0, 0), (0, 0)),
 )
-"""Ranges to begin with: of ordinary numbers, of numbers that indices are made of, of trip counts."""
+"""Initial ranges: of ordinary numbers, of numbers that positions are computed from, of trip counts."""
 
 
 Body: TypeAlias = tuple[int, str]
-"""A graph inside a node: the number of its model, 0 or 1, and its scope."""
+"""A graph inside a node: the number of its model (0 or 1) and its scope."""
 
 
 def inputs_of(model: Sketch) -> list[GraphInput]:
-    """Return the inputs that must be given."""
+    """Return the inputs without default."""
     return [input for input in model.inputs if input.default is None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """A model that gets the inputs, maybe together with another one for which they must be legal as well.
+    """A model that gets the drawn inputs; with a second one, inputs must be legal for both.
 
     Attributes:
-        sources: for each of its inputs the number of the input that it is, what it is if it has no such
-            one, or None for its default.
-        types: of the inputs, such that both models can have what is drawn.
+        sources: for each input of the model the number of a drawn input, a fixed array, or None for its
+            default.
+        types: element types of the drawn inputs that both models accept.
     """
 
     model: Sketch
     sources: tuple["int | Array | None", ...]
     types: tuple[ElementType | None, ...]
 
-    def cells(self, drawn: Sequence[Cell]) -> Iterator[Cell]:
-        """Yield the cells of its inputs, in types that hold what was drawn."""
+    def cells(self, drawn: Sequence[TracedCell]) -> Iterator[TracedCell]:
+        """Yield the cells of the inputs of the model, in its element types."""
         for input, source in zip(self.model.inputs, self.sources, strict=True):
             if isinstance(source, int):
                 array, type = drawn[source].array, input.element_type
                 assert array is not None
-                wanted = None if type is None else dtype(type)
-                yield replace(drawn[source], array=array.astype(wanted or array.dtype, copy=False))
+                numpy_type = None if type is None else dtype(type)
+                yield replace(drawn[source], array=array.astype(numpy_type or array.dtype, copy=False))
             elif source is not None:
-                yield known(source)
+                yield known_cell(source)
             else:
                 assert input.default is not None
-                yield known(load(input.default))
+                yield known_cell(load(input.default))
 
     def inputs_of_positions(self) -> int:
-        """Return the inputs from which positions are computed; those in bodies show when the model runs."""
-        bits, found = dict[Key | None, int](), 0
+        """Return the inputs that positions are computed from, outside of bodies, as a bit mask."""
+        bits, position_inputs = dict[Key | None, int](), 0
         for input, source in zip(self.model.inputs, self.sources, strict=True):
             bits[input.key] = 1 << source if isinstance(source, int) else 0
         for step in self.model.plan.steps:
             ports, direct = ports_of_positions(step), 0
             for port, key in enumerate(step.inputs):
                 direct |= bits.get(key, 0)
-                found |= bits.get(key, 0) if port in ports else 0
+                position_inputs |= bits.get(key, 0) if port in ports else 0
             if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
                 bits.update(dict.fromkeys(step.outputs, direct))
-        return found
+        return position_inputs
 
 
 class Search:
-    """Tries sizes, and for each of them values.
+    """Searches sizes, and values for each choice of sizes.
 
-    Runs note what becomes of the inputs, one bit for each:
+    Runs record the role of inputs in bit masks:
 
     Attributes:
-        positions: positions and sizes are computed from them.
-        trips: it is computed from them how often a loop runs.
-        decisive: they have some part in positions, sizes and conditions, or become whole numbers.
-        written: data or updates of a scatter node are computed from them.
-        reaching: they have some part in data or updates of a scatter node.
+        positions: inputs that positions and sizes are computed from.
+        trips: inputs that trip counts are computed from.
+        decisive: inputs that positions, sizes or conditions depend on, or that are converted to integers.
+        written: inputs that data or updates of a scatter node are computed from.
+        reaching: inputs that data or updates of a scatter node depend on.
+        choosing: inputs that decide how many elements a node chooses.
     """
 
     def __init__(
@@ -153,10 +170,17 @@ class Search:
         *,
         may_repeat: bool = False,
     ) -> None:
-        """Take a model, inputs that are as they are, and another model that must take the same.
+        """Set up a search.
 
-        Three draws whose numbers follow each other try everything that indices may be. With `may_repeat`
-        targets may repeat where there is no reduction, too.
+        Args:
+            model: the model.
+            sizes: sizes of its inputs.
+            random: random numbers.
+            constraints: further conditions on indices, by scope of the scatter node.
+            number: number of the draw; three consecutive ones try all features of indices.
+            fixed: inputs with given arrays, by number.
+            twin: another model for which the inputs must be legal, too.
+            may_repeat: whether targets may repeat even without a reduction.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
@@ -164,9 +188,9 @@ class Search:
         self.may_repeat = may_repeat
         self.is_sketch = not isinstance(model, Program)
         numbers = {input.key: number for number, input in enumerate(self.inputs)}
-        takes = [numbers.get(input.key) for input in model.inputs]
-        own = Twin(model, tuple(takes), tuple([input.element_type for input in self.inputs]))
-        self.twins = [own] if twin is None else [own, twin]
+        sources = [numbers.get(input.key) for input in model.inputs]
+        own_twin = Twin(model, tuple(sources), tuple([input.element_type for input in self.inputs]))
+        self.twins = [own_twin] if twin is None else [own_twin, twin]
         self.types = list[ElementType]()
         for input, type in zip(self.inputs, self.twins[-1].types, strict=True):
             if input.kind != "tensor":
@@ -174,138 +198,147 @@ class Search:
             if type is None:
                 raise NoInputs(f"the element type of {input.names[0]} is not known")
             self.types.append(type)
-        self.positions = reduce(or_, (one.inputs_of_positions() for one in self.twins))
+        self.positions = reduce(or_, (model_twin.inputs_of_positions() for model_twin in self.twins))
         self.trips = self.decisive = self.written = self.reaching = 0
         self._reason = ""
-        self.runs = self.computed = self._mends = 0
-        self.choosing = self._recounts = 0
+        self.runs = self.computed = self._size_changes = 0
+        self.choosing = self._masks_tried = 0
         self._masks: dict[int, Array] = {}
         self.plain: list[int] = []
-        """Inputs that data or updates are computed from, and that have no numbers at the edges."""
+        """Inputs that data or updates are computed from, and that got no edge values."""
 
     @property
     def traced(self) -> list[int]:
-        """The inputs whose elements are followed: positions are computed from them."""
-        kinds, found = {"signed", "unsigned", "float"}, self.positions
+        """The inputs whose elements are traced: positions are computed from them."""
+        kinds, positions = {"signed", "unsigned", "float"}, self.positions
         numbers = enumerate(self.types)
-        held = self.fixed.keys() | self._masks.keys()
-        return [n for n, type in numbers if found >> n & 1 and type.kind in kinds and n not in held]
+        fixed = self.fixed.keys() | self._masks.keys()
+        return [
+            number
+            for number, type in numbers
+            if positions >> number & 1 and type.kind in kinds and number not in fixed
+        ]
 
     def run(self) -> "Run":
-        """Return the first run without repeated targets, or else the best that is legal."""
+        """Return the first legal run without violations, or else the best legal run."""
         best: Run | None = None
-        for number, _ in enumerate(self.sizes.attempts(is_blind=self.is_sketch)):
+        for number, _ in enumerate(self.sizes.attempts(has_unknown_shapes=self.is_sketch)):
             if number and self.sizes.are_too_large:
                 continue
-            self._mends = 0
-            found = self._fitting()
-            if found is not None and not found.stuck and (number or not found.is_blind):
-                return found
-            if best is None or (found is not None and found.rank < best.rank):
-                best = found
+            self._size_changes = 0
+            run = self._search_values()
+            if run is not None and not run.stuck and (number or not run.has_unknown_shapes):
+                return run
+            if best is None or (run is not None and run.badness < best.badness):
+                best = run
             if self._is_over or (number and best is not None and not best.stuck):
                 break
         if best is None:
             raise NoInputs(f"{self.model.path}: no legal inputs were found: {self._reason}")
         return best
 
-    def _fitting(self) -> "Run | None":
-        """Return the best legal run with the chosen sizes, or with others that nodes want."""
+    def _search_values(self) -> "Run | None":
+        """Return the best legal run with the chosen sizes, or with changed ones that nodes need."""
         best: Run | None = None
-        for start, ranges in enumerate(_STARTS):
-            run, number = self._scout(ranges), 0
-            while number < _PASSES:
+        for start, ranges in enumerate(_START_RANGES):
+            run, number = self._run_traced(ranges), 0
+            while number < _MOST_PASSES:
                 if run.stuck:
                     self._reason = str(run.stuck[0][1])
                 if run.bad:
                     self._reason = f"{run.bad[0].name}: {run.bad[0].describe()}"
-                if run.is_legal and (best is None or (run.rank, number != 1) < (best.rank, True)):
-                    best = run  # what was drawn rather than what it began with
-                is_good = run.is_legal and not any(run.rank)
+                if run.is_legal and (best is None or (run.badness, number != 1) < (best.badness, True)):
+                    best = run  # prefer solved values to initial ones
+                is_good = run.is_legal and not any(run.badness)
                 if number and is_good and (number >= _SOFT_PASSES or not run.illegal):
                     return run
-                if self._mends < _MENDS and self._mend(run):
-                    self._mends += 1
+                if self._size_changes < _MOST_SIZE_CHANGES and self._change_sizes(run):
+                    self._size_changes += 1
                     if self.sizes.are_too_large or self._is_over:
                         return best
-                    run, number = self._scout(ranges), 0
+                    run, number = self._run_traced(ranges), 0
                     continue
-                if run.stuck and self._recount(run):
+                if run.stuck and self._choose_masks(run):
                     if self._is_over:
                         return best
-                    run, number = self._scout(ranges), 0
+                    run, number = self._run_traced(ranges), 0
                     continue
                 is_all = not number or (number % 2 == 0 and not run.bad)
-                wanted = run.uses if is_all else run.illegal or run.unkept
+                uses = run.uses if is_all else run.illegal or run.violated
                 is_hopeless = run.is_full or (run.stuck and self.is_sketch)
                 if number and is_hopeless and not run.illegal:
                     break
-                if self._is_over or not any(use.has_terms for use in wanted):
+                if self._is_over or not any(use.has_terms for use in uses):
                     break
-                run, number = Run(self, run.solved(wanted, number)), number + 1
+                run, number = Run(self, run.solve(uses, number)), number + 1
             if best is not None and (not best.stuck or start + 1 == _STUCK_STARTS):
                 return best
-            beyond = [size for use in run.bad if use.is_scatter for size in use.beyond()]
-            if best is None and self.sizes.grow(beyond) and not (self.sizes.are_too_large or self._is_over):
-                return self._fitting()
+            too_small = [size for use in run.bad if use.is_scatter for size in use.beyond()]
+            if (
+                best is None
+                and self.sizes.grow(too_small)
+                and not (self.sizes.are_too_large or self._is_over)
+            ):
+                return self._search_values()
         return best
 
-    def _scout(self, ranges: Sequence[tuple[int, int]]) -> "Run":
-        """Run the model until it is known which inputs positions and trip counts are made of."""
+    def _run_traced(self, ranges: Sequence[tuple[int, int]]) -> "Run":
+        """Run the model until all inputs are known that positions and trip counts are computed from."""
         arrays = self.draw(*ranges)
         while True:
             before = self.positions | self.trips
             run = Run(self, arrays)
-            new = (self.positions | self.trips) & ~before
-            if not new:
+            newly_traced = (self.positions | self.trips) & ~before
+            if not newly_traced:
                 return run
             drawn = enumerate(zip(arrays, self.draw(*ranges), strict=True))
-            arrays = [other if new >> number & 1 else array for number, (array, other) in drawn]
+            arrays = [redrawn if newly_traced >> number & 1 else array for number, (array, redrawn) in drawn]
 
-    def _mend(self, run: "Run") -> bool:
-        """Change sizes that stood in the way; tell whether some did."""
+    def _change_sizes(self, run: "Run") -> bool:
+        """Change sizes that made nodes fail; return whether some size has changed."""
         nodes = [node for node, _ in run.stuck if node is not None]
-        if self.sizes.grow(run.too_small) or any(map(self.sizes.mend, nodes)):
+        if self.sizes.grow(run.too_small) or any(map(self.sizes.fix_node, nodes)):
             return True
         if any(self.sizes.make_room(use) for use in run.bad if not use.room):
             return True
-        return not (run.stuck or run.bad) and sum(map(self.sizes.make_room, run.unkept)) > 0
+        return not (run.stuck or run.bad) and sum(map(self.sizes.make_room, run.violated)) > 0
 
-    def _recount(self, run: "Run") -> bool:
-        """Choose other inputs for nodes that count, as NonZero does; tell whether there are any to try.
+    def _choose_masks(self, run: "Run") -> bool:
+        """Choose masks for nodes whose output size is a count, like NonZero; return whether one was left.
 
-        A node is stuck on such a size if no dimension of an input changes it. Each input that decides how
-        many elements are chosen then gets two values: one at as many places as the sizes ask for, another
-        elsewhere. Which two is tried in turn, as a mask may be computed in any way.
+        No dimension of an input changes such a size. Each input that decides how many elements are chosen
+        gets two values: one at as many positions as the needed size, the other one elsewhere. Pairs of
+        values are tried in turn, as the mask may be computed from the input in any way.
         """
         numbers = [number for number in range(len(self.types)) if self.choosing >> number & 1]
         numbers = [number for number in numbers if number not in self.fixed]
-        pairs = [pair for node, _ in run.stuck if node is not None for pair in node.unmet()[0]]
-        if not (numbers and pairs and run.counts) or self._recounts == _RECOUNTS:
+        pairs = [pair for node, _ in run.stuck if node is not None for pair in node.size_conflicts()[0]]
+        if not (numbers and pairs and run.counts) or self._masks_tried == _MOST_MASKS:
             return False
-        tried, self._recounts = self._recounts, self._recounts + 1
+        attempt, self._masks_tried = self._masks_tried, self._masks_tried + 1
         shapes = self.sizes.shapes()
         for number in numbers:
             values = _pairs_of_values(self.types[number], run.thresholds)
             if not values:
                 continue
-            chosen, other = values[tried % len(values)]
+            chosen, unchosen = values[attempt % len(values)]
             room = prod(shapes[number])
             counts = _counts_for(pairs, run.counts, room)
-            count = counts[tried // len(values) % len(counts)]
+            count = counts[attempt // len(values) % len(counts)]
             if 0 < room < count and self._widen(shapes[number], count):
                 return True
-            mask = np.full(room, other, dtype_of(self.types[number]))
-            random = np.random.default_rng([self.number, tried, number])
+            mask = np.full(room, unchosen, dtype_of(self.types[number]))
+            random = np.random.default_rng([self.number, attempt, number])
             mask[random.permutation(mask.size)[:count]] = chosen
             self._masks[number] = mask.reshape(shapes[number])
         return True
 
     def _widen(self, shape: Sequence[int], count: int) -> bool:
-        """Make an input larger that has less room than `count`; tell whether that was possible."""
+        """Enlarge an input that has fewer than `count` elements; return whether that was possible."""
         room = prod(shape)
         for size in reversed(shape):
-            if self.sizes.grow([(size, -(-count * size // room) + 1)]):  # and something is not chosen
+            needed = -(-count * size // room) + 1  # + 1 leaves elements that are not chosen
+            if self.sizes.grow([(size, needed)]):
                 self._masks.clear()
                 return True
         return False
@@ -332,93 +365,100 @@ class Search:
         return arrays
 
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
-        """Return inputs with numbers at the edges of their types where they may stand.
+        """Return inputs with edge values where these are harmless.
 
-        That is where data or updates of a scatter node are computed from them, and no positions, sizes or
-        conditions; if there is none, where they reach them through operators that are not computed.
+        Eligible are inputs that data or updates of a scatter node are computed from, and no positions, sizes
+        or conditions; if there is none, inputs that data or updates depend on in an unknown way.
         """
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
         for number in range(len(arrays)):
             if not (self.written | eligible) >> number & 1 or not has_edges(self.types[number]):
                 continue
-            tried = list(arrays)
-            tried[number] = with_edges(random, self.types[number], arrays[number])
-            if eligible >> number & 1 and Run(self, tried).is_as_good_as(run):
-                arrays = tried
+            changed = list(arrays)
+            changed[number] = with_edges(random, self.types[number], arrays[number])
+            if eligible >> number & 1 and Run(self, changed).is_as_good_as(run):
+                arrays = changed
             else:
                 self.plain.append(number)
         return arrays
 
 
 def _is_comparison(step: Step) -> bool:
-    """Tell whether a node compares two inputs."""
+    """Return whether a node compares two inputs."""
     return isinstance(step.work, GeneralOp) and step.work.makes == "boolean" and len(step.inputs) > 1
 
 
 def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Return how many of `room` elements of an input to choose where sizes differ, likeliest first.
+    """Return how many of `room` elements of an input to choose so that sizes agree, likeliest first.
 
-    `counts` are the numbers of elements that nodes chose, each with the size of its mask. Sizes may be a
-    multiple of a count, and a mask a multiple of an input that is repeated for each channel.
+    `counts` has for each node the number of chosen elements and the size of its mask. A size may be a
+    multiple of a count, and a mask may repeat an input for each channel.
     """
-    found = dict[int, None]()
+    numbers = dict[int, None]()
     for pair in pairs:
-        for size, wanted in (pair, pair[::-1]):
+        for size, needed in (pair, pair[::-1]):
             for count, total in counts:
-                if count and size and size % count == 0 and wanted * count % size == 0:
-                    number = wanted * count // size
+                if count and size and size % count == 0 and needed * count % size == 0:
+                    number = needed * count // size
                 elif count == size == 0:
-                    number = wanted
+                    number = needed
                 else:
                     continue
                 repeats = total // room if room and total % room == 0 else 1
                 if number % max(repeats, 1) == 0:
-                    found[number // max(repeats, 1)] = None
-                found |= dict.fromkeys((number, 1))
-    return [*found] or [1]
+                    numbers[number // max(repeats, 1)] = None
+                numbers |= dict.fromkeys((number, 1))
+    return [*numbers] or [1]
 
 
 def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> list[tuple[int, int]]:
-    """Return pairs of values for masks: of what is chosen, and of the rest; numbers lie around thresholds."""
+    """Return pairs of values for masks: of chosen elements and of the rest; numbers are near thresholds."""
     if element_type.kind == "boolean":
         return [(1, 0), (0, 1)]
     if element_type.kind not in {"signed", "unsigned", "float"}:
         return []
-    found = dict[tuple[int, int], None]()
+    pairs = dict[tuple[int, int], None]()
     for middle in (*thresholds, 0):
         for pair in ((middle, middle + 1), (middle + 1, middle), (middle, middle - 1), (middle - 1, middle)):
             if all(clip_to_type(element_type, number, number) == (number, number) for number in pair):
-                found[pair] = None
-    return [*found]
+                pairs[pair] = None
+    return [*pairs]
 
 
-class _Unclear(EvaluationFailed):
-    """Something must be known of a value that comes from an operator which is not computed."""
+class _UnknownValue(EvaluationFailed):
+    """A needed value comes from an operator that is not computed."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is not known", Location(""))
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"{subject} is not known", Location(""))
 
 
-class Run(Forward[Cell]):
-    """One run of the model on certain arrays, and what its nodes ask of positions.
+class Run(Forward[TracedCell]):
+    """One run of the model on certain arrays, with the uses of positions by its nodes.
 
-    Numbers are followed by their terms, and what cannot be computed gives unknown values. An index that is
-    not legal is noted, and a legal one takes its place, so that one run finds out about all of them.
-    `is_blind` says that some shape was not known; `too_small` are sizes that positions in the model itself
-    exceed, with how large they must be; `stuck` are nodes, None for one with a body, that cannot be computed.
+    Numbers carry terms; values that cannot be computed are unknown. An illegal index is recorded and replaced
+    by a legal one, so that one run finds all of them.
+
+    Attributes:
+        uses: all uses of positions; `illegal`, `bad` (illegal and strict) and `violated` are parts of them.
+        too_small: pairs of a size that constant positions exceed, and the size that they need.
+        counts: counts of chosen elements with the sizes of their masks.
+        thresholds: constants of comparisons.
+        stuck: nodes that cannot be computed (None for a node with a body), with the error.
+        has_unknown_shapes: whether some shape was unknown.
     """
 
     def __init__(self, search: Search, arrays: list[Array]) -> None:
         super().__init__({flow: plan for twin in search.twins for flow, plan in twin.model.plans.items()})
         self.search, self.arrays, self._traced = search, arrays, search.traced
-        self.uses, self.too_small, self.counts = list[Use](), Pairs(), list[tuple[int, int]]()
+        self.uses, self.too_small, self.counts = list[InputUse](), Pairs(), list[tuple[int, int]]()
         self.thresholds = dict[int, None]()
         self.stuck: list[tuple[NodeInRun | None, Exception]] = []
-        self.is_blind, self.computed, self._depth = False, 0, 0
+        self.has_unknown_shapes, self.computed, self._depth = False, 0, 0
         self.entered, self.unsure, self.controls = set[Body](), set[Body](), dict[Body, int]()
-        """Bodies that ran, those of which that is not known, and the inputs that decide whether each runs."""
-        self.uses_of_models: list[list[Use]] = []
+        """Bodies that ran, bodies that may have run, and bit masks of the inputs that decide whether a body
+        runs."""
+        self.uses_of_models: list[list[InputUse]] = []
         self._bodies: dict[Dataflow, Body] = {
             flow: (number, flow.graph.scope)
             for number, twin in enumerate(search.twins)
@@ -431,7 +471,7 @@ class Run(Forward[Cell]):
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
         self._starts = np.cumsum([0, *map(len, flat)]).tolist()
         self._terms = Terms(np.concatenate([np.empty(0, np.int64), *flat]))
-        drawn = [known(array, inputs=1 << number) for number, array in enumerate(arrays)]
+        drawn = [known_cell(array, inputs=1 << number) for number, array in enumerate(arrays)]
         for first, number in zip(self._starts, self._traced, strict=False):
             terms = first + 1 + np.arange(arrays[number].size).reshape(arrays[number].shape)
             drawn[number] = replace(drawn[number], terms=terms)
@@ -443,35 +483,35 @@ class Run(Forward[Cell]):
         search.runs, search.computed = search.runs + 1, search.computed + self.computed
         self.illegal = [use for use in self.uses if not use.is_legal]
         self.bad = [use for use in self.illegal if use.is_strict]
-        self.unkept = [use for use in self.uses if use.is_unkept]
+        self.violated = [use for use in self.uses if use.is_violated]
 
     @property
     def is_legal(self) -> bool:
-        """Whether the inputs may be taken."""
+        """Whether the inputs are legal; nodes of a sketch may be stuck."""
         return not self.bad and (self.search.is_sketch or not self.stuck)
 
     @property
-    def rank(self) -> tuple[int, bool]:
-        """How bad legal inputs are, the best first."""
-        return len(self.stuck) + len(self.too_small), bool(self.unkept)
+    def badness(self) -> tuple[int, bool]:
+        """A sort key for legal runs, the best first."""
+        return len(self.stuck) + len(self.too_small), bool(self.violated)
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing stands in the way but that targets repeat for lack of room."""
-        is_crowded = [use.is_crowded for use in self.unkept]
+        """Whether the only violations are repeated targets for lack of different ones."""
+        is_crowded = [use.is_crowded for use in self.violated]
         return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
 
     def is_as_good_as(self, other: "Run") -> bool:
-        """Tell whether nothing stands in the way that does not stand in the way of another run."""
-        names = ("stuck", "bad", "illegal", "unkept", "too_small")
+        """Return whether a run has no more problems of any kind than another one."""
+        names = ("stuck", "bad", "illegal", "violated", "too_small")
         is_no_worse = all(len(getattr(self, name)) <= len(getattr(other, name)) for name in names)
-        return is_no_worse and self.is_blind <= other.is_blind
+        return is_no_worse and self.has_unknown_shapes <= other.has_unknown_shapes
 
-    def again(self, number: int) -> "Run":
-        """Return a run of the same sizes with the numbers of another draw, this one if none is as good."""
-        self.search.number, wanted = number, [use for use in self.uses if use.has_terms]
-        for tried in range(_PASSES):
-            drawn, solved = self.search.draw(*_STARTS[0]), self.solved(wanted, tried)
+    def redraw(self, number: int) -> "Run":
+        """Return a run with the same sizes and the values of another draw; this run if none is as good."""
+        self.search.number, uses = number, [use for use in self.uses if use.has_terms]
+        for tried in range(_MOST_PASSES):
+            drawn, solved = self.search.draw(*_START_RANGES[0]), self.solve(uses, tried)
             for place in self._traced:
                 drawn[place] = solved[place]
             run = Run(self.search, drawn)
@@ -479,103 +519,107 @@ class Run(Forward[Cell]):
                 return run
         return self
 
-    def solved(self, wanted: Sequence[Use], number: int) -> list[Array]:
-        """Return arrays with other positions for some uses, as pass `number` draws them."""
-        search, wraps = self.search, number >= _FROM_FRONT
-        ends = [clip_to_type(search.types[one], -_FARTHEST, _FARTHEST) for one in self._traced]
+    def solve(self, uses: Sequence[InputUse], number: int) -> list[Array]:
+        """Return arrays with new positions for some uses; `number` counts the attempts."""
+        search, wraps = self.search, number >= _NON_NEGATIVE_PASSES
+        ends = [clip_to_type(search.types[input], -_LARGEST_VALUE, _LARGEST_VALUE) for input in self._traced]
         limits = np.repeat(np.array(ends, np.int64).reshape(-1, 2), np.diff(self._starts), axis=0)
         solver = Solver(search.random, self._terms, self.uses, limits, wraps=wraps)
-        scatters_first = search.may_repeat  # what else reads the indices would settle them
-        for use in sorted(wanted, key=lambda use: (not use.is_unique, scatters_first and not use.is_scatter)):
+        scatters_first = search.may_repeat  # other uses of the same elements would fix them
+        for use in sorted(uses, key=lambda use: (not use.is_unique, scatters_first and not use.is_scatter)):
             solver.draw(use, None if wraps else search.number)
         arrays = list(self.arrays)
-        for place, one in enumerate(self._traced):
-            part = solver.values[self._starts[place] : self._starts[place + 1]]
-            arrays[one] = part.reshape(arrays[one].shape).astype(arrays[one].dtype)
+        for position, input in enumerate(self._traced):
+            part = solver.values[self._starts[position] : self._starts[position + 1]]
+            arrays[input] = part.reshape(arrays[input].shape).astype(arrays[input].dtype)
         return arrays
 
-    def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
-        """Return the cell of a key; of a constant that is weights, or is not there, the shape."""
+    def fetch(self, plan: Plan, values: dict[Key, TracedCell | None], key: Key) -> TracedCell | None:
+        """Return the cell of a key; for large or unreadable constants of a sketch an unknown cell."""
         constant = plan.constants.get(key)
         if constant is None:
             return values.get(key)
         if not self.search.is_sketch:
             return super().fetch(plan, values, key)
         try:
-            if np.prod(constant.shape, dtype=np.float64) <= _WEIGHTS:
+            if np.prod(constant.shape, dtype=np.float64) <= _LARGEST_READ:
                 return super().fetch(plan, values, key)
         except UnreadableModel:
             pass
-        return unknown(constant.shape, constant.element_type)
+        return unknown_cell(constant.shape, constant.element_type)
 
-    def lift(self, array: Array) -> Cell:
-        return known(array)
+    def lift(self, array: Array) -> TracedCell:
+        return known_cell(array)
 
-    def array(self, cell: Cell) -> Array:
+    def array(self, cell: TracedCell) -> Array:
         if cell.array is None:
-            raise _Unclear("the shape of a value")
+            raise _UnknownValue("the shape of a value")
         return cell.array
 
-    def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
-        """Move numbers and terms alike."""
+    def move(self, function: Callable[..., Array], *cells: TracedCell) -> TracedCell:
+        """Apply a function that moves elements to numbers and terms."""
         origins, direct = origins_of(cells), direct_of(cells)
         if any(cell.array is None for cell in cells):
-            return unknown(None, None, origins, direct)
+            return unknown_cell(None, None, origins, direct)
         array = function(*(cell.array for cell in cells))
         is_traced = any(cell.terms is not None for cell in cells)
         terms = function(*(cell.all_terms for cell in cells)) if is_traced else None
-        return Cell(array, array.shape, terms, any(cell.is_opaque for cell in cells), origins, direct)
+        return TracedCell(array, array.shape, terms, any(cell.is_opaque for cell in cells), origins, direct)
 
-    def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
+    def scalar(self, step: Step, cell: TracedCell | None, what: str) -> Any:
         if cell is not None:
             self.search.decisive |= cell.origins
             if cell.is_unclear:
-                raise _Unclear(what)
+                raise _UnknownValue(what)
         return super().scalar(step, cell, what)
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
-        return _Unclear("the end of a loop") if self.search.is_sketch else super().endless(step, iterations)
+        return (
+            _UnknownValue("the end of a loop") if self.search.is_sketch else super().endless(step, iterations)
+        )
 
-    def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Return the outputs of a node without bodies; of one whose outputs nobody needs, none."""
+    def compute(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
+        """Compute the outputs of a node without bodies; [] if no output is used."""
         self.computed += 1
         node = NodeInRun(
             step, cells, self._symbols, self.search.constraints.get(step.node.scope, frozenset()),
             may_repeat=self.search.may_repeat,
         )  # fmt: skip
         ports = ports_of_positions(step)
-        asked = [cell for port, cell in enumerate(cells) if port in ports]
+        position_cells = [cell for port, cell in enumerate(cells) if port in ports]
         if isinstance(step.work, Lookup):
             data = [cell for port, cell in enumerate(cells) if port not in ports]
             self.search.written |= direct_of(data)
             self.search.reaching |= origins_of(data)
-        self.search.positions |= direct_of(asked)
-        self.search.decisive |= origins_of(asked) | (origins_of(cells) if _makes_whole(step) else 0)
+        self.search.positions |= direct_of(position_cells)
+        self.search.decisive |= origins_of(position_cells) | (
+            origins_of(cells) if _makes_integers(step) else 0
+        )
         for port, use in uses_of(node):
             cell, array = node.cells[port], node.arrays[port]
             assert cell is not None
             if use.has_terms or cell.direct:
                 self.uses.append(use)
             if array is not None and (not use.is_legal or cell.is_unclear):
-                node.arrays[port] = use.repaired(array)
+                node.arrays[port] = use.repair(array)
         self.too_small += node.too_small()
         self._note_choices(node)
         if not step.outputs:
-            if any(node.unmet()):
-                self.stuck.append((node, _Unclear("the output")))
+            if any(node.size_conflicts()):
+                self.stuck.append((node, _UnknownValue("the output")))
             return []
-        if step.work is None or self._is_hidden(node):
-            return self._unknown(node)
+        if step.work is None or self._need_not_compute(node):
+            return self._unknown_outputs(node)
         try:
             return self._with_terms(node, compute_node(step, node.arrays))
         except EvaluationFailed as error:
             self.stuck.append((node, error))
-            return self._of_shapes(node)
+            return self._outputs_of_shapes(node)
 
     def _note_choices(self, node: NodeInRun) -> None:
-        """Note how many elements a node chooses, which inputs decide that, and constants of comparisons."""
-        for need in node.needs:
-            cell = node.cell(need.port) if need.meaning is Meaning.CHOICES else None
+        """Record counts of chosen elements, the inputs that decide them, and constants of comparisons."""
+        for constraint in node.constraints:
+            cell = node.cell(constraint.port) if constraint.meaning is Meaning.CHOICES else None
             if cell is not None and cell.array is not None:
                 self.search.choosing |= origins_of([cell])
                 self.counts.append((int(np.count_nonzero(cell.array)), cell.array.size))
@@ -584,22 +628,22 @@ class Run(Forward[Cell]):
             if array is None or array.size != 1 or kind(array) not in {"signed", "unsigned", "float"}:
                 continue
             number = float(native(array).reshape(-1)[0])
-            if len(self.thresholds) < _THRESHOLDS and abs(number) <= _FARTHEST:
+            if len(self.thresholds) < _MOST_THRESHOLDS and abs(number) <= _LARGEST_VALUE:
                 self.thresholds[round(number)] = None
 
-    def _is_hidden(self, node: NodeInRun) -> bool:
-        """Tell whether an operator that NumPy computes cannot be, or need not be: nothing is known anyway."""
-        there, work = [cell for cell in node.cells if cell is not None], node.step.work
-        if any(cell.array is None for cell in there):
+    def _need_not_compute(self, node: NodeInRun) -> bool:
+        """Return whether NumPy cannot or need not compute a node, as the result would be unknown."""
+        inputs, work = [cell for cell in node.cells if cell is not None], node.step.work
+        if any(cell.array is None for cell in inputs):
             return True
-        if not isinstance(work, GeneralOp) or not any(cell.is_unclear for cell in there):
+        if not isinstance(work, GeneralOp) or not any(cell.is_unclear for cell in inputs):
             return False
-        if work.shape is not None and all(cell.is_opaque and cell.terms is None for cell in there):
+        if work.shape is not None and all(cell.is_opaque and cell.terms is None for cell in inputs):
             return True
-        cells = [node.cell(need.port) for need in node.needs if need.decides_shape]
+        cells = [node.cell(constraint.port) for constraint in node.constraints if constraint.decides_shape]
         return any(cell is not None and cell.is_unclear for cell in cells)
 
-    def _unknown(self, node: NodeInRun) -> Sequence[Cell | None]:
+    def _unknown_outputs(self, node: NodeInRun) -> Sequence[TracedCell | None]:
         step = node.step
         try:
             shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)
@@ -607,43 +651,45 @@ class Run(Forward[Cell]):
             message = f"{step.node.type} {step.node.scope}: {error}"
             self.stuck.append((node, EvaluationFailed(message, step.node.location)))
             shapes = []
-        found = self._of_shapes(node, shapes or ())
-        self.is_blind = self.is_blind or any(cell.array is None for cell in found)
-        return found
+        outputs = self._outputs_of_shapes(node, shapes or ())
+        self.has_unknown_shapes = self.has_unknown_shapes or any(cell.array is None for cell in outputs)
+        return outputs
 
-    def _of_shapes(self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()) -> list[Cell]:
-        """Return outputs of which nothing is known but shapes, and for the rest what the model says."""
-        values, origins, found = node.step.node.outputs, origins_of(node.cells), []
+    def _outputs_of_shapes(
+        self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()
+    ) -> list[TracedCell]:
+        """Return outputs with unknown numbers, of computed shapes or else of declared ones."""
+        values, origins, outputs = node.step.node.outputs, origins_of(node.cells), []
         direct = 0 if node.step.work is None else direct_of(node.cells)
         for number in range(len(node.step.outputs)):
             shape: Shape = computed[number] if number < len(computed) else None
             if shape is None and number < len(values):
                 shape = node.declared[number]
             type = values[number].element_type if number < len(values) else None
-            found.append(unknown(shape, type, origins, direct))
-        return found
+            outputs.append(unknown_cell(shape, type, origins, direct))
+        return outputs
 
-    def _with_terms(self, node: NodeInRun, outputs: Sequence[Array]) -> list[Cell]:
-        """Return computed outputs with what is known of their numbers."""
+    def _with_terms(self, node: NodeInRun, outputs: Sequence[Array]) -> list[TracedCell]:
+        """Return cells of computed outputs with their terms."""
         if reads_shapes_only(node.step):
-            return [known(array) for array in outputs]
+            return [known_cell(array) for array in outputs]
         origins, direct = origins_of(node.cells), direct_of(node.cells)
         is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
         terms: Sequence[Array | None] = [None] * len(outputs)
         if any(cell is not None and cell.terms is not None for cell in node.cells):
             terms = self._terms_of(node, outputs, is_opaque=is_opaque)
         elif is_opaque:
-            return [unknown(array.shape, array.dtype, origins, direct) for array in outputs]
+            return [unknown_cell(array.shape, array.dtype, origins, direct) for array in outputs]
         return [
-            Cell(array, array.shape, own, is_opaque, origins, direct)
-            for array, own in zip(outputs, terms, strict=True)
+            TracedCell(array, array.shape, output_terms, is_opaque, origins, direct)
+            for array, output_terms in zip(outputs, terms, strict=True)
         ]
 
     def _terms_of(
         self, node: NodeInRun, outputs: Sequence[Array], *, is_opaque: bool
     ) -> Sequence[Array | None]:
         work, cells = node.step.work, node.cells
-        moved = _scattered(node.step) if isinstance(work, Lookup) else ()
+        moved = _moved_by_scatter(node.step) if isinstance(work, Lookup) else ()
         if isinstance(work, GeneralOp):
             moved = work.moved_inputs(len(cells))
             if work.copies:
@@ -660,20 +706,20 @@ class Run(Forward[Cell]):
         pairs = list(zip(node.arrays, terms, strict=True))
         return [combine(self._terms, work.arithmetic, pairs, outputs[0]), *[None] * (len(outputs) - 1)]
 
-    def inputs_of(self, use: Use) -> set[int]:
-        """Return the numbers of the inputs of which the elements of a use are made."""
+    def inputs_of(self, use: InputUse) -> set[int]:
+        """Return the numbers of the inputs that the elements of a use come from."""
         elements, _, _ = self._terms.look_up(use.terms[use.terms != NO_TERM])
-        places = np.searchsorted(self._starts, elements[elements >= 0], "right") - 1
-        return {self._traced[place] for place in set(places.tolist())}
+        positions = np.searchsorted(self._starts, elements[elements >= 0], "right") - 1
+        return {self._traced[position] for position in set(positions.tolist())}
 
-    def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
+    def graph(self, plan: Plan, cells: Sequence[TracedCell | None]) -> list[TracedCell | None]:
         body = self._by_plan.get(plan)
         if body is not None:
             (self.unsure if self._guesses else self.entered).add(body)
         return super().graph(plan, cells)
 
-    def step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute a node, and note of its bodies which inputs decide whether they run."""
+    def step(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
+        """Compute a node; record for its bodies which inputs decide whether they run."""
         work, before = step.work, self._around
         if isinstance(work, Choice):
             self._around |= origins_of([cells[work.condition]])
@@ -682,41 +728,43 @@ class Run(Forward[Cell]):
             self._around |= origins_of([cells[n] for n in (work.trips, work.condition) if n is not None])
             flows = [work.body]
         else:
-            return self._step(step, cells)
+            return self._compute_step(step, cells)
         for flow in flows:
             body = self._bodies[flow]
             self.controls[body] = self.controls.get(body, 0) | self._around
         try:
-            return self._step(step, cells)
+            return self._compute_step(step, cells)
         finally:
             self._around = before
 
-    def _step(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute a node; where a condition or a trip count is not known what follows from none."""
+    def _compute_step(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
+        """Compute a node; with an unknown condition or trip count its outputs are unknown."""
         work = step.work
         if isinstance(work, Repeat):
-            return self._repeat(step, work, cells)
+            return self._compute_loop(step, work, cells)
         condition = cells[work.condition] if isinstance(work, Choice) else None
         try:
             if isinstance(work, Choice) and condition is not None and condition.is_unclear:
                 self.search.decisive |= condition.origins
                 self._guesses += 1
                 try:
-                    found = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
+                    branches = [self.call(step, call, cells) for _, call in sorted(work.branches.items())]
                 finally:
                     self._guesses -= 1
-                return [_merged(cells) for cells in zip(*found, strict=True)]
+                return [_common_cell(cells) for cells in zip(*branches, strict=True)]
             return super().step(step, cells)
         except EvaluationFailed as error:
             self._note_stuck(error)
-        return list(self._of_shapes(NodeInRun(step, cells, self._symbols)))
+        return list(self._outputs_of_shapes(NodeInRun(step, cells, self._symbols)))
 
     def _note_stuck(self, error: EvaluationFailed) -> None:
-        if not isinstance(error, _Unclear):
+        if not isinstance(error, _UnknownValue):
             self.stuck.append((None, error))
 
-    def _repeat(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
-        """Compute a loop, or if that is not possible its body once."""
+    def _compute_loop(
+        self, step: Step, work: Repeat, cells: list[TracedCell | None]
+    ) -> Sequence[TracedCell | None]:
+        """Compute a loop, or only one iteration if the loop is too long or cannot be computed."""
         trips = cells[work.trips] if work.trips is not None else None
         self.search.trips |= 0 if trips is None else trips.direct
         self._depth += 1
@@ -724,7 +772,7 @@ class Run(Forward[Cell]):
         try:
             if self._depth <= len(_MOST_ITERATIONS) or not self.search.is_sketch:
                 if self.search.is_sketch:
-                    room = (_MOST_INSIDE - self.computed) // max(len(self.plans[work.body].steps), 1)
+                    room = (_MOST_BODY_NODES - self.computed) // max(len(self.plans[work.body].steps), 1)
                     self.most_iterations = max(_MOST_ITERATIONS[self._depth - 1], room)
                 return super().step(step, cells)
         except EvaluationFailed as error:
@@ -733,63 +781,63 @@ class Run(Forward[Cell]):
             self._depth -= 1
             self.most_iterations = around
         plan = self.plans[work.body]
-        given = [
+        inputs_of_body = [
             self._body_input(step, input, declared, None if input.outer is None else cells[input.outer])
             for input, declared in zip(work.inputs, plan.inputs, strict=True)
         ]
         self._guesses += 1
         try:
-            outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
+            outputs = self.graph(plan, [*inputs_of_body, *self.captured(step, plan, cells)])
         finally:
             self._guesses -= 1
-        whole = self._of_shapes(NodeInRun(step, cells, self._symbols))
-        return [  # what the body carries may be another value after more iterations
-            _merged([outputs[output.inner]]) if output.slice is None else cell
-            for output, cell in zip(work.outputs, whole, strict=False)
+        unknown_outputs = self._outputs_of_shapes(NodeInRun(step, cells, self._symbols))
+        return [  # carried values may change with more iterations
+            _common_cell([outputs[output.inner]]) if output.slice is None else cell
+            for output, cell in zip(work.outputs, unknown_outputs, strict=False)
         ]
 
     def _body_input(
-        self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None
-    ) -> Cell | None:
-        """Return what the body gets first, as far as that can be told."""
+        self, step: Step, input: BodyInput, declared: GraphInput, cell: TracedCell | None
+    ) -> TracedCell | None:
+        """Return the input of the body in its first iteration, or an unknown cell."""
         try:
             if cell is not None or input.slice is None:
                 return self.body_input(step, input, declared, cell, 0)
         except (EvaluationFailed, LookupError):
             pass
-        return unknown(declared.shape, declared.element_type, origins_of([cell]))
+        return unknown_cell(declared.shape, declared.element_type, origins_of([cell]))
 
 
 def ports_of_positions(step: Step) -> set[int | None]:
-    """Return the numbers of the inputs of a node that hold positions or sizes."""
+    """Return the ports of a node that hold positions or sizes."""
     if isinstance(step.work, Lookup):
         assert step.work.spec is not None
         return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
-    return {need.port for need in constraints_of(step.node.domain, step.node.type)}
+    return {constraint.port for constraint in constraints_of(step.node.domain, step.node.type)}
 
 
 def reads_shapes_only(step: Step) -> bool:
     return isinstance(step.work, GeneralOp) and step.work.reads_shapes_only
 
 
-def _merged(cells: Sequence[Cell | None]) -> Cell | None:
-    """Return what several cells have in common: a shape and a type."""
+def _common_cell(cells: Sequence[TracedCell | None]) -> TracedCell | None:
+    """Return an unknown cell with the shape and type of all cells, if these are equal."""
     arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
     kinds = {(array.shape, array.dtype) for array in arrays}
     is_one = len(arrays) == len(cells) and len(kinds) == 1
     shape, type = kinds.pop() if is_one else (None, None)
-    return unknown(shape, type, origins_of(cells), direct_of(cells))
+    return unknown_cell(shape, type, origins_of(cells), direct_of(cells))
 
 
-def _scattered(step: Step) -> tuple[int | None, ...]:
-    """Return the inputs whose elements a scatter node puts into its output: none with a reduction."""
+def _moved_by_scatter(step: Step) -> tuple[int | None, ...]:
+    """Return the ports whose elements a scatter node moves to its output; () with a reduction."""
     scatter = scatter_node_of(step)
     ports = scatter.spec.port_index(Role.DATA), scatter.spec.port_index(Role.UPDATES)
     return ports if scatter.reduction is Reduction.NONE else ()
 
 
-def _makes_whole(step: Step) -> bool:
-    """Tell whether a node makes whole numbers of others, which is not defined for all of them."""
+def _makes_integers(step: Step) -> bool:
+    """Return whether a node converts to integers, which is undefined for some numbers."""
     if not isinstance(step.work, GeneralOp) or not step.work.copies:
         return False
     value = step.node.inputs[0].value if step.node.inputs else None

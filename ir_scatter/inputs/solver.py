@@ -1,4 +1,12 @@
-"""Draws new elements of the inputs that positions are made of, so that every use of them is legal."""
+"""Solves for input elements such that all uses of them as positions are legal.
+
+Each use narrows the bounds of the elements that it depends on, by inverting their terms; elements are then
+drawn within the bounds, use by use. Repeated targets that must differ are moved to free targets:
+
+    term of a target     element * 2 + 1, legal from 0 to 7
+    bounds of element    ceil((0 - 1) / 2) to floor((7 - 1) / 2), which is 0 to 3
+    drawn                2, 2, 0: targets 5, 5, 1; the second one moves to 7 by setting its element to 3
+"""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
@@ -6,20 +14,22 @@ from enum import Enum, auto
 import numpy as np
 
 from ir_scatter.core.arrays import Array
-from ir_scatter.inputs.constraints import Use, by_lane
+from ir_scatter.inputs.constraints import InputUse, by_lane
 from ir_scatter.inputs.provenance import Terms
 
-_TRIES = 16
+_MOST_ROUNDS = 16
+"""Most rounds of moving targets that repeat."""
 _MOST_TARGETS = 1 << 24
-"""Targets of all lanes up to which the free ones are listed."""
+"""Most targets of all lanes for which free ones are enumerated."""
 
 _CANDIDATES = 8
-_FLIPPED = 0.5
-"""How many of the other indices count from the end where they may."""
+"""Rows that are tried for one feature."""
+_NEGATIVE_SHARE = 0.5
+"""Share of the other indices that become negative where that is legal."""
 
 
-class Feature(Enum):
-    """What an index of a scatter node should try to be."""
+class IndexFeature(Enum):
+    """A property that some index of a scatter node should have in a draw."""
 
     NEGATIVE = auto()
     FIRST = auto()
@@ -27,30 +37,44 @@ class Feature(Enum):
     REPEATED = auto()
 
 
-_ONE = ((Feature.NEGATIVE,), (Feature.FIRST,), (Feature.LAST,))
-_UP_TO_THREE = ((Feature.NEGATIVE, Feature.REPEATED), (Feature.FIRST, Feature.LAST), (Feature.NEGATIVE,))
-_MANY = (
-    (Feature.NEGATIVE, Feature.REPEATED, Feature.FIRST, Feature.LAST),
-    (Feature.FIRST, Feature.LAST),
-    (Feature.LAST, Feature.NEGATIVE, Feature.REPEATED),
+_ONE_TARGET = ((IndexFeature.NEGATIVE,), (IndexFeature.FIRST,), (IndexFeature.LAST,))
+_FEW_TARGETS = (
+    (IndexFeature.NEGATIVE, IndexFeature.REPEATED),
+    (IndexFeature.FIRST, IndexFeature.LAST),
+    (IndexFeature.NEGATIVE,),
 )
-"""What three draws try, one after the other, with one target, up to three, or more.
+_MANY_TARGETS = (
+    (IndexFeature.NEGATIVE, IndexFeature.REPEATED, IndexFeature.FIRST, IndexFeature.LAST),
+    (IndexFeature.FIRST, IndexFeature.LAST),
+    (IndexFeature.LAST, IndexFeature.NEGATIVE, IndexFeature.REPEATED),
+)
+"""Features that three consecutive draws try, for one target, two or three, or more.
 
-The second has nothing that some runtimes refuse, and other numbers have room as well.
+The second draw has no feature that some runtimes refuse. The lists leave room for ordinary numbers.
 """
 
 
 class Solver:
-    """New values of all elements, drawn one use after the other.
+    """New values of all elements, drawn use by use.
 
-    What all uses demand of an element holds whichever use it is drawn for. Drawn numbers count from the
-    front, unless `wraps`; those that are pinned may count from the end.
+    Bounds are intersected over all uses of an element. Random values are non-negative unless `wraps`; values
+    that are assigned for a feature may be negative.
+
+    Attributes:
+        values: the value of each element.
+        is_fixed: whether an element is final.
     """
 
     def __init__(
-        self, random: np.random.Generator, terms: Terms, uses: Sequence[Use], limits: Array, *, wraps: bool
+        self,
+        random: np.random.Generator,
+        terms: Terms,
+        uses: Sequence[InputUse],
+        limits: Array,
+        *,
+        wraps: bool,
     ) -> None:
-        """Take what types allow: the least and the greatest of each element, [n, 2]."""
+        """Set up bounds; `limits` [n, 2] are the lower and upper bound of each element by its type."""
         self.random, self.terms = random, terms
         self.values, self.is_fixed = terms.values.copy(), np.zeros(len(terms.values), bool)
         self._whole = self._drawn = limits[:, 0], limits[:, 1]
@@ -58,8 +82,8 @@ class Solver:
             self._whole = self._narrowed(self._whole, use, use.least)
             self._drawn = self._narrowed(self._drawn, use, use.least if wraps else use.lows)
 
-    def _narrowed(self, bounds: tuple[Array, Array], use: Use, least: Array) -> tuple[Array, Array]:
-        """Take what a use demands of its own; what contradicts others is left out."""
+    def _narrowed(self, bounds: tuple[Array, Array], use: InputUse, least: Array) -> tuple[Array, Array]:
+        """Intersect bounds with those of a use; contradictory ones are ignored."""
         elements, slopes, offsets = self.terms.look_up(use.terms)
         low, high = (np.broadcast_to(ends, elements.shape) for ends in (least, use.highs))
         is_term = (elements >= 0) & (slopes != 0)
@@ -73,54 +97,54 @@ class Solver:
         fits = lows <= highs
         return np.where(fits, lows, bounds[0]), np.where(fits, highs, bounds[1])
 
-    def draw(self, use: Use, number: int | None = None) -> None:
-        """Draw the elements of a use that were not drawn yet.
+    def draw(self, use: InputUse, number: int | None = None) -> None:
+        """Draw the elements of a use that are not final yet.
 
-        With the number of a draw some indices try what that draw is to try.
+        With the number of a draw, some indices get the features of that draw.
         """
         rows = _Rows(use, self)
-        used = _distinct(rows.elements[rows.is_steered])
-        free = used[~self.is_fixed[used]]
+        elements = _distinct(rows.elements[rows.is_steered])
+        free = elements[~self.is_fixed[elements]]
         if not len(free):
             return
         self._redraw(free)
         if number is not None and use.is_scatter and (rows.sizes > 0).all():
             self._try_features(rows, number)
         if use.is_unique and not use.is_crowded:
-            self._part(rows)
-        if use.are_equal:  # every lane names what the first one does
-            wanted = np.empty_like(rows.numbers)
-            table = by_lane(use.lanes, np.arange(len(wanted)))
-            wanted[table] = rows.numbers[table[:1]]
-            values = (wanted - rows.offsets) // np.where(rows.is_steered, rows.slopes, 1)
+            self._make_distinct(rows)
+        if use.are_equal:  # every lane gets the targets of the first one
+            targets = np.empty_like(rows.numbers)
+            table = by_lane(use.lanes, np.arange(len(targets)))
+            targets[table] = rows.numbers[table[:1]]
+            values = (targets - rows.offsets) // np.where(rows.is_steered, rows.slopes, 1)
             self.values[rows.elements[rows.is_steered]] = values[rows.is_steered]
-        self.is_fixed[used] = True
+        self.is_fixed[elements] = True
 
     def _redraw(self, elements: Array) -> None:
         lows, highs = self._drawn
         self.values[elements] = self.random.integers(lows[elements], highs[elements] + 1)
 
-    def _part(self, rows: "_Rows") -> None:
-        """Let targets of a lane differ: rows that clash get free targets, or else random ones."""
-        for _ in range(_TRIES):
-            clashing = rows.clashing(self.random)
+    def _make_distinct(self, rows: "_Rows") -> None:
+        """Make targets of a lane distinct: repeated ones get free targets, or else random ones."""
+        for _ in range(_MOST_ROUNDS):
+            clashing = rows.clashing_rows(self.random)
             if not len(clashing):
                 return
             _, once = np.unique(rows.keys[clashing], return_index=True)
-            is_left = np.zeros(len(rows.keys), bool)
-            is_left[clashing[once]] = True
+            is_clashing = np.zeros(len(rows.keys), bool)
+            is_clashing[clashing[once]] = True
             for wraps in (False, True) if rows.use.wraps else (False,):
-                if is_left.any():
-                    order, wanted = self._free_targets(
-                        rows, np.flatnonzero(is_left) if wraps else clashing[once]
+                if is_clashing.any():
+                    order, targets = self._free_targets(
+                        rows, np.flatnonzero(is_clashing) if wraps else clashing[once]
                     )
-                    is_moved = self._assign(rows, order, wanted - rows.sizes if wraps else wanted)
-                    is_left[order[is_moved]] = False
-            elements = _distinct(rows.elements[is_left][rows.is_steered[is_left]])
+                    is_moved = self._assign(rows, order, targets - rows.sizes if wraps else targets)
+                    is_clashing[order[is_moved]] = False
+            elements = _distinct(rows.elements[is_clashing][rows.is_steered[is_clashing]])
             self._redraw(elements[~self.is_fixed[elements]])
 
     def _free_targets(self, rows: "_Rows", order: Array) -> tuple[Array, Array]:
-        """Return those rows that there is a free target of their lanes for, and these."""
+        """Return the rows for which their lane has a free target, and these targets."""
         lanes, room = rows.use.lanes, rows.use.room
         count = int(lanes.max(initial=0)) + 1
         if not len(order) or count * room > _MOST_TARGETS:
@@ -137,43 +161,48 @@ class Solver:
         chosen = np.unravel_index(free[place[is_own]] % room, tuple(rows.sizes.tolist()))
         return order[is_own], np.stack(chosen, axis=-1) + rows.use.lows
 
-    def _assign(self, rows: "_Rows", order: Array, wanted: Array) -> Array:
-        """Make rows what is wanted whose elements are free and can be that; return which are so now."""
-        at, elements = rows.is_steered[order], rows.elements[order]
-        values, rest = np.divmod(wanted - rows.offsets[order], np.where(at, rows.slopes[order], 1))
+    def _assign(self, rows: "_Rows", order: Array, targets: Array) -> Array:
+        """Set rows to targets if their elements are free and in range; return a mask of matching rows."""
+        is_steered, elements = rows.is_steered[order], rows.elements[order]
+        values, rest = np.divmod(targets - rows.offsets[order], np.where(is_steered, rows.slopes[order], 1))
         lows, highs = self._whole
         fits = (
             (rest == 0) & ~self.is_fixed[elements] & (values >= lows[elements]) & (values <= highs[elements])
         )
-        chosen = at & (fits | ~at).all(axis=1)[:, None]
+        chosen = is_steered & (fits | ~is_steered).all(axis=1)[:, None]
         self.values[elements[chosen]] = values[chosen]
-        return np.asarray(((rows.numbers[order] == wanted) | ~at).all(axis=1))
+        return np.asarray(((rows.numbers[order] == targets) | ~is_steered).all(axis=1))
 
     def _try_features(self, rows: "_Rows", number: int) -> None:
-        """Let some rows be what draw `number` tries, in another order where not all can be."""
-        left, count = rows.elements[rows.is_steered.any(axis=1)], 0
-        while len(left) and count < 4:
-            left, count = left[(left != left[0]).any(axis=1)], count + 1
-        orders = {1: _ONE, 2: _UP_TO_THREE, 3: _UP_TO_THREE}.get(count, _MANY)
+        """Give some rows the features of draw `number`; with few rows, lists differ."""
+        remaining, count = rows.elements[rows.is_steered.any(axis=1)], 0
+        while len(remaining) and count < 4:
+            remaining, count = remaining[(remaining != remaining[0]).any(axis=1)], count + 1
+        orders = {1: _ONE_TARGET, 2: _FEW_TARGETS, 3: _FEW_TARGETS}.get(count, _MANY_TARGETS)
         order = orders[number % len(orders)]
-        is_changed = [self._place(rows, feature) for feature in order]
-        if any(is_changed) and Feature.NEGATIVE in order and rows.use.wraps:
+        is_changed = [self._apply_feature(rows, feature) for feature in order]
+        if any(is_changed) and IndexFeature.NEGATIVE in order and rows.use.wraps:
             flipped = rows.is_steered & (rows.numbers >= 0) & ~self.is_fixed[rows.elements]
-            chosen = np.flatnonzero(flipped.any(axis=1) & (self.random.random(len(flipped)) < _FLIPPED))
+            chosen = np.flatnonzero(
+                flipped.any(axis=1) & (self.random.random(len(flipped)) < _NEGATIVE_SHARE)
+            )
             self._assign(rows, chosen, (rows.numbers - rows.sizes * flipped)[chosen])
 
-    def _place(self, rows: "_Rows", feature: Feature) -> bool:
-        """Let a row have a feature that the operator allows; tell whether one has it now."""
+    def _apply_feature(self, rows: "_Rows", feature: IndexFeature) -> bool:
+        """Give a row a feature if the operator allows it; return whether that succeeded."""
         use = rows.use
-        can_be = {Feature.NEGATIVE: use.wraps, Feature.REPEATED: not use.is_unique and use.lane_size > 1}
+        can_be = {
+            IndexFeature.NEGATIVE: use.wraps,
+            IndexFeature.REPEATED: not use.is_unique and use.lane_size > 1,
+        }
         if not can_be.get(feature, True):
             return False
         is_fixed = rows.are_fixed
         is_free = rows.is_steered.any(axis=1) & ~is_fixed & ((use.lanes == 0) | (not use.are_equal))
         for row in self.random.permutation(np.flatnonzero(is_free))[:_CANDIDATES]:
-            for wanted in self._wanted(rows, feature, int(row), is_fixed):
+            for target in self._targets_for(rows, feature, int(row), is_fixed):
                 before, elements = self.values.copy(), rows.elements[row][rows.is_steered[row]]
-                is_placed = bool(self._assign(rows, np.array([row]), wanted.reshape(1, -1))[0])
+                is_placed = bool(self._assign(rows, np.array([row]), target.reshape(1, -1))[0])
                 targets = rows.targets if is_placed and use.is_unique else None
                 if is_placed and (targets is None or targets[row] not in targets[is_fixed]):
                     self.is_fixed[elements] = True
@@ -181,40 +210,45 @@ class Solver:
                 self.values = before
         return False
 
-    def _wanted(self, rows: "_Rows", feature: Feature, row: int, is_fixed: Array) -> Iterator[Array]:
-        """Yield coordinates that a row may have."""
-        use, sizes, own = rows.use, rows.sizes, rows.numbers[row]
-        if feature is Feature.FIRST:
-            yield np.zeros_like(own)
-        elif feature is Feature.LAST:
+    def _targets_for(
+        self, rows: "_Rows", feature: IndexFeature, row: int, is_fixed: Array
+    ) -> Iterator[Array]:
+        """Yield targets with which a row has a feature."""
+        use, sizes, current = rows.use, rows.sizes, rows.numbers[row]
+        if feature is IndexFeature.FIRST:
+            yield np.zeros_like(current)
+        elif feature is IndexFeature.LAST:
             yield use.highs
-        elif feature is Feature.NEGATIVE:
-            choices = [own % sizes - sizes, -np.ones_like(own), -sizes]
-            at = int(self.random.integers(len(choices)))
-            yield from (*choices[at:], *choices[:at])
+        elif feature is IndexFeature.NEGATIVE:
+            choices = [current % sizes - sizes, -np.ones_like(current), -sizes]
+            first = int(self.random.integers(len(choices)))
+            yield from (*choices[first:], *choices[:first])
         else:
-            others = np.flatnonzero(use.lanes == use.lanes[row])
-            others = others[others != row]
-            others = others[is_fixed[others]] if is_fixed[others].any() else others
-            if len(others):
-                target = rows.numbers[int(self.random.choice(others))] % sizes
+            other_rows = np.flatnonzero(use.lanes == use.lanes[row])
+            other_rows = other_rows[other_rows != row]
+            other_rows = other_rows[is_fixed[other_rows]] if is_fixed[other_rows].any() else other_rows
+            if len(other_rows):
+                target = rows.numbers[int(self.random.choice(other_rows))] % sizes
                 yield from (target - sizes, target) if use.wraps and self.random.integers(2) else (target,)
 
 
 def _distinct(numbers: Array) -> Array:
-    """Return each of some numbers from 0 on once; np.unique would import numpy.ma, which takes longer."""
+    """Return the sorted distinct values of non-negative numbers; np.unique would import numpy.ma."""
     ordered = np.sort(numbers, axis=None)
     return np.asarray(ordered[np.diff(ordered, prepend=-1) > 0])
 
 
 class _Rows:
-    """The targets of one use, as the elements of a solver stand.
+    """The targets of one use (rows) for the current values of a solver.
 
-    `is_steered` [n, k] says which coordinates an element decides, `elements` [n, k] which one, 0 where there
-    is none; `keys` [n] is one of the elements of each row, `sizes` [k] how many positions there are.
+    Attributes:
+        is_steered: [n, k], whether an element determines the coordinate.
+        elements: [n, k], that element, or 0.
+        keys: [n], one of the elements of each row.
+        sizes: [k], the number of positions.
     """
 
-    def __init__(self, use: Use, solver: Solver) -> None:
+    def __init__(self, use: InputUse, solver: Solver) -> None:
         self.use, self._solver = use, solver
         elements, self.slopes, self.offsets = solver.terms.look_up(use.terms)
         self.is_steered = (elements >= 0) & (self.slopes != 0)
@@ -226,26 +260,26 @@ class _Rows:
 
     @property
     def numbers(self) -> Array:
-        """[n, k]: the coordinates."""
+        """[n, k]: the current coordinates."""
         steered = self._solver.values[self.elements] * self.slopes + self.offsets
         return np.where(self.is_steered, steered, self.use.values)
 
     @property
     def are_fixed(self) -> Array:
-        """[n]: which rows an element has a part in that is not to be drawn again."""
+        """[n]: whether a final element determines a coordinate of the row."""
         return np.asarray((self.is_steered & self._solver.is_fixed[self.elements]).any(axis=1))
 
     @property
     def targets(self) -> Array:
-        """[n]: a number for each target, the same for targets that are the same."""
+        """[n]: a number for each target, equal for equal targets."""
         return np.asarray((self.numbers - self.use.lows) % self.sizes @ self._strides + self._lanes)
 
-    def clashing(self, random: np.random.Generator) -> Array:
-        """Return rows that name the target of another one: all but one for each, no fixed ones."""
+    def clashing_rows(self, random: np.random.Generator) -> Array:
+        """Return the rows that repeat a target: all but one per target, without fixed rows."""
         is_fixed = self.are_fixed | ~self.is_steered.any(axis=1)
         order = np.argsort(~is_fixed + random.random(len(self._solver.values))[self.keys] / 2)
         _, first = np.unique(self.targets[order], return_index=True)
         is_other = np.ones(len(order), bool)
         is_other[first] = False
-        found = order[is_other]
-        return np.asarray(found[~is_fixed[found]])
+        clashing = order[is_other]
+        return np.asarray(clashing[~is_fixed[clashing]])

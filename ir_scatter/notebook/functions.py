@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ir_scatter.compare.request import Done
-    from ir_scatter.fuzz.explain import Finding
+    from ir_scatter.fuzz.explain import FuzzFinding
 
 
 def _several(value: "str | Iterable[str]", name: str) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ def fuzz(
     illegal: bool = False,
     output: "str | PathLike[str] | None" = None,
     resume: bool = False,
-) -> "Iterator[Finding]":
+) -> "Iterator[FuzzFinding]":
     """Search for bugs of runtimes, and shrink each one to a small node.
 
     Args:
@@ -281,12 +281,12 @@ def fuzz(
         >>> [found.when for found in irs.fuzz(on="onnxruntime", operators="ScatterND-13", cases=2)]
         []
     """
-    from ir_scatter.fuzz.job import Job, prepare, run
+    from ir_scatter.fuzz.job import FuzzRequest, prepare, run
     from ir_scatter.report.campaign_folder import write_report
 
     folder = None if output is None else Path(output)
     names, rows = ([words] if isinstance(words, str) else list(words) for words in (on, operators))
-    job = Job(names, rows, seconds, cases, seed, values, illegal, folder, resume)
+    job = FuzzRequest(names, rows, seconds, cases, seed, values, illegal, folder, resume)
     campaign = prepare(job)
     for finding in run(job, campaign):
         yield finding

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.words import counted
 from ir_scatter.defects.evidence import Basis, Result
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.doctor_text import groups, shorten_driver, state, summary
 from ir_scatter.report.page import document, name_span, plain
 from ir_scatter.version import versions
@@ -66,7 +66,7 @@ def _device(diagnosis: Diagnosis, verbose: bool) -> Iterator[str]:
     yield "</article>"
 
 
-def _item(checked: Checked) -> str:
+def _item(checked: DefectCheck) -> str:
     badge = f'<span class="badge {_BADGES[checked.result]}">{plain(checked.result or "no answer")}</span>'
     words = f"{name_span(checked.defect.code)} {plain(checked.defect.name.replace('-', ' '))}"
     history = (

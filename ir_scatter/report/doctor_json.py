@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import as_document, dumps, fields_of
 
 _DEVICE = "runner is_available reason full_name driver capabilities versions"
@@ -22,7 +22,7 @@ def render(diagnoses: Sequence[Diagnosis]) -> str:
     return dumps(as_document(devices=devices))
 
 
-def _defect(checked: Checked, diagnosis: Diagnosis) -> dict[str, Any]:
+def _defect(checked: DefectCheck, diagnosis: Diagnosis) -> dict[str, Any]:
     keys = f"{checked.defect.code}/"
     results = {} if diagnosis.row is None else diagnosis.row.results
     return {

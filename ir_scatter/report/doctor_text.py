@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ir_scatter.core.words import counted
 from ir_scatter.defects.base import Symptom
 from ir_scatter.defects.evidence import Basis
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import visible, wrap_line
 
 _GROUPS = {
@@ -56,7 +56,7 @@ def summary(diagnosis: Diagnosis) -> str:
     return f"{here} of {total} present; {different} changed since recorded{more}"
 
 
-def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked]]]:
+def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[DefectCheck]]]:
     """Yield changed defects first, then the defects present by symptom; absent ones too if `verbose`."""
     different = [checked for checked in diagnosis.defects if checked.differs]
     if different:
@@ -73,7 +73,7 @@ def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[C
             yield title, checks
 
 
-def state(checked: Checked) -> str:
+def state(checked: DefectCheck) -> str:
     """Return the result on a device and how it changed: "new: crashed", "gone, recorded: wrong"."""
     is_other = checked.differs and not checked.missed
     if checked.result is None:

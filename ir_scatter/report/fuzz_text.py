@@ -2,7 +2,7 @@
 
 from ir_scatter.core.words import counted
 from ir_scatter.fuzz.campaign import Campaign
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.report.characters import visible, wrap_line
 
 _BOLD, _RED, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
@@ -30,7 +30,7 @@ def render(campaign: Campaign, *, width: int | None = None) -> str:
     return "".join(f"{wrap_line(visible(line), width)}\n" for line in lines)
 
 
-def one_finding(finding: Finding, *, color: bool = False) -> str:
+def one_finding(finding: FuzzFinding, *, color: bool = False) -> str:
     """Return a finding: operator, symptom and runner, the condition, the smallest case, its folder."""
     record = finding.as_json()
     head = f"{finding.operator}: {finding.symptom} on {finding.runner}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ir_scatter.doctor import Diagnosis
     from ir_scatter.explain import Entry
     from ir_scatter.fuzz.campaign import Campaign
-    from ir_scatter.fuzz.replay import Replayed
+    from ir_scatter.fuzz.replay import ReplayOutcome
     from ir_scatter.inspect import Inspection
     from ir_scatter.jobs.machine import Machine
     from ir_scatter.lint import Report
@@ -122,7 +122,7 @@ def render(
 
 @overload
 def render(
-    result: Literal["replay"], format: str, value: "Sequence[Replayed]", **options: Unpack[RenderOptions]
+    result: Literal["replay"], format: str, value: "Sequence[ReplayOutcome]", **options: Unpack[RenderOptions]
 ) -> str: ...
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ir_scatter.fuzz.replay import Replayed
+from ir_scatter.fuzz.replay import ReplayOutcome
 from ir_scatter.report.characters import as_document, dumps
 
 
-def render(replays: Sequence[Replayed]) -> str:
+def render(replays: Sequence[ReplayOutcome]) -> str:
     return dumps(as_document(findings=[replay._asdict() for replay in replays]))

@@ -19,8 +19,8 @@ from ir_scatter import runners
 from ir_scatter.cases.case import Case
 from ir_scatter.cases.judge import judge
 from ir_scatter.cases.workshop import NODES, Workshop
-from ir_scatter.fuzz.campaign import Campaign, Plan, operators
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.runners.base import Runner
 
 CPU = "openvino:CPU"
@@ -81,7 +81,7 @@ def spent(runner: Runner) -> tuple[float, float, float]:
 def test_cases_for_each_second(benchmark: Any, tmp_path: Path, name: str) -> None:
     pytest.importorskip("openvino")
     (spec,) = operators([name])
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     streams: dict[str, tuple[str, Callable[[int], list[Case]]]] = {
         "a model for each case": ("batches", lambda number: drawer.batch(spec, number, 1)),
         "batches": ("batches", lambda number: drawer.batch(spec, number, NODES)),
@@ -92,7 +92,7 @@ def test_cases_for_each_second(benchmark: Any, tmp_path: Path, name: str) -> Non
     for title, found in costs.items():
         print(f"\n{name}, {title}: {found}, {single.wall / found.wall:.1f} x", end="")
         benchmark.extra_info[title] = found
-    campaign = Campaign(Plan((spec,), SECONDS, None, 0, "plain"), [runners.find(CPU)])
+    campaign = Campaign(FuzzPlan((spec,), SECONDS, None, 0, "plain"), [runners.find(CPU)])
     signatures = [one.signature for one in campaign.run()]
     campaign.runners[0].close()
     print(f"\n{name}, {SECONDS:.0f} s of both: {campaign.rates.as_json()}, {len(signatures)} findings")

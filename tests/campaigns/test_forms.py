@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import convert, evaluate_model, runners, validate
-from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.case import Case, Limits, repeats_targets
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.core.arrays import Array
@@ -203,7 +203,7 @@ class Trial:
     ) -> None:
         self.folder, self.figures, self.runners = folder, figures, open_runners
         self.before, self.feeds = write(chance, case, folder, has_open_dims=dialect.has_open_dims)
-        self.promises = [] if repeats(case) else ["unique-indices"]
+        self.promises = [] if repeats_targets(case) else ["unique-indices"]
         self.title = f"{case.operator} {case.reduction} {case.element_type.name}"
         self.expected = [*evaluate_model(self.before, self.feeds).values()]
         self.ran = {name: self._runs(name, self.before) for name in dialect.devices}

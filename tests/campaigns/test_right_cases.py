@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ir_scatter.cases.case import Case, Limits
-from ir_scatter.cases.draw import Draws, Form, draw_form, draw_sizes, fill
+from ir_scatter.cases.draw import Draws, Form, draw_form, draw_sizes, draw_values
 from ir_scatter.cases.judge import judge
 from ir_scatter.cases.workshop import Workshop
 from ir_scatter.fuzz.campaign import operators
@@ -42,10 +42,10 @@ def drawn(runner: str, specs: tuple[OpSpec, ...], seed: int) -> Iterator[list[Ca
     while True:
         draws = Draws(seed)
         form = draw_form(draws, specs[seed % len(specs)], limits)
-        start, cases = len(draws.made), list[Case]()
+        start, cases = len(draws.decisions), list[Case]()
         while is_right(runner, form) and len(cases) < OF_A_FORM:
-            del draws.made[start:]
-            cases.append(fill(draws, form, draw_sizes(draws, form)))
+            del draws.decisions[start:]
+            cases.append(draw_values(draws, form, draw_sizes(draws, form)))
         if cases:
             yield cases
         seed += 1

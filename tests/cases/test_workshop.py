@@ -13,7 +13,7 @@ from ir_scatter.cases.workshop import Refusals, Workshop
 from ir_scatter.core.model import Node
 from ir_scatter.core.process import Failure
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.runners.base import PROGRESS_BYTES, Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])
@@ -41,7 +41,7 @@ class Refusing(Runner):
 def batches(
     runner: Runner, folder: Path, count: int, *, passes_over: bool = True
 ) -> list[list[tuple[Case, Streamed]]]:
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     workshop = Workshop(str(folder), 60.0, passes_over=passes_over)
     drawn = [
         [case for case in drawer.batch(SPEC, number, 60) if case.element_type.name != "string"]
@@ -87,15 +87,15 @@ def test_an_exception_does_not_hide_what_is_refused() -> None:
     refusals, traits = Refusals(), frozenset({("Op", "1 element", "0-D updates")})
     for number in range(20):
         refusals.note(traits, is_refused=number != 1)
-        assert bool(refusals.against(traits)[0]) is (number == 0 or number > 4)
+        assert bool(refusals.evidence(traits)[0]) is (number == 0 or number > 4)
         assert not number or not refusals.is_certain(traits)
     other = refusals.copy()
     for _ in range(5):
         other.note(traits, is_refused=False)
-    assert not other.against(traits)[0]
-    assert refusals.against(traits)[0]
+    assert not other.evidence(traits)[0]
+    assert refusals.evidence(traits)[0]
     refusals.learn(other)
-    assert not refusals.against(traits)[0]
+    assert not refusals.evidence(traits)[0]
 
 
 def test_what_is_certain_is_blamed_alone() -> None:
@@ -105,8 +105,8 @@ def test_what_is_certain_is_blamed_alone() -> None:
         other = rare if number > 3 else ("Op", f"type {number}", f"type {number}")
         refusals.note(frozenset({reason, other}), is_refused=True)
     assert refusals.is_certain(frozenset({reason}))
-    assert refusals.against(frozenset({rare})) == (0, 0)
-    assert refusals.against(frozenset({("Op", "type 0", "type 0")})) == (1, 1)
+    assert refusals.evidence(frozenset({rare})) == (0, 0)
+    assert refusals.evidence(frozenset({("Op", "type 0", "type 0")})) == (1, 1)
 
 
 def test_what_explains_passes_nothing_over(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import UsageError
-from ir_scatter.doctor import of_releases
+from ir_scatter.doctor import names_of_releases
 from tests.cli.conftest import COMMAND, Cli
 from tests.runners.test_releases import cache, index, make_wheels  # noqa: F401
 from tests.scale import thinned
@@ -91,10 +91,10 @@ def test_what_pip_cannot_do_is_told(cache: Path, index: Path) -> None:  # noqa: 
 
 @pytest.mark.usefixtures("cache")
 def test_a_release_is_one_of_its_runtime() -> None:
-    assert "openvino@2025.4:CPU" in (names := of_releases((), ["2025.4"]))
+    assert "openvino@2025.4:CPU" in (names := names_of_releases((), ["2025.4"]))
     assert not [name for name in names if name.startswith("onnx")]
-    assert of_releases((), ["1.17"]) == ["onnxruntime@1.17"]
-    assert of_releases(["onnxruntime", "CPU"], []) == ["onnxruntime", "CPU"]
+    assert names_of_releases((), ["1.17"]) == ["onnxruntime@1.17"]
+    assert names_of_releases(["onnxruntime", "CPU"], []) == ["onnxruntime", "CPU"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_release_is_one_of_its_runtime() -> None:
 )
 def test_releases_of_nothing_are_wrong_usage(names: list[str], release: str, message: str, cli: Cli) -> None:
     with pytest.raises(UsageError, match=message):
-        of_releases(names, [release])
+        names_of_releases(names, [release])
     words = [word for name in names for word in ("--on", name)]
     done = cli("doctor", *words, "--release", release)
     assert done.code == 2

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ir_scatter.defects import all_defects
-from ir_scatter.doctor import probe
+from ir_scatter.doctor import probe_defects
 from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.fuzz import job as jobs
 from ir_scatter.runners.base import Availability, Status, Streamed
@@ -157,7 +157,7 @@ def test_fuzz_says_that_a_runner_reads_none_of_the_operators(monkeypatch: pytest
 def test_a_probe_without_an_answer_has_no_result() -> None:
     defect = next(iter(all_defects()))
     unanswered = dict[str, str]()
-    assert probe(Mute("mute", FILES), [defect], unanswered) == {}
+    assert probe_defects(Mute("mute", FILES), [defect], unanswered) == {}
     assert set(unanswered.values()) == {FILES}
 
 

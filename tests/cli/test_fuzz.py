@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged
+from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz import job as jobs
-from ir_scatter.fuzz.conditions import Condition
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.conditions import FailureCondition
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import write_finding
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
@@ -68,7 +68,7 @@ FIELDS = {
             "operator is 'ScaterND' (did you mean ScatterND?), expected one of ",
         ),
         (["--on", "nothing"], 2, "there is no runner 'nothing'"),
-        (["--resume"], 2, "there is nothing to go on from without the folder of an earlier run"),
+        (["--resume"], 2, "resume needs the folder of an earlier run"),
         (
             ["--replay", "nowhere"],
             2,
@@ -183,12 +183,14 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
         spec, nothing, np.empty(0, np.int64), nothing, 0, {}, ELEMENT_TYPES["f32"], ELEMENT_TYPES["i64"],
         Reduction.NONE, decisions=(1,),
     )  # fmt: skip
-    wrong = Judged(Symptom.WRONG_VALUE)
-    finding = Finding("s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, Condition(), 1, 0, case, wrong)
+    wrong = Judgement(Symptom.WRONG_VALUE)
+    finding = FuzzFinding(
+        "s", "openvino:CPU", case.operator, Symptom.WRONG_VALUE, FailureCondition(), 1, 0, case, wrong
+    )
     write_finding(finding, tmp_path, {})
     command = [sys.executable, str(tmp_path / "s" / "repro.py")]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert shown.stdout.strip().splitlines()[-1] == "gone: as documented"
+    assert shown.stdout.strip().splitlines()[-1] == "gone: as specified"
     assert shown.returncode == 0
 
 

@@ -5,7 +5,7 @@ import re
 import jsonschema
 import pytest
 
-from ir_scatter.fuzz.replay import Replayed
+from ir_scatter.fuzz.replay import ReplayOutcome
 from ir_scatter.report.registry import formats, render
 from tests.cli.conftest import ROOT, SAMPLES, Cli
 from tests.report.json_schemas import NAMES, check, fields, schema_of
@@ -91,5 +91,5 @@ def test_what_a_schema_does_not_describe_is_seen(cli: Cli) -> None:
 
 
 def test_fuzz_findings_that_are_run_again() -> None:
-    found = Replayed("scatternd-18.onnxruntime.refused.always", "gone", "")
+    found = ReplayOutcome("scatternd-18.onnxruntime.refused.always", "gone", "")
     assert check("fuzz-replay", render("replay", "json", [found]))["findings"][0]["outcome"] == "gone"

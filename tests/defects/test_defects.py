@@ -13,7 +13,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Probe
 from ir_scatter.defects.evidence import HISTORY, Result, Row, Target, key_of, read_rows, text_of
-from ir_scatter.doctor import probe
+from ir_scatter.doctor import probe_defects
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
 from ir_scatter.portability import Portability, plain_name
@@ -148,6 +148,6 @@ def test_the_release_here_does_what_is_recorded(name: str) -> None:
     if not recorded:
         pytest.skip(f"{name} {release} is not recorded")
     concerned = [one for one in all_defects() if name in one.runners]
-    found, known = probe(runner, concerned), recorded[0].results
+    found, known = probe_defects(runner, concerned), recorded[0].results
     assert found.keys() == known.keys()
     assert {key: one for key, one in found.items() if not one.is_like(known[key])} == {}

@@ -15,7 +15,7 @@ from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.model import ONNX
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.evidence import Row, Target
-from ir_scatter.doctor import probe
+from ir_scatter.doctor import probe_defects
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.portability import Portability
@@ -59,7 +59,7 @@ def test_nodes_that_are_computed_right_are_no_errors(
     for one in names:
         runtime, _, device = one.partition(":")
         concerned = [defect for defect in all_defects() if one in defect.runners]
-        rows.append(Row(runtime, release, device, probe(runners.find(one), concerned)))
+        rows.append(Row(runtime, release, device, probe_defects(runners.find(one), concerned)))
     portability = Portability([Target(name, release)], rows, [])
     workshop, wrong = Workshop(str(tmp_path), 60.0), list[Case]()
     for cases in drawn():

@@ -9,7 +9,7 @@ import pytest
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.defects import by_code
 from ir_scatter.defects.evidence import Result, Row, Target, evidence, key_of, read_rows, text_of
-from ir_scatter.doctor import check_row, keep
+from ir_scatter.doctor import check_row, save_row
 from ir_scatter.report.doctor_text import state
 
 _DEFECT = by_code()["DEV301"]
@@ -103,7 +103,7 @@ def test_records_of_processors_stand_side_by_side(tmp_path: Path) -> None:
     """One from before instructions were written down gives way to a new one of the same name."""
     path = tmp_path / "history.json"
     for instructions in ("", "AVX2", "AVX-512", "AVX2"):
-        keep(_on(instructions), path)
+        save_row(_on(instructions), path)
     assert [row.instructions for row in read_rows(path)] == ["AVX-512", "AVX2"]
     assert '"instructions"' not in text_of([_on("")])
 

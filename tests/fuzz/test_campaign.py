@@ -15,8 +15,8 @@ import pytest
 
 from ir_scatter import evaluate_model, read
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.fuzz.campaign import Campaign, Plan, operators
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.features import Feature
 from ir_scatter.report.fuzz_text import render
 from ir_scatter.runners.base import Runner, Status, Streamed
@@ -62,13 +62,13 @@ class Planted(Runner):
 
 @pytest.fixture(scope="module")
 def found() -> Campaign:
-    plan = Plan(operators(["ScatterElementsUpdate-12"]), None, 3000, values="plain")
+    plan = FuzzPlan(operators(["ScatterElementsUpdate-12"]), None, 3000, values="plain")
     campaign = Campaign(plan, [Planted()])
     list(campaign.run())
     return campaign
 
 
-def of(found: Campaign, symptom: str) -> list[Finding]:
+def of(found: Campaign, symptom: str) -> list[FuzzFinding]:
     return [one for one in found.findings if one.symptom.value == symptom]
 
 
@@ -90,7 +90,7 @@ def test_what_was_planted_is_found_once_each(found: Campaign) -> None:
 def test_a_run_that_goes_on_reports_nothing_again(found: Campaign) -> None:
     earlier = json.loads(json.dumps(found.as_json()))
     again = Campaign(
-        Plan(operators(["ScatterElementsUpdate-12"]), None, 4500, values="plain"), [Planted()], earlier
+        FuzzPlan(operators(["ScatterElementsUpdate-12"]), None, 4500, values="plain"), [Planted()], earlier
     )
     assert list(again.run()) == []
     assert [one.signature for one in again.findings] == [one.signature for one in found.findings]
@@ -106,7 +106,7 @@ class Right(Planted):
 
 
 def test_what_is_right_raises_nothing() -> None:
-    campaign = Campaign(Plan(operators([]), None, 500), [Right()])
+    campaign = Campaign(FuzzPlan(operators([]), None, 500), [Right()])
     assert list(campaign.run()) == []
     assert campaign.cases >= 500
 
@@ -134,7 +134,7 @@ def test_a_slow_runner_holds_nobody_up() -> None:
         done.set()
 
     campaign = Campaign(
-        Plan(operators(["ScatterUpdate-3"]), 100.0), [Counting("slow", wait), Counting("quick")]
+        FuzzPlan(operators(["ScatterUpdate-3"]), 100.0), [Counting("slow", wait), Counting("quick")]
     )
     Timer(50, done.set).start()
     assert list(campaign.run()) == []
@@ -153,7 +153,7 @@ def test_what_nobody_reads_is_not_drawn() -> None:
             campaign.started -= 100  # the time is over
 
     campaign = Campaign(
-        Plan(operators(["ScatterUpdate-3"]), 100.0), [Counting("ours", wait), Elsewhere("other")]
+        FuzzPlan(operators(["ScatterUpdate-3"]), 100.0), [Counting("ours", wait), Elsewhere("other")]
     )
     assert list(campaign.run()) == []
     assert 1 <= campaign.as_json()["rounds"] <= 7  # that of its first model, and what is asked for ahead
@@ -161,7 +161,7 @@ def test_what_nobody_reads_is_not_drawn() -> None:
 
 def test_a_number_of_cases_is_computed_by_all() -> None:
     slow, quick = Counting("slow", lambda: sleep(0.1)), Counting("quick")
-    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 250), [slow, quick])
+    campaign = Campaign(FuzzPlan(operators(["ScatterUpdate-3"]), None, 250), [slow, quick])
     assert list(campaign.run()) == []
     assert campaign.cases == 250
     assert slow.models
@@ -184,7 +184,7 @@ def test_one_seed_finds_the_same_however_long_a_runner_takes() -> None:
 
     told = []
     for pace in (0.0, 0.02):
-        campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 1500), [Refusing(pace)])
+        campaign = Campaign(FuzzPlan(operators(["ScatterUpdate-3"]), None, 1500), [Refusing(pace)])
         list(campaign.run())
         report = campaign.as_json()
         told.append({name: value for name, value in report.items() if name not in {"seconds", "rates"}})
@@ -220,7 +220,7 @@ class Wrong(Right):
 @pytest.mark.long
 def test_what_no_feature_tells_is_said_to_be_unexplained() -> None:
     campaign = Campaign(
-        Plan(operators(["ScatterUpdate-3"]), None, 700, values="plain"),
+        FuzzPlan(operators(["ScatterUpdate-3"]), None, 700, values="plain"),
         [Wrong(lambda data: crc32(data) % 3 == 0)],
     )
     found = list(campaign.run())
@@ -243,7 +243,7 @@ def test_what_a_fresh_process_computes_right_is_said_to_need_others() -> None:
             return super().stream(*arguments, **options)
 
     runner = Used(lambda data: True)
-    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), None, 400, values="plain"), [runner])
+    campaign = Campaign(FuzzPlan(operators(["ScatterUpdate-3"]), None, 400, values="plain"), [runner])
     (found, *_) = campaign.run()
     assert found.fresh == {"right": 2}
     assert found.when.endswith("only in a process that has run other cases before")
@@ -259,7 +259,7 @@ def test_what_the_end_of_the_time_cuts_off_does_not_hang() -> None:
             sleep(0.2)
             return [Streamed(Status.TIMEOUT, message="no answer within 1 second") for _ in feeds]
 
-    assert list(Campaign(Plan(operators(["ScatterUpdate-3"]), 3.0), [Slow("slow")]).run()) == []
+    assert list(Campaign(FuzzPlan(operators(["ScatterUpdate-3"]), 3.0), [Slow("slow")]).run()) == []
 
 
 class Careless(Right):
@@ -280,7 +280,7 @@ class Careless(Right):
 
 def test_a_case_that_fails_otherwise_does_not_show_the_symptom() -> None:
     """That an axis of two elements is taken disproves that every wrong shape of an axis ends the process."""
-    plan = Plan(operators(["ScatterElementsUpdate-12"]), None, 400, is_illegal=True)
+    plan = FuzzPlan(operators(["ScatterElementsUpdate-12"]), None, 400, is_illegal=True)
     campaign = Campaign(plan, [Careless()])
     list(campaign.run())
     (crashed,), (taken,) = of(campaign, "crashed"), of(campaign, "accepted-illegal")
@@ -299,7 +299,7 @@ def test_failures_that_no_time_was_left_to_look_at_are_told() -> None:
             answers = super().stream(*arguments, **options)
             return [Streamed(Status.OK, [np.zeros(97) for _ in one.outputs]) for one in answers]
 
-    campaign = Campaign(Plan(operators(["ScatterUpdate-3"]), 3.0, values="plain"), [Late()])
+    campaign = Campaign(FuzzPlan(operators(["ScatterUpdate-3"]), 3.0, values="plain"), [Late()])
     assert list(campaign.run()) == []
     assert campaign.unexplained > 0
     assert campaign.as_json()["unexplained"] == campaign.unexplained

@@ -7,9 +7,9 @@ from ir_scatter.cases.case import Limits
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
 from ir_scatter.cases.judge import judge
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.conditions import Condition, Predicate, learn
-from ir_scatter.fuzz.features import Feature, described
-from ir_scatter.fuzz.rounds import Coverage, Drawer
+from ir_scatter.fuzz.conditions import FailureCondition, Predicate, learn
+from ir_scatter.fuzz.features import Feature, features_of
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 
@@ -46,7 +46,7 @@ def drawn(count: int) -> list[Features]:
     ],
 )
 def test_the_condition_that_was_planted_is_learned(predicates: tuple[Predicate, ...], sentence: str) -> None:
-    planted = Condition(predicates)
+    planted = FailureCondition(predicates)
     cases = drawn(600)
     failing = [case for case in cases if planted.holds(case)]
     found = learn(failing, [case for case in cases if not planted.holds(case)])
@@ -56,8 +56,8 @@ def test_the_condition_that_was_planted_is_learned(predicates: tuple[Predicate, 
 
 
 def test_two_defects_are_two_conditions() -> None:
-    one, two = (Condition((Predicate("element type", "is", name),)) for name in ("u8", "f16"))
-    second = Condition((*two.predicates, Predicate("rank(data)", "below", 3)))
+    one, two = (FailureCondition((Predicate("element type", "is", name),)) for name in ("u8", "f16"))
+    second = FailureCondition((*two.predicates, Predicate("rank(data)", "below", 3)))
     cases = drawn(800)
     failing = [case for case in cases if one.holds(case) or second.holds(case)]
     found = learn(failing, [case for case in cases if case not in failing])
@@ -65,18 +65,20 @@ def test_two_defects_are_two_conditions() -> None:
 
 
 def test_what_always_fails_has_no_condition() -> None:
-    assert learn(drawn(50), []) == [Condition()]
-    assert str(Condition()) == "always"
-    assert Condition().holds({})
+    assert learn(drawn(50), []) == [FailureCondition()]
+    assert str(FailureCondition()) == "always"
+    assert FailureCondition().holds({})
 
 
 def test_a_name_is_one_for_a_folder_and_comes_back_from_json() -> None:
-    condition = Condition(
+    condition = FailureCondition(
         (Predicate("element type", "in", ("f16", "u8")), Predicate("rank(data)", "below", 4))
     )
     assert condition.slug == "element-type-is-f16-or-u8-and-rank-data-below-4"
-    assert Condition.from_json(condition.as_json()) == condition
-    long = Condition(tuple(Predicate(f"elements(data {number})", "above", number) for number in range(9)))
+    assert FailureCondition.from_json(condition.as_json()) == condition
+    long = FailureCondition(
+        tuple(Predicate(f"elements(data {number})", "above", number) for number in range(9))
+    )
     assert len(long.slug) < 70
     assert set(long.slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
 
@@ -101,7 +103,7 @@ def test_what_no_short_conjunction_tells_apart_has_no_pure_condition() -> None:
 
 def test_a_pure_condition_is_found_among_failures_that_have_none() -> None:
     """One defect can be said, another one cannot: that it is wider does not make it the condition."""
-    said = Condition((Predicate("element type", "is", "u8"),))
+    said = FailureCondition((Predicate("element type", "is", "u8"),))
     cases, chance = drawn(600), random.Random(5)
     failing = [case for case in cases if said.holds(case) or chance.random() < 0.3]
     passing = [case for case in cases if case not in failing]
@@ -111,9 +113,9 @@ def test_a_pure_condition_is_found_among_failures_that_have_none() -> None:
 @pytest.mark.parametrize(("share", "count"), [(0.1, 60), (0.3, 60), (0.5, 80), (0.3, 200)])
 def test_what_fails_by_chance_has_no_pure_condition(share: float, count: int) -> None:
     """Among thousands of conjunctions one that holds for some failures and nothing else is no reason."""
-    drawer, chance = Drawer(3, "any", Coverage()), random.Random(4)
+    drawer, chance = Drawer(3, "any", FeatureCoverage()), random.Random(4)
     (spec,) = operators(["ScatterElementsUpdate-12"])
-    known = [dict(described(case)) for case in drawer.batch(spec, 0, count)]
+    known = [dict(features_of(case)) for case in drawer.batch(spec, 0, count)]
     failing = [one for one in known if chance.random() < share]
     passing = [one for one in known if not any(one is other for other in failing)]
     assert learn(failing, passing, 1, purity=0.95) == []
@@ -138,6 +140,6 @@ def test_what_a_narrower_type_gets_wrong_is_one_sentence(name: str, type: str, s
             given = operation.data.astype(narrow), operation.indices, operation.updates.astype(narrow)
             got = scatter(operation.task, *given).astype(case.data.dtype)
         is_wrong = judge(case, Streamed(Status.OK, [got])).symptom is not None
-        (failing if is_wrong else passing).append(dict(described(case)))
+        (failing if is_wrong else passing).append(dict(features_of(case)))
     assert len(failing) > 10
     assert [str(one) for one in learn(failing, passing, purity=0.95)] == [sentence]

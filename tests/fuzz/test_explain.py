@@ -11,19 +11,19 @@ import pytest
 
 from ir_scatter import read
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged, reference
+from ir_scatter.cases.judge import Judgement, reference
 from ir_scatter.cases.workshop import Workshop
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import operators
-from ir_scatter.fuzz.conditions import Condition, Predicate
-from ir_scatter.fuzz.explain import Explainer, Finding, Lot
-from ir_scatter.fuzz.features import described
-from ir_scatter.fuzz.rounds import Coverage, Drawer, variations
+from ir_scatter.fuzz.conditions import FailureCondition, Predicate
+from ir_scatter.fuzz.explain import Explainer, FuzzFinding, Lot
+from ir_scatter.fuzz.features import features_of
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage, variations
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 (SPEC,) = operators(["ScatterUpdate-3"])
-WIDE = Condition((Predicate("element type", "is", "f32"),))
+WIDE = FailureCondition((Predicate("element type", "is", "f32"),))
 
 
 class Nobody(Runner):
@@ -52,15 +52,15 @@ def _is_f32(case: Case) -> bool:
 def test_a_condition_that_later_cases_disprove_is_learned_anew(
     tmp_path: Path, is_wrong: Callable[[Case], bool], condition: str, is_explained: bool
 ) -> None:
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     cases = [case for number in range(24) for case in drawer.batch(SPEC, number, 60) if not case.twin]
     bad = [case for case in cases if _is_f32(case) and is_wrong(case)]
-    known = Finding(
+    known = FuzzFinding(
         "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, len(bad), 0, bad[0],
-        Judged(Symptom.WRONG_VALUE), samples=[described(case) for case in bad],
+        Judgement(Symptom.WRONG_VALUE), samples=[features_of(case) for case in bad],
     )  # fmt: skip
     explainer = Explainer(
-        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
+        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, earlier=[known]
     )
 
     def answer(case: Case) -> Array:
@@ -72,18 +72,26 @@ def test_a_condition_that_later_cases_disprove_is_learned_anew(
     explainer.judge("batches", cases, [Streamed(Status.OK, [answer(case)]) for case in cases])
     assert explainer.due(0, 99, is_last=False) == []
     assert (str(known.condition), known.is_explained) == (condition, is_explained)
-    assert known.failing >= 0.9 * (known.failing + known.passing) or "was not found" in known.when
+    assert known.failing >= 0.9 * (known.failing + known.passing) or "no short condition" in known.when
 
 
 def test_what_is_kept_to_learn_from_is_bounded(tmp_path: Path) -> None:
     """Whoever explains may be slow, and a finding may be met for hours."""
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     first = next(case for case in drawer.batch(SPEC, 0, 60) if _is_f32(case))
-    known = Finding(
-        "name", "nobody", str(SPEC.key), Symptom.WRONG_VALUE, WIDE, 1, 0, first, Judged(Symptom.WRONG_VALUE)
+    known = FuzzFinding(
+        "name",
+        "nobody",
+        str(SPEC.key),
+        Symptom.WRONG_VALUE,
+        WIDE,
+        1,
+        0,
+        first,
+        Judgement(Symptom.WRONG_VALUE),
     )
     explainer = Explainer(
-        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, known=[known]
+        Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False, earlier=[known]
     )
     lots = []
     for number in range(30):
@@ -110,7 +118,7 @@ class Nought(Nobody):
 
 def test_what_there_is_no_time_to_look_at_closely_is_a_finding_all_the_same(tmp_path: Path) -> None:
     """The smallest failure, as it is seen once more, and a condition that nobody tried to disprove."""
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     workshop = Workshop(str(tmp_path), 60.0)
     explainer = Explainer(Nought(), [], drawer, workshop, is_illegal=False, until=monotonic())
     cases = [
@@ -121,8 +129,10 @@ def test_what_there_is_no_time_to_look_at_closely_is_a_finding_all_the_same(tmp_
     found = next(explainer.explain(lot))
     assert found.symptom is Symptom.WRONG_VALUE
     assert found.case is not None
-    assert found.case.data.size == min(one.data.size for one, _ in [*lot.failing, (found.case, found.judged)])
-    assert found.when.endswith("; there was no time to look closer")
+    assert found.case.data.size == min(
+        one.data.size for one, _ in [*lot.failing, (found.case, found.judgement)]
+    )
+    assert found.when.endswith("; not examined closely, as the time limit was reached")
     assert found.as_json()["fresh"] == {}
     workshop.deadline = monotonic()
     assert [*explainer.explain(lot)] == []
@@ -131,16 +141,16 @@ def test_what_there_is_no_time_to_look_at_closely_is_a_finding_all_the_same(tmp_
 
 def test_of_large_cases_that_fail_few_are_kept(tmp_path: Path) -> None:
     """The others are known by their features, and fewer are computed at once."""
-    drawer = Drawer(0, "plain", Coverage())
+    drawer = Drawer(0, "plain", FeatureCoverage())
     rounds = (drawer.forms(SPEC, number) for number in count())
     large = next(cases[0] for cases in rounds if cases[0].within.elements)
-    wrong = Judged(Symptom.WRONG_VALUE, got=large.data)
+    wrong = Judgement(Symptom.WRONG_VALUE, got=large.data)
     small, lot = (
         Lot(str(SPEC.key), Symptom.WRONG_VALUE, "", 0, [(one, wrong)])
         for one in (drawer.batch(SPEC, 0, 1)[0], large)
     )
     explainer = Explainer(Nobody(), [], drawer, Workshop(str(tmp_path), 60.0), is_illegal=False)
-    explainer._learn(lot, [], [(one, wrong) for one in variations(large, 100)])
-    assert 1 < len(lot.failing) < 20 < len(lot.described())
+    explainer._sort(lot, [], [(one, wrong) for one in variations(large, 100)])
+    assert 1 < len(lot.failing) < 20 < len(lot.features())
     assert all(judged.got is None for _, judged in lot.failing[1:])
     assert lot.at_once < small.at_once

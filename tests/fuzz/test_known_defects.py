@@ -6,7 +6,7 @@ from ir_scatter.cases.from_probe import case_of
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Symptom
 from ir_scatter.defects.evidence import Result, Row, history, key_of, order, result_of
-from ir_scatter.fuzz.known_defects import is_regression, known_defects, told_since
+from ir_scatter.fuzz.known_defects import defect_history, is_regression, known_defects
 
 LATEST = {row.runner: row for row in sorted(history(), key=lambda row: order(row.release))}
 _SYMPTOMS = {
@@ -55,10 +55,10 @@ def test_what_comes_near_is_not(defect: Defect) -> None:
 
 
 def test_what_was_measured_is_told_by_release() -> None:
-    assert told_since("DEV105", "openvino:CPU").startswith(
+    assert defect_history("DEV105", "openvino:CPU").startswith(
         "DEV105 mean-of-negative-integers: right in 2023.1.0 to 2024.0.0, wrong in 2024.1.0"
     )
     assert is_regression("DEV105", "openvino:CPU", "2026.4.1")
     assert is_regression("DEV101", "host/openvino@2026.4.1:CPU", "2026.4.1") is False
     assert is_regression("DEV101", "openvino:CPU", "2023.0.2") is None
-    assert told_since("DEV305", "openvino:GPU").startswith("DEV305 ")  # by what stands in for it
+    assert defect_history("DEV305", "openvino:GPU").startswith("DEV305 ")  # by what stands in for it

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from ir_scatter.cases.case import Case
-from ir_scatter.cases.judge import Judged
+from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.errors import UsageError
 from ir_scatter.defects.base import Symptom
-from ir_scatter.fuzz.conditions import Condition
-from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.conditions import FailureCondition
+from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import write_finding
 from ir_scatter.fuzz.replay import replay
 from ir_scatter.ops.lookup import SPECS
@@ -33,8 +33,8 @@ def write(folder: Path, symptom: Symptom = Symptom.WRONG_VALUE, data: float = 0.
         spec, values, indices, np.array([1, 2], np.float32), 0, {}, ELEMENT_TYPES["f32"],
         ELEMENT_TYPES["i64"], Reduction.NONE, decisions=(1,),
     )  # fmt: skip
-    finding = Finding(
-        "one", "onnx-reference", case.operator, symptom, Condition(), 1, 0, case, Judged(symptom)
+    finding = FuzzFinding(
+        "one", "onnx-reference", case.operator, symptom, FailureCondition(), 1, 0, case, Judgement(symptom)
     )
     write_finding(finding, folder, {})
     report(folder, finding.as_json())
@@ -47,7 +47,7 @@ def report(folder: Path, *findings: Any) -> None:
 
 def test_a_stored_case_is_judged_by_what_was_stored(tmp_path: Path) -> None:
     place = write(tmp_path)
-    assert list(replay(tmp_path)) == [("one", "gone", "gone: as documented")]
+    assert list(replay(tmp_path)) == [("one", "gone", "gone: as specified")]
     with np.load(place / "expected.npz") as stored:
         arrays = dict(stored)
     arrays["expected"] = arrays["expected"] + 1
@@ -93,7 +93,7 @@ def test_a_folder_without_a_report(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_report_that_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "fuzz.json").write_text(text)
-    with pytest.raises(UsageError, match=r"cannot be read|is no report of fuzz|names none"):
+    with pytest.raises(UsageError, match=r"cannot be read|is not a report of fuzz|names none"):
         list(replay(tmp_path))
 
 
@@ -110,7 +110,7 @@ def test_a_name_that_leads_out_of_the_folder(signature: str, run_scripts: bool, 
     report(inner, {"signature": signature, "runner": "onnx-reference", "symptom": "wrong-value"})
     shutil.rmtree(inner / "one")
     (found,) = replay(inner, run_scripts=run_scripts)
-    assert (found.outcome, found.message) == ("cannot run", "its signature is no name of a folder")
+    assert (found.outcome, found.message) == ("cannot run", "its signature is not the name of a folder")
     assert not list(tmp_path.rglob("ran"))
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate
-from ir_scatter.cases.case import Case, Limits, repeats
+from ir_scatter.cases.case import Case, Limits, repeats_targets
 from ir_scatter.cases.draw import Draws, draw_case, draw_form
-from ir_scatter.cases.judge import contradicted, judge, reference
+from ir_scatter.cases.judge import compare_with_twin, judge, reference
 from ir_scatter.core.arrays import are_equal
-from ir_scatter.fuzz.features import described, features
-from ir_scatter.fuzz.rounds import Coverage, Drawer, again, variations
+from ir_scatter.fuzz.features import features_of, input_features
+from ir_scatter.fuzz.rounds import Drawer, FeatureCoverage, redraw, variations
 from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Role
@@ -25,13 +25,13 @@ def plain(case: Case) -> str:
 
 @pytest.fixture
 def drawer() -> Drawer:
-    return Drawer(7, "any", Coverage())
+    return Drawer(7, "any", FeatureCoverage())
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_same_decisions_give_the_same_case(name: str, drawer: Drawer) -> None:
     for case in [*drawer.batch(ROWS[name], 0, 20), *drawer.forms(ROWS[name], 1)[:20]]:
-        found = again(case, case.decisions)
+        found = redraw(case, case.decisions)
         assert found is not None
         assert plain(found) == plain(case)
 
@@ -50,7 +50,7 @@ def test_other_decisions_give_legal_cases(name: str, drawer: Drawer) -> None:
 
 @pytest.mark.parametrize("name", thinned(ROWS, 4))
 def test_one_seed_draws_the_same_cases(name: str, drawer: Drawer) -> None:
-    other = Drawer(7, "any", Coverage())
+    other = Drawer(7, "any", FeatureCoverage())
     for number in range(1):
         first, second = drawer.forms(ROWS[name], number), other.forms(ROWS[name], number)
         assert list(map(plain, first)) == list(map(plain, second))
@@ -59,7 +59,7 @@ def test_one_seed_draws_the_same_cases(name: str, drawer: Drawer) -> None:
 
 def test_pairs_that_were_not_seen_come_first(drawer: Drawer) -> None:
     """After so many forms a plain draw has seen fewer pairs."""
-    spec, chance = ROWS["ScatterElementsUpdate-12"], Coverage()
+    spec, chance = ROWS["ScatterElementsUpdate-12"], FeatureCoverage()
     for number in range(60):
         drawer.batch(spec, number, 1)
         draws = Draws(number)
@@ -107,7 +107,7 @@ def test_what_the_document_says_is_judged_right_and_what_it_does_not_wrong(drawe
 def test_features_are_words_of_a_sentence(drawer: Drawer) -> None:
     for spec in ROWS.values():
         for case in drawer.batch(spec, 5, 5):
-            assert all(isinstance(value, str | int | bool) for value in features(case).values())
+            assert all(isinstance(value, str | int | bool) for value in input_features(case).values())
 
 
 def test_what_runtimes_get_wrong_seldom_is_drawn(drawer: Drawer) -> None:
@@ -126,7 +126,7 @@ def test_what_runtimes_get_wrong_seldom_is_drawn(drawer: Drawer) -> None:
         large.append(draw_case(draws, draw_form(draws, ROWS["ScatterND-18"], Limits(elements=1 << 15))))
     large = [case for case in large if case.updates.size > 10_000]
     assert len(large) >= 5
-    assert all(map(repeats, large))
+    assert all(map(repeats_targets, large))
 
 
 def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) -> None:
@@ -144,7 +144,9 @@ def test_ranks_go_up_to_eight_and_large_cases_name_many_targets(drawer: Drawer) 
 
 
 def test_forbidden_indices_are_near_and_far_and_negative(drawer: Drawer) -> None:
-    drawn = [case for number in range(12) for case in drawer.illegal(ROWS["ScatterElementsUpdate-3"], number)]
+    drawn = [
+        case for number in range(12) for case in drawer.illegal_cases(ROWS["ScatterElementsUpdate-3"], number)
+    ]
     indices = {
         word: [int(abs(case.indices.astype(np.int64)).max()) for case in drawn if case.indices is not None
                and case.broken == word]
@@ -169,10 +171,10 @@ def test_a_batch_has_what_else_shows_in_other_code(drawer: Drawer) -> None:
 def test_an_index_out_of_range_says_on_which_side_and_how_far(name: str, drawer: Drawer) -> None:
     sides = set()
     for number in range(60):
-        case = drawer.broken(ROWS[name], f"{number}", "index-out-of-range")
+        case = drawer.illegal_case(ROWS[name], f"{number}", "index-out-of-range")
         if case is None:
             continue
-        found = described(case)
+        found = features_of(case)
         assert case.indices is not None
         rows = case.indices.reshape(-1, len(case.limits)).astype(int).tolist()
         beyond = [
@@ -188,7 +190,9 @@ def test_an_index_out_of_range_says_on_which_side_and_how_far(name: str, drawer:
 
 def test_text_where_none_is_legal_flows_in(drawer: Drawer) -> None:
     """An IR with constants of text is not written here."""
-    cases = [drawer.broken(ROWS["ScatterUpdate-3"], f"{number}", "element-type") for number in range(200)]
+    cases = [
+        drawer.illegal_case(ROWS["ScatterUpdate-3"], f"{number}", "element-type") for number in range(200)
+    ]
     texts = [case for case in cases if case is not None and case.element_type.kind == "string"]
     assert texts
     assert not any(case.constants & {Role.DATA, Role.UPDATES} for case in texts)
@@ -200,7 +204,7 @@ def test_twins_of_one_wrong_shape_are_wrong_and_no_mistake_of_ours(drawer: Drawe
     for case in cases:
         got = np.zeros(97, case.data.dtype if case.data.dtype != object else np.float32)
         judged = judge(case, Streamed(Status.OK, [got]))
-        assert contradicted(case, judged, got) == judged
+        assert compare_with_twin(case, judged, got) == judged
         assert judged.message.startswith("the output ")
 
 

@@ -25,7 +25,7 @@ from ir_scatter.evaluate.model import (
     scatter_node_of,
 )
 from ir_scatter.inputs.model import draw_feeds, make_feeds
-from ir_scatter.inputs.node import Given, draw_inputs
+from ir_scatter.inputs.node import NodeInputs, draw_inputs
 from ir_scatter.ops.lookup import SPECS, Lookup
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.runners.base import Outcome, Status
@@ -111,9 +111,9 @@ ROUTES = [
 def test_three_cases_of_a_proof_hold_all(
     name: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[Given] = []
+    drawn: list[NodeInputs] = []
 
-    def noted(*arguments: Any, **more: Any) -> list[Given]:
+    def noted(*arguments: Any, **more: Any) -> list[NodeInputs]:
         drawn[:] = draw_inputs(*arguments, **more)
         return drawn
 

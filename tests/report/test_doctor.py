@@ -5,17 +5,19 @@ from dataclasses import replace
 
 from ir_scatter.defects import by_code
 from ir_scatter.defects.evidence import Basis, Evidence, Result, Row
-from ir_scatter.doctor import Checked, Diagnosis
+from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report import doctor_html, doctor_text
 from ir_scatter.runners.base import Availability
 
 PLACE = "2026.4.1 on another machine"
 
 
-def checked(code: str, result: Result | None, before: Result | None, missed: tuple[str, ...] = ()) -> Checked:
+def checked(
+    code: str, result: Result | None, before: Result | None, missed: tuple[str, ...] = ()
+) -> DefectCheck:
     basis = Basis.UNTESTED if before is None else Basis.RECORDED
     evidence = Evidence(basis, before, "" if before is None else PLACE)
-    return Checked(by_code()[code], result, evidence, missed)
+    return DefectCheck(by_code()[code], result, evidence, missed)
 
 
 CPU = Availability(
