@@ -126,7 +126,7 @@ def test_findings_are_written_go_on_and_are_run_again(fuzz: Fuzz, tmp_path: Path
         assert one["minimal"]["elements"] <= 8
     assert "<h1>planted</h1>" in (folder / "index.html").read_text()
     refused = fuzz(*arguments, "plain", "-o", str(folder))
-    assert "--resume goes on from there" in str(refused.exception) + refused.stderr
+    assert "continue with --resume" in str(refused.exception) + refused.stderr
     again = fuzz(
         *arguments[:-2], "2500", "--values", "plain", "-o", str(folder), "--resume", "--format", "json"
     )
