@@ -1,4 +1,4 @@
-"""Sizes that the inputs of a node demand of dimensions that the model leaves open.
+"""Sizes that the other inputs of a node require of its dynamic dimensions.
 
 data [N, 5], indices 0 to 8         N must be 9 or more
 indices [1, 1], updates [batch, 1]  batch must be 1
@@ -14,7 +14,7 @@ from ir_scatter.ops.spec import Layout, Role
 
 
 class Requirement(NamedTuple):
-    """What one dimension of an input must be, and why: "indices hold 8"."""
+    """The required size of one dimension of an input, with the reason: "indices hold 8"."""
 
     role: Role
     dim: int
@@ -28,7 +28,7 @@ class Requirement(NamedTuple):
 
 
 def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
-    """Yield the sizes that constant indices demand of data; 1 goes without saying."""
+    """Yield the sizes above 1 that constant indices require of dynamic dimensions of data."""
     array, data = scatter.index_array, scatter.data_shape
     layout, axis = scatter.spec.layout, scatter.axis
     if array is None or not array.size or data is None or scatter.limits is None:
@@ -49,7 +49,7 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
 
 
 def _run_length(scatter: ScatterNode) -> int:
-    """Return how many positions each index stands for at least: in a cache as many as updates are long."""
+    """Return the least number of positions each index writes: the length of updates in a cache, else 1."""
     updates, data, axis = scatter.updates, scatter.data_shape, scatter.axis
     if scatter.spec.layout is not Layout.SEQUENCE or updates is None or axis is None or data is None:
         return 1
@@ -58,30 +58,30 @@ def _run_length(scatter: ScatterNode) -> int:
 
 
 def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
-    """Yield the sizes that static dimensions of other inputs demand.
+    """Yield the sizes that static dimensions of one input require of dynamic dimensions of another.
 
-    A dimension without a symbol may be open because a shape was computed, and always be what it must be: it
-    counts only where constant indices are what demands it.
+    A dimension without a symbol may be dynamic only because shape inference could not compute it, so that it
+    always has the required size. It is reported only if constant indices require the size.
     """
     expected, updates = scatter.expected_updates(), scatter.updates.shape if scatter.updates else None
     if updates is None or len(expected) != 1 or expected[0] is None or len(updates) != len(expected[0]):
         return
     reason = f"updates is {show(updates)}, {scatter.spec.updates_formula} is {show(expected[0])}"
-    for at, (dim, other) in enumerate(zip(updates, expected[0], strict=True)):
-        if isinstance(dim, Bounds) and isinstance(other, int) and agree_dims(dim, other):
-            role, place, size, known = Role.UPDATES, at, other, dim
-        elif isinstance(other, Bounds) and isinstance(dim, int) and agree_dims(dim, other):
-            role, place, size, known = *place_of(scatter, at), dim, other
+    for at, (dim, goal) in enumerate(zip(updates, expected[0], strict=True)):
+        if isinstance(dim, Bounds) and isinstance(goal, int) and agree_dims(dim, goal):
+            role, place, size, dynamic = Role.UPDATES, at, goal, dim
+        elif isinstance(goal, Bounds) and isinstance(dim, int) and agree_dims(dim, goal):
+            role, place, size, dynamic = *source_of_dim(scatter, at), dim, goal
         else:
             continue
-        is_baked = scatter.has_constant_indices and place_of(scatter, at)[0] is Role.INDICES
-        name = _name(scatter, role, place, known)
-        if name and (known.symbol or is_baked):
+        is_from_constant = scatter.has_constant_indices and source_of_dim(scatter, at)[0] is Role.INDICES
+        name = _name(scatter, role, place, dynamic)
+        if name and (dynamic.symbol or is_from_constant):
             yield Requirement(role, place, name, size, True, reason)
 
 
-def place_of(scatter: ScatterNode, at: int) -> tuple[Role, int]:
-    """Return of which input a dimension of updates comes, by the formula of the layout."""
+def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
+    """Return the input and its dimension that give dimension `at` of updates, by the layout's formula."""
     layout, rank = scatter.spec.layout, len(scatter.indices_shape or ())
     if layout is Layout.ELEMENTS:
         return Role.INDICES, at
@@ -95,9 +95,9 @@ def place_of(scatter: ScatterNode, at: int) -> tuple[Role, int]:
 
 
 def _name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
-    """Return how to call an open dimension, "" if it may be open only because a shape could not be inferred.
+    """Return a name for a dynamic dimension; "" if only missing shape inference may make it dynamic.
 
-    OpenVINO infers all shapes that it stores; of an ONNX model only a symbol is a size that a caller chooses.
+    OpenVINO infers all shapes that it stores. In ONNX only a symbol marks a size that callers choose.
     """
     if isinstance(dim, int):
         return ""

@@ -284,7 +284,7 @@ class ScatterNode:
         return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property
-    def sets_zeros_at_given(self) -> bool:
+    def scatters_inputs_into_zeros(self) -> bool:
         """Whether data is all zeros and indices are an input of the model; in a function, at each call."""
         from ir_scatter.analysis.origins import Inflows, is_all_zeros, is_fed, of_main_graph
 

@@ -103,7 +103,7 @@ class Diagnostic:
         node: None if the finding is about the file.
         port: its documented name; `port_index` counts from 0.
         related: other places: a producer, a constant, a call.
-        mended_by: the options with which `convert` mends it; None if it does not.
+        fixed_by: the options with which `convert` mends it; None if it does not.
         span: what is wrong at the node: an attribute, a port, a dimension, an edge; None where the format has
             no lines.
         label: what is to be said of the span, in a few words; "" for the name of the port.
@@ -119,7 +119,7 @@ class Diagnostic:
     port: str | None = None
     port_index: int | None = None
     related: tuple[Related, ...] = ()
-    mended_by: str | None = None
+    fixed_by: str | None = None
     span: Span | None = None
     label: str = ""
     help: str = ""

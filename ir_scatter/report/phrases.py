@@ -53,12 +53,12 @@ def help_of(found: Diagnostic) -> tuple[str, str]:
     """Return how to mend a finding, in a sentence and as a command; "" for what there is not."""
     path, sentence = found.location.path, visible(found.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
-    if found.mended_by is None or not is_file:
+    if found.fixed_by is None or not is_file:
         return sentence, ""
     from shlex import quote
 
     command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
-    return sentence, f"{command} {found.mended_by}".rstrip()
+    return sentence, f"{command} {found.fixed_by}".rstrip()
 
 
 def whole_help(found: Diagnostic) -> str:

@@ -86,7 +86,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
             (Fact.INDEX_FAULTS,),
         ),
         "reach": (Fact.INDEX_FAULTS, Fact.AXIS),
-        "sets_zeros_at_given": (Fact.PRODUCERS,),
+        "scatters_inputs_into_zeros": (Fact.PRODUCERS,),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
         "refuses_types": (Fact.STORED,),
