@@ -40,7 +40,7 @@ def superfluous_input(scatter: ScatterNode) -> Findings:
     expected = len(scatter.spec.ports)
     for index in range(expected, len(scatter.node.inputs)):  # an input with an empty name counts too
         message = f"input {index} is superfluous, expected {scatter.spec.input_names()} only"
-        help = f"remove input {index} and its edge"
+        help = f"remove input {index}"
         yield Finding(message, port=f"input {index}", port_index=index, help=help)
 
 
