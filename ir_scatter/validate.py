@@ -106,7 +106,7 @@ class Check:
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         if self._may_follow_bodies(scatter):
-            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
             yield from self._diagnosed(scatter, list(_show(scatter, self.of_rows)), graph)
             return
         first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
@@ -122,12 +122,12 @@ class Check:
             if first not in self._is_crowded:
                 self._is_crowded[first] = has_too_many_indices(first)
             has_faults = self._is_crowded[first] or scatter.has_faults(
-                first.limits, is_open=first.counts_on_open
+                first.limits, is_dynamic=first.has_dynamic_limits
             )
             rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):
-            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
             shown = [*_show(scatter, self.of_rows)]
         yield from self._diagnosed(scatter, shown, graph)
 

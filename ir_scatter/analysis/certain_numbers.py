@@ -159,7 +159,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
     if is_in_body and (value.is_input or node is None):
         from ir_scatter.analysis.reachability import reachability_of  # which few models need
 
-        reachability = facts.derived(reachability_of)
+        reachability = facts.result_of(reachability_of)
         trips = None if reachability is None else reachability.trips(value)
         if trips:
             yield Occurrence(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import Condition, Verdict, judge
+from ir_scatter.analysis.conditions import Condition, ProofState, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX
@@ -20,9 +20,9 @@ _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 def _targets(scatter: ScatterNode) -> Known:
     """Return whether targets are named more than once."""
     proof = judge(Condition.UNIQUE, scatter)
-    if proof.verdict is Verdict.UNKNOWN:
+    if proof.verdict is ProofState.UNKNOWN:
         return Known(None, "two updates have one target")
-    return Known(proof.verdict is Verdict.VIOLATED)
+    return Known(proof.verdict is ProofState.VIOLATED)
 
 
 @Defect(

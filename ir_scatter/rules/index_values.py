@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import crowding, index_count, position_count
+from ir_scatter.analysis.conditions import index_count, index_excess, position_count
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
@@ -187,7 +187,7 @@ def more_indices_than_positions(scatter: ScatterNode) -> Findings:
     Example: 7 indices of ScatterUpdate on a dimension of size 5.
     Fix: set the reduction you intend, or use fewer indices.
     """
-    numbers = crowding(scatter)
+    numbers = index_excess(scatter)
     if numbers is None or scatter.has_equal_updates:
         return
     count, positions = numbers
@@ -258,7 +258,7 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
         return
     if not scatter.scatters_inputs_into_zeros:
         return
-    if crowding(scatter) is not None or scatter.has_equal_updates:
+    if index_excess(scatter) is not None or scatter.has_equal_updates:
         return
     message = (
         "data is all zeros, and indices are an input that may repeat a target: without a reduction updates "

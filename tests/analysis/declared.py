@@ -73,7 +73,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         ),
         **dict.fromkeys(("written_axis", "axis", "computed_axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
-        "counts_on_open": (Fact.AXIS, Fact.SHAPES),
+        "has_dynamic_limits": (Fact.AXIS, Fact.SHAPES),
         **dict.fromkeys(
             (
                 "has_faults",
