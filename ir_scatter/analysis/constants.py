@@ -79,7 +79,7 @@ class Facts:
             return self._propagation.info(value).shape
         path: list[Value] = []
         while value not in self._shapes:
-            source = _shape_source(value)
+            source = shape_source(value)
             self._shapes[value] = value.shape  # ends a cycle
             if source is None:
                 break
@@ -247,7 +247,7 @@ class Facts:
         return value.constant
 
 
-def _shape_source(value: Value) -> Value | None:
+def shape_source(value: Value) -> Value | None:
     """Return the input of a value's producer that has the same shape, if there is one.
 
     A static stored shape is used as it is, except for scatter nodes: their specification gives the shape.

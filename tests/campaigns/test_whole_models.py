@@ -17,11 +17,13 @@ from tests.scale import generator
 
 _CASES = {"onnxruntime": 50, "CPU": 50, "GPU@cpu": 5}
 EXPLAINED = {
-    "not foretold refused: No conversion rule found for operations: own.": "OpenVINO converts no function of a model",
     "not foretold refused: Zero count of iteration": "the CPU plugin takes no Loop that never begins",
     "not foretold refused: ExecutionCondition is false": "as above",
-    "not foretold wrong: no trips": "of a Loop whose condition is a constant false the CPU plugin gives nothing",
-    "not foretold crashed: no trips": "the GPU plugin ends on a Loop without trips",
+    "not foretold wrong: no trips": "of a Loop whose condition is false the CPU plugin gives nothing, or what "
+    "is in memory",
+    "not foretold crashed: no trips": "the GPU plugin ends on a Loop without trips; the CPU plugin if it stacks outputs",
+    "not foretold refused: If *: Non-existent connection": "OpenVINO reads no branch that holds nothing but a Loop "
+    "whose condition is a constant false",
     "compare differs though right: no trips": "stacked outputs of a Loop that never begins are what is in memory",
     "not foretold refused: Invalid model. Node input": "onnxruntime loses a value where it inlines an If whose "
     "condition is constant",
@@ -49,11 +51,8 @@ EXPLAINED_ON = {
 
 
 OPEN = {
-    "not foretold wrong: invariant data": "DEV112 behind operators that move nothing",
-    "not foretold wrong: data state": "the same of states",
-    "converted is wrong": "the same of what is converted",
-    "not foretold refused": "empty constants that are nodes, or behind other operators; see DEV134",
-    "converted is refused": "the same of what is converted",
+    "converted is wrong": "memory that new nodes share with a loop or a state",
+    "converted is refused": "constants without elements in what is converted",
     "converted is crashed": "empty data of a static shape",
     "compare equal though wrong, NumPy cannot compute it": "a node alone does not show a loop's shared memory",
 }
