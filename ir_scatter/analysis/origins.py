@@ -33,14 +33,14 @@ def no_inflows(_: Value) -> list[Value] | None:
 
 def is_all_zeros(facts: Facts, value: Value, inflows: Inflows = no_inflows) -> bool:
     """Return whether all elements are proven zero: of a constant, a fill, or elements moved from these."""
-    pending, seen = [value], {value}
+    pending, visited = [value], {value}
     while pending:
         current = pending.pop()
         sources = [] if _is_zero_fill(facts, current) else _moved_sources(current, inflows)
-        if sources is None or len(seen) > MAX_NODES:
+        if sources is None or len(visited) > MAX_NODES:
             return False
-        pending += [source for source in sources if source not in seen]
-        seen.update(sources)
+        pending += [source for source in sources if source not in visited]
+        visited.update(sources)
     return True
 
 
@@ -83,7 +83,7 @@ def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows)
         values that a loop computes for its next iteration  no, for the same reason
         ids + [[0], [100]]                                  no: a constant makes equal elements different
     """
-    pending, seen, has_input = [value], {value}, False
+    pending, visited, has_input = [value], {value}, False
     while pending:
         current = pending.pop()
         if current.is_input or (current.constant is None and current.producer is None):
@@ -91,11 +91,11 @@ def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows)
             has_input = has_input or sources == []
         else:
             sources = _uniform_sources(facts, current)
-        if sources is None or len(seen) > MAX_NODES:
+        if sources is None or len(visited) > MAX_NODES:
             return False
         for source in sources:
-            if source not in seen:
-                seen.add(source)
+            if source not in visited:
+                visited.add(source)
                 pending.append(source)
     return has_input
 

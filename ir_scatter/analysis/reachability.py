@@ -376,9 +376,9 @@ class Reachability:
 
     def _is_true(self, value: Value | None) -> bool:
         """Return whether a condition is always true: a constant, or one that a loop passes on unchanged."""
-        seen = set[Value]()
-        while value is not None and value not in seen:
-            seen.add(value)
+        visited = set[Value]()
+        while value is not None and value not in visited:
+            visited.add(value)
             number = self._number(value)
             if number is not None:
                 return bool(number)
@@ -392,7 +392,7 @@ class Reachability:
                     or not self._number(binding.outer)
                 ):
                     return False
-                if binding.successor is None or binding.successor in seen:
+                if binding.successor is None or binding.successor in visited:
                     return True
                 value = binding.successor
                 continue
@@ -622,16 +622,16 @@ class Reachability:
 
     def _is_easily_inferred(self, value: Value) -> bool:
         """Return whether a shape is stored, or follows from stored shapes and constants outside of bodies."""
-        pending, seen = [value], set[Value]()
+        pending, visited = [value], set[Value]()
         while pending:
             current = pending.pop()
-            if current in seen or current.constant is not None or is_static(current.stored_shape):
+            if current in visited or current.constant is not None or is_static(current.stored_shape):
                 continue
-            seen.add(current)
+            visited.add(current)
             node = current.producer
             if node is None and is_static(current.shape):
                 continue
-            if node is None or (node, current.output) in self._results or len(seen) > _MOST_EASY:
+            if node is None or (node, current.output) in self._results or len(visited) > _MOST_EASY:
                 return False
             pending += _inputs(node)
         return True

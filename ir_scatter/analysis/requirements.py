@@ -3,7 +3,7 @@
 data [N, 5], indices 0 to 8         N must be 9 or more
 indices [1, 1], updates [batch, 1]  batch must be 1
 
-Two nodes may demand sizes of one dimension that exclude each other: then no input of the model is legal.
+Two nodes may require contradicting sizes of one dimension: then no input of the model is legal.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.relative_sizes import RelativeSizes, Size
+from ir_scatter.analysis.relative_sizes import DimSize, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Part, Related, Side
 from ir_scatter.core.model import OPENVINO, Defect, Model
@@ -34,12 +34,12 @@ class Requirement(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The name of the rule that reports it."""
+        """The name of the rule that reports the requirement."""
         return "open-dimension-fixed" if self.is_exact else "least-size"
 
 
 class _Demand(NamedTuple):
-    """What a node demands of a size, which is that of the dimension less an offset."""
+    """A requirement of a node on an upstream size: the required size of the dimension minus an offset."""
 
     scatter: ScatterNode
     requirement: Requirement
@@ -49,26 +49,26 @@ class _Demand(NamedTuple):
     def size(self) -> int:
         return self.requirement.size - self.offset
 
-    def excludes(self, other: "_Demand") -> bool:
-        """Tell whether no size is what both demand."""
-        is_exact, is_other_exact = self.requirement.is_exact, other.requirement.is_exact
-        if is_exact and is_other_exact:
-            return self.size != other.size
-        return (is_exact and self.size < other.size) or (is_other_exact and other.size < self.size)
+    def contradicts(self, demand: "_Demand") -> bool:
+        """Return whether no size satisfies both demands."""
+        is_exact, is_demand_exact = self.requirement.is_exact, demand.requirement.is_exact
+        if is_exact and is_demand_exact:
+            return self.size != demand.size
+        return (is_exact and self.size < demand.size) or (is_demand_exact and demand.size < self.size)
 
-    def is_met_before(self, other: "_Demand") -> bool:
-        """Tell whether this node is computed in each run in which another one is."""
+    def applies_with(self, demand: "_Demand") -> bool:
+        """Return whether this node runs whenever the node of another demand runs."""
         node, reach = self.scatter.node, self.scatter.reach
-        is_within = node.graph is other.scatter.node.graph or not reach.barriers
-        return node is not other.scatter.node and is_within and not reach.is_never
+        is_within = node.graph is demand.scatter.node.graph or not reach.barriers
+        return node is not demand.scatter.node and is_within and not reach.is_never
 
 
 def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
-    """Yield where a node demands a size of a dimension that an earlier node excludes.
+    """Yield nodes whose required size contradicts that of an earlier node for the same dimension of a value.
 
-    The dimension is one of one value: inputs that name a dimension alike may have different sizes there.
+    Equal dimension symbols of two inputs are not enough: runtimes accept different sizes for them.
     """
-    demands: dict[Size, list[_Demand]] = {}
+    demands: dict[DimSize, list[_Demand]] = {}
     reported = set[tuple[str, str]]()
     for scatter in scatter_nodes(model, facts):
         if scatter.lookup.spec is None or all(is_static(operand.shape) for operand in scatter.operands()):
@@ -81,19 +81,21 @@ def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
                 continue
             demand = _Demand(scatter, requirement, relative.offset)
             earlier = demands.setdefault(relative.size, [])
-            contrary = [one for one in earlier if one.excludes(demand) and one.is_met_before(demand)]
+            contrary = [
+                first for first in earlier if first.contradicts(demand) and first.applies_with(demand)
+            ]
             earlier.append(demand)
             defect = _contradiction(demand, contrary[0]) if contrary else None
             place = (scatter.node.location.scope, "" if defect is None else defect.message)
-            if defect is not None and place not in reported:  # a function is written once
+            if defect is not None and place not in reported:  # report a function once, not for each call
                 reported.add(place)
                 yield defect
 
 
 def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
-    """Return what is reported of two nodes that exclude each other; None if the second is never computed."""
+    """Return the finding about two contradicting demands; None if the second node never runs."""
     scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
-    node, when = scatter.node, scatter.reach.when
+    node, condition = scatter.node, scatter.reach.when
     if scatter.reach.is_never:
         return None
     size = f"{earlier.size + demand.offset}{'' if first.is_exact else ' or more'}"
@@ -101,17 +103,17 @@ def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
     message = f"{requirement}, as {requirement.reason}, and {size}, as {first.reason} in {name}"
     port = scatter.spec.port_index(requirement.role)
     span = None if port is None else node.graph.span_of(node, Part(Side.INPUT, port))
-    related = (Related(f'{scatter.lookup.type} "{name}" demands {size}', location),)
+    related = (Related(f'{scatter.lookup.type} "{name}" requires {size}', location),)
     return Defect(
         requirement.rule,
-        f"{message}{when and f', if {when}'}",
+        f"{message}{condition and f', if {condition}'}",
         node.location,
         node,
         port_index=port,
         span=span,
         related=related,
-        is_refused=not when,
-        is_tolerated=bool(when),
+        is_refused=not condition,
+        is_tolerated=bool(condition),
     )
 
 

@@ -251,18 +251,18 @@ class ScatterNode:
         )
 
     def _open_sizes(self, count: int) -> list[Relative | None]:
-        """Return which open dimensions indices count on, None for one that is not open or not known."""
+        """Return the dynamic sizes that limit indices, by coordinate; None for static or unknown ones."""
         data, axis = self.data, self.axis
         first = 0 if self.spec.layout is Layout.TUPLES else axis
         if data is None or data.shape is None or first is None:
             return [None] * count
-        is_empty_run = False
-        if self.spec.layout is Layout.SEQUENCE:  # an empty run has one more start position
+        may_be_empty = False
+        if self.spec.layout is Layout.SEQUENCE:  # empty updates may also start at the end
             updates = self.updates.shape if self.updates else None
-            is_empty_run = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
+            may_be_empty = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
         dims, relative = data.shape[first : first + count], self.facts.result_of(RelativeSizes)
         return [
-            None if isinstance(dim, int) or is_empty_run else relative.size_of(data.value, first + number)
+            None if isinstance(dim, int) or may_be_empty else relative.size_of(data.value, first + number)
             for number, dim in enumerate(dims)
         ]
 

@@ -77,23 +77,23 @@ def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
 
 
 def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
-    """Return indices that are the size of a dimension plus a number, and what was expected, as text."""
+    """Return in words indices that are a dynamic size plus a number, and the expected range."""
     dim = scatter.facts.result_of(RelativeSizes).dim(limit.size)
     symbol = "" if isinstance(dim, int) else dim.symbol or ""
     name = symbol or "n"
 
-    def shown(offset: float) -> str:
+    def format_sum(offset: float) -> str:
         return f"{name} {'+' if offset > 0 else '-'} {abs(int(offset))}" if offset else name
 
     if offsets.low == offsets.high:
-        numbers = shown(offsets.low)
+        numbers = format_sum(offsets.low)
     else:
-        end = f"to {shown(offsets.high)}" if offsets.high < LARGE else "or more"
-        numbers = f"{shown(offsets.low)} {end}"
-    size = shown(limit.offset)
+        end = f"to {format_sum(offsets.high)}" if offsets.high < LARGE else "or more"
+        numbers = f"{format_sum(offsets.low)} {end}"
+    size = format_sum(limit.offset)
     low = f"-({size})" if limit.offset else f"-{size}"
     where = "" if symbol else f", where n is dimension {limit.size.axis} of {limit.size.value.name or 'data'}"
-    return numbers, f"expected {low if scatter.wraps else 0} to {shown(limit.offset - 1)}{where}"
+    return numbers, f"expected {low if scatter.wraps else 0} to {format_sum(limit.offset - 1)}{where}"
 
 
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
