@@ -11,7 +11,7 @@ from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import Bounds, element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
-from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import Layout, Role
 
 _INDICES = frozenset({Role.INDICES})
@@ -211,7 +211,7 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
             sources = [source]
         if not sources:
             node = value.producer
-            op = None if node is None else find_computed(node.domain, node.type)
+            op = None if node is None else find(node.domain, node.type)
             first = node.inputs[0].value if node is not None and node.inputs else None
             if op is None or first is None or not (op.keeps_shape or op.type in _VIEWS):
                 return None

@@ -30,6 +30,25 @@ EXPLAINED = {
     "not foretold refused: Add: Argument shapes": "OpenVINO makes a constant of one element a row, which Add without "
     "broadcasting does not take",
     "not foretold refused: Scan": "OpenVINO reads no Scan that names values around it",
+    "not foretold refused: Node * of type Loop ParameterMismatch": "the CPU plugin takes no carried value whose shape "
+    "changes where a Loop never begins",
+    "not foretold refused: Node *.# of type Loop ParameterMismatch": "as above",
+    "not foretold refused: ScatterNDUpdate node with name '*' do not have matched": "OpenVINO makes an Expand of one "
+    "number to no dimensions a row, which are no updates of one tuple",
+    "not foretold refused: Reshape: Shape inference input shapes": "stacked outputs of a Loop that never begins",
+    "not foretold refused: Unexpected: CPU plug-in doesn't support Loop operation with dynamic rank": "the CPU plugin "
+    "takes no carried value of unknown rank",
+    "not foretold refused: The shape specified in the Variable has to extend": "OpenVINO takes no state whose "
+    "variable has another shape than its first value",
+    "not foretold refused: Tensor data with element type f#": "seen once, of a Loop of f16 "
+    "whose inputs are all constants",
+    "not foretold refused: Non-zero status code returned while running Scan node": "onnxruntime runs no Scan whose "
+    "outputs have no known shape",
+    "not foretold wrong: invariant data, empty": "the CPU plugin leaves out a sliced input of a TensorIterator that "
+    "nothing reads, and runs the body once; a scatter node of no updates is left out before",
+    "not foretold wrong: data state, invariant data, empty": "as above",
+    "compare differs though right: invariant data, loop: node": "the mean of integers is wrong (DEV105) at a node "
+    "on which no output depends",
     "not foretold refused: Node * contains dead weak ptr": "OpenVINO takes no state whose readers are dropped",
 }
 """Beginnings of the names of classes, and what of a runtime accounts for them that is no scatter operator's."""
@@ -51,6 +70,7 @@ EXPLAINED_ON = {
 
 
 OPEN = {
+    "no inputs are drawn": "sizes of unrelated inputs that have become the same are changed together",
     "converted is wrong": "memory that new nodes share with a loop or a state",
     "converted is refused": "constants without elements in what is converted",
     "converted is crashed": "empty data of a static shape",

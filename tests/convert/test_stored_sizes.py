@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ir_scatter.inputs.model import make_feeds
 from ir_scatter.report import conversion_json, conversion_text
 from ir_scatter.runners.base import Runner, Status
 from tests.rules.ir_text import Dims, IrText, Output
+from tests.scale import thinned
 
 OPAQUE = "ShuffleChannels"
 """A layer that OpenVINO has and `ops/general.py` does not; with one group it changes nothing."""
@@ -202,8 +204,7 @@ def stored_wrongly(path: str | Path) -> Counter[str]:
 
 
 @pytest.mark.openvino
-@pytest.mark.parametrize("edit", EDITS)
-@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize(("edit", "type"), thinned(product(EDITS, TYPES), len(TYPES) + 1))
 def test_new_ports_store_what_that_which_feeds_them_does(
     type: str, edit: str, tmp_path: Path, cpu: Runner
 ) -> None:

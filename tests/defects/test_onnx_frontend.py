@@ -111,6 +111,11 @@ def test_an_operator_that_is_refused_where_its_input_is_read_as_a_scalar(view: s
     assert codes("ScatterND", ("", view, ""), tmp_path) == ["DEV134"]
 
 
+def test_an_operator_without_a_kernel_is_followed_too(tmp_path: Path) -> None:
+    assert codes("ScatterElements", ("Sin", "", ""), tmp_path) == ["DEV134"]
+    assert codes("ScatterND", ("Sin", "", "ConstantOfShape"), tmp_path) == ["DEV134"]
+
+
 def test_what_is_made_without_a_constant_of_no_elements(tmp_path: Path) -> None:
     for operator in ("ScatterElements", "ScatterND"):
         assert codes(operator, ["ConstantOfShape"] * 3, tmp_path) == []

@@ -74,7 +74,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
     ("words", "ours"),
     [
         (["validate", str(SAMPLES / "operators"), "-j", "2"], {"ir_scatter.jobs", "ir_scatter.jobs.local"}),
-        (["devices"], None),
+        pytest.param(["devices"], None, marks=pytest.mark.long),
         (["compare", "--each", str(SAMPLES / "nested"), "--on", "numpy"], None),
     ],
     ids=["validate", "devices", "compare"],

@@ -199,7 +199,7 @@ OPSETS = {"Scatter": [9, 10, 11], "ScatterElements": [11, 13, 16, 18], "ScatterN
 @in_part_and_whole
 def test_anything_is_rewritten_or_refused(is_whole: bool) -> None:
     done = refused = 0
-    for seed in cases(400, is_whole):
+    for seed in cases(200, is_whole):
         data = some_model(random.Random(seed))
         for to in (None, "ScatterElements", "ScatterND"):
             for assume in ((), ("unique-indices", "non-negative-indices")):

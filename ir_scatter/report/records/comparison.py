@@ -120,7 +120,7 @@ class Guarded(TypedDict):
 
     runner: Annotated[str, "Where."]
     node: Annotated[str, "The way to the node."]
-    operator: Annotated[str, '"ScatterUpdate-3".']
+    operator: Annotated[str, 'The type and version of its operator, "ScatterUpdate-3".']
     case: Annotated[Natural, "The number of the inputs."]
     kind: Annotated[
         Literal["out-of-range", "negative", "repeated", "illegal", "nan"], "What is the matter with them."

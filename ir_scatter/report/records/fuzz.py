@@ -48,7 +48,7 @@ class Finding(TypedDict):
 
     signature: Annotated[str, "What tells it from others, in every run."]
     runner: Annotated[str, "Where."]
-    operator: Annotated[str, '"ScatterElementsUpdate-12".']
+    operator: Annotated[str, 'The type and version of the operator, "ScatterElementsUpdate-12".']
     symptom: Annotated[
         Literal["wrong-value", "refused", "accepted-illegal", "crashed", "hung", "nondeterministic"],
         "What goes wrong.",
