@@ -15,6 +15,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, too_many_dimensions
 from ir_scatter.core.dataflow import (
     BodyInput,
+    BodySource,
     Call,
     Choice,
     Dataflow,
@@ -25,7 +26,6 @@ from ir_scatter.core.dataflow import (
     Nested,
     Repeat,
     Slice,
-    Source,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
@@ -396,7 +396,7 @@ class Forward(ABC, Generic[Cell]):
             outputs = self.graph(plan, [*arguments, *captured])
             done += 1
             for number, input in enumerate(work.inputs):
-                if input.source is Source.CARRIED and input.successor is not None:
+                if input.source is BodySource.CARRIED and input.successor is not None:
                     carried[number] = outputs[input.successor]
             for output, cells_so_far in zip(work.outputs, parts, strict=True):
                 cell = outputs[output.inner]
@@ -423,9 +423,9 @@ class Forward(ABC, Generic[Cell]):
         self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
     ) -> Cell | None:
         """Return the cell of a body input after `done` iterations."""
-        if input.source is Source.ITERATION:
+        if input.source is BodySource.ITERATION:
             return self.lift(_declared_scalar(done, declared, np.dtype(np.int64)))
-        if input.source is Source.CONDITION:
+        if input.source is BodySource.CONDITION:
             return self.lift(_declared_scalar(1, declared, np.dtype(np.bool_)))
         cut = input.slice
         if cut is None or cell is None:

@@ -18,7 +18,7 @@ from math import inf
 from typing import TypeAlias
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Slice, Source
+from ir_scatter.core.dataflow import BodySource, Choice, Dataflow, Nested, Repeat, Slice
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Graph, Node, Value
@@ -136,7 +136,7 @@ class _Binding:
     """The source of a body input; `is_counted`: the trip count of its loop is constant."""
 
     outer: Value | None
-    source: Source
+    source: BodySource
     successor: Value | None = None
     is_counted: bool = True
 
@@ -228,13 +228,17 @@ class Reachability:
         if value in self._main_inputs:
             return []
         binding = self._bindings.get(value)
-        if binding is None or binding.outer is None or binding.source in {Source.ITERATION, Source.CONDITION}:
+        if (
+            binding is None
+            or binding.outer is None
+            or binding.source in {BodySource.ITERATION, BodySource.CONDITION}
+        ):
             return None
-        if binding.source is not Source.CARRIED:
+        if binding.source is not BodySource.CARRIED:
             return [binding.outer]
         return None if binding.successor is None else [binding.outer, binding.successor]
 
-    def entry(self, value: Value) -> tuple[Value, Source] | None:
+    def entry(self, value: Value) -> tuple[Value, BodySource] | None:
         """Return the value outside of a body that a body input receives first, or a slice of.
 
         None for values that are not body inputs, for iteration numbers and for loop conditions.
@@ -384,10 +388,10 @@ class Reachability:
                 return bool(number)
             binding, node = self._bindings.get(value), value.producer
             if binding is not None:
-                if binding.source is Source.CONDITION:  # true whenever the body runs
+                if binding.source is BodySource.CONDITION:  # true whenever the body runs
                     return True
                 if (
-                    binding.source is not Source.CARRIED
+                    binding.source is not BodySource.CARRIED
                     or binding.outer is None
                     or not self._number(binding.outer)
                 ):
@@ -459,7 +463,7 @@ class Reachability:
             for input, number in zip(body.inputs, call.inputs, strict=True):
                 value = body.value(input.key)
                 if value is not None:
-                    self._bindings[value] = _Binding(argument(number), Source.WHOLE)
+                    self._bindings[value] = _Binding(argument(number), BodySource.WHOLE)
             for place, inner in enumerate(call.outputs):
                 self._note_result(node, place, body.value(body.outputs[inner].key))
             self._enter(
@@ -477,10 +481,10 @@ class Reachability:
         results: Sequence[Value | None],
     ) -> None:
         """Record a body input that may count iterations, if all values that end the loop are known."""
-        is_carried = binding.source is Source.CARRIED and binding.outer and binding.successor
+        is_carried = binding.source is BodySource.CARRIED and binding.outer and binding.successor
         goes_on = None if loop.goes_on is None else results[loop.goes_on]
         is_ended_by_unknown = loop.goes_on is not None and goes_on is None
-        if is_ended_by_unknown or (binding.source is not Source.ITERATION and not is_carried):
+        if is_ended_by_unknown or (binding.source is not BodySource.ITERATION and not is_carried):
             return
         trips, begins = argument(loop.trips), argument(loop.condition)
         cuts = [(argument(inflow.outer), inflow.slice) for inflow in loop.inputs if inflow.slice is not None]
@@ -507,7 +511,7 @@ class Reachability:
         """Return the number of a one-element constant, followed through body inputs; None if unknown."""
         while value is not None and value in self._bindings:
             binding = self._bindings[value]
-            value = binding.outer if binding.source is Source.WHOLE else None
+            value = binding.outer if binding.source is BodySource.WHOLE else None
         array = None if value is None else self._facts.array(value)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
@@ -668,10 +672,10 @@ class Reachability:
             return Folding.YES
         if binding is not None:
             if binding.outer is None:
-                is_counter = binding.source is Source.ITERATION and binding.is_counted
+                is_counter = binding.source is BodySource.ITERATION and binding.is_counted
                 return Folding.MAYBE if is_counter else Folding.NO
             outer = self._folding.get(binding.outer, Folding.NO)
-            if binding.source is Source.WHOLE:
+            if binding.source is BodySource.WHOLE:
                 return outer
             return _at_most_maybe(outer) if binding.is_counted else Folding.NO
         if node is None or value.is_input:

@@ -14,7 +14,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.relative_sizes import DimSize, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Part, Related, Side
-from ir_scatter.core.model import OPENVINO, Defect, Model
+from ir_scatter.core.model import OPENVINO, FileDefect, Model
 from ir_scatter.core.shapes import Bounds, Dim, agree_dims, is_static, lowest, show
 from ir_scatter.ops.spec import Layout, Role
 
@@ -63,7 +63,7 @@ class _Demand(NamedTuple):
         return node is not demand.scatter.node and is_within and not reach.is_never
 
 
-def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
+def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
     """Yield nodes whose required size contradicts that of an earlier node for the same dimension of a value.
 
     Equal dimension symbols of two inputs are not enough: runtimes accept different sizes for them.
@@ -92,7 +92,7 @@ def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
                 yield defect
 
 
-def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
+def _contradiction(demand: _Demand, earlier: _Demand) -> FileDefect | None:
     """Return the finding about two contradicting demands; None if the second node never runs."""
     scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
     node, condition = scatter.node, scatter.reach.when
@@ -104,7 +104,7 @@ def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
     port = scatter.spec.port_index(requirement.role)
     span = None if port is None else node.graph.span_of(node, Part(Side.INPUT, port))
     related = (Related(f'{scatter.lookup.type} "{name}" requires {size}', location),)
-    return Defect(
+    return FileDefect(
         requirement.rule,
         f"{message}{condition and f', if {condition}'}",
         node.location,

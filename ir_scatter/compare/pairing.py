@@ -15,6 +15,7 @@ from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Shape, agree, narrow, show, show_numbers
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.formats import dataflow_of
@@ -215,12 +216,14 @@ def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Seque
             one, other = found.describe(match.first), found.describe(match.second)
             same = "are mapped" if match.by is By.MAP else "have the same name"
             message = f"input {one} of {first.path} and {other} of {second.path} {same}, and do not fit"
-            raise BadFeed(f"{message}; --map-input A=B says which do")
+            raise BadFeed(f"{message}; pair them with {Parameter('map_inputs', {'A': 'B'})}")
     required = [[input for input in side if input.default is None] for side in found.rest()]
     if required[1] and not (found.in_order(*required) or found.by_shape(*required)):
         lacking, left = (", ".join(map(found.describe, side)) or "nothing" for side in reversed(required))
         message = f"{second.path} has input {lacking}, and {first.path} has {left}"
-        raise BadFeed(f"{message}: which are the same is not clear, --map-input A=B says it")
+        raise BadFeed(
+            f"{message}: these cannot be matched, pair them with {Parameter('map_inputs', {'A': 'B'})}"
+        )
     notes = list(found.notes())
     notes += [
         f"input {input.names[0]} of {first.path} is not in {second.path}, and not given to it"
@@ -273,7 +276,7 @@ class _Matcher(Generic[_End]):
         for text in wanted:
             one, other = self._parsed(text)
             if any(one is match.first or other is match.second for match in self.matches):
-                raise BadFeed(f"--map-{self.noun} {text}: one of the two is mapped twice")
+                raise BadFeed(f"{self._parameter()} {text}: one of the two is mapped twice")
             self.add(one, other, By.MAP)
 
     def add(self, first: _End, second: _End, by: By) -> None:
@@ -326,7 +329,7 @@ class _Matcher(Generic[_End]):
             ends = [(one.first.names[0], one.second.names[0]) for one in self.matches if one.by is by]
             if ends:
                 pairs = ", ".join(f"{first}={second}" for first, second in ends)
-                yield f"{self.noun}s are matched {how}: {pairs} (else --map-{self.noun})"
+                yield f"{self.noun}s are matched {how}: {pairs} (else {self._parameter()})"
         groups: dict[tuple[str, str], list[str]] = {}
         for match in self.matches:
             if match.types is not None and _are_alike(match.first.element_type, match.second.element_type):
@@ -340,6 +343,9 @@ class _Matcher(Generic[_End]):
                 subject = f"{self.noun}s {', '.join(members)} are"
             yield f"{subject} {one} in {paths[0]}, {other} in {paths[1]}: {end}"
 
+    def _parameter(self) -> Parameter:
+        return Parameter(f"map_{self.noun}s")
+
     def describe(self, end: _End) -> str:
         type = "" if end.element_type is None else f"{end.element_type.name} "
         return f"{end.names[0]} ({type}{show(end.shape)})"
@@ -350,7 +356,7 @@ class _Matcher(Generic[_End]):
         cuts = [number for number, letter in enumerate(text) if letter == "="]
         ways = [(text[:cut], text[cut + 1 :]) for cut in cuts]
         if not ways:
-            raise BadFeed(f"--map-{self.noun} is {text!r}, expected A=B")
+            raise BadFeed(f"{self._parameter()} is {text!r}, expected A=B")
         good = [way for way in ways if way[0] in known[0] and way[1] in known[1]]
         for number, name in enumerate(good[0] if good else ways[0]):
             if name not in known[number]:
@@ -358,7 +364,7 @@ class _Matcher(Generic[_End]):
                 guess = f" (did you mean {close[0]}?)" if close else ""
                 names = ", ".join(end.names[0] for end in self._ends[number])
                 message = f"{self.models[number].path} has no {self.noun} {name!r}{guess}, expected {names}"
-                raise BadFeed(f"--map-{self.noun} {text}: {message}")
+                raise BadFeed(f"{self._parameter()} {text}: {message}")
         first, second = good[0]
         return known[0][first], known[1][second]
 

@@ -18,6 +18,7 @@ from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageErr
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.fragment import free_name
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
@@ -40,6 +41,10 @@ _USED = WeakSet[Runner]()
 
 _SAVED = "saved"
 """The runner that is named when nothing is to run, and only what was saved is to be looked at."""
+
+_INPUTS, _AGAINST, _EACH = Parameter("inputs"), Parameter("against"), Parameter("each", True)
+_SAVE, _EXTRACT, _CASES = Parameter("save"), Parameter("extract"), Parameter("cases")
+_MAP_INPUTS, _MAP_OUTPUTS = Parameter("map_inputs"), Parameter("map_outputs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,18 +151,18 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Ex
     if STANDARD_INPUT in job.models:
         raise UsageError("standard input cannot be compared, expected the path of a model")
     if job.each and (job.inputs or job.against):
-        raise UsageError("--inputs and --against are for one model, not for --each")
+        raise UsageError(f"{_INPUTS} and {_AGAINST} are for one model, not for {_EACH}")
     if not job.each and not 1 <= len(job.models) <= 2:
-        raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
+        raise UsageError(f"there are {len(job.models)} models, expected one or two, or {_EACH}")
     for path in () if job.each else job.models:
         if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; with --each every model in it is compared for itself")
+            raise UsageError(f"{path} is a folder; with {_EACH} every model in it is compared for itself")
     if not job.each and len(job.models) == 2 and (job.against or job.extract or job.save):
-        raise UsageError("--save, --against and --extract are for one model, not two")
+        raise UsageError(f"{_SAVE}, {_AGAINST} and {_EXTRACT} are for one model, not two")
     if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
-        raise UsageError("--map-input and --map-output are for two models")
+        raise UsageError(f"{_MAP_INPUTS} and {_MAP_OUTPUTS} are for two models")
     if job.against and (job.inputs or job.settings.cases > 1):
-        raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
+        raise UsageError(f"{_AGAINST} goes without {_INPUTS} and {_CASES}: the inputs are the saved ones")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
     begin("reading")
     models = [] if job.each else [read(path) for path in job.models]

@@ -56,6 +56,7 @@ from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import BadFeed, Error, IllegalCase, NoInputs
 from ir_scatter.core.files import sha256_of
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node, check_feeds, make_sketch
@@ -1072,7 +1073,8 @@ class _Session:
         for side, name in zip(self.sides, short_names(*self.paths), strict=True):
             for outcome in side.outcomes.values():
                 if found and outcome.status is Status.OK and outcome.runner not in judged:
-                    why = "which NumPy does not compute: --pairwise compares it with others there"
+                    others = Parameter("pairwise", True)
+                    why = f"which NumPy does not compute: {others} compares it with others there"
                     yield f"{outcome.runner} ran {name} only, {why}"
 
     def _unspecified(self) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, explained
 from ir_scatter.core.files import read_regular
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.evaluate.archive import archived, read_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -31,6 +32,7 @@ Entry = Mapping[str, Any]
 
 MANIFEST = "results.json"
 _SCHEMA = 1
+_SAVE = Parameter("save")
 _STRING = "string"
 _LIMIT = 64
 """Dimensions that NumPy can have at most."""
@@ -75,9 +77,9 @@ def load(folder: "str | Path") -> Compared:
     try:
         document = json.loads(read_regular(path))
     except FileNotFoundError:
-        raise BadFeed(f"{path}: {why_missing(path)}, expected what compare --save writes") from None
+        raise BadFeed(f"{path}: {why_missing(path)}, expected results that compare saved ({_SAVE})") from None
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "no results of ir-scatter compare --save"
+        reason = getattr(error, "strerror", None) or f"not the results of compare ({_SAVE})"
         raise BadFeed(f"{path}: {reason.lower()}") from None
     try:
         if document["schema"] != _SCHEMA:
@@ -109,7 +111,7 @@ def load(folder: "str | Path") -> Compared:
         remarks = (f"saved results of {model}, from {folder}",)
         return Compared(model, Settings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs))
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
+        raise BadFeed(f"{path}: not the results of compare ({_SAVE}), or damaged") from None
 
 
 # What JSON says of the runs of one runner: those with taps one after the other.

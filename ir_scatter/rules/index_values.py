@@ -8,6 +8,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.general_bounds import Interval, show_bounds
@@ -126,8 +127,9 @@ def _help_for_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
     if not size or array is None or not bad.position:
         return ""
     column = array[..., bad.position[-1]] if scatter.spec.layout is Layout.TUPLES else array
-    drop = f"; if {size} means that nothing is written, convert it with --guard drop"
-    more = drop if bad.value == size else ""
+    drop = Parameter("guard", "drop", "convert")
+    dropped = f"; if {size} means that nothing is written, convert it with {drop}"
+    more = dropped if bad.value == size else ""
     if bad.value == size == int(column.max()) and int(column.min()) >= 1:
         return f"subtract 1 from the indices if they count from 1{more}"
     nearest = {size: f"{size - 1} for the last position", low - 1: f"{low} for the first position"}
@@ -246,7 +248,7 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
             f"the values of {scatter.indices.port.name} were not checked: more than "
             f"{counted(scatter.facts.max_elements, 'element')}"
         )
-        help = f"check them with --max-index-elements {element_count(constant.shape)}"
+        help = f"check them with {Parameter('max_index_elements', element_count(constant.shape))}"
         yield Finding(message, role=Role.INDICES, help=help)
 
 

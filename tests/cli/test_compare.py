@@ -145,7 +145,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
         (("--tolerance", "x"), "'x' is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
         (("--input-shape", "nothing=3"), "nothing"),
-        (("--against", "none"), "none/results.json: there is no folder none, expected what"),
+        (("--against", "none"), "none/results.json: there is no folder none, expected results that"),
         (("--cases", "0"), "0 is not in the range"),
         (("--values", "odd"), "'odd' is not one of"),
         (("--precision", "f64"), "'f64' is not one of"),
@@ -213,7 +213,7 @@ def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
     done = cli("compare", model, "after/model.xml", "--on", "numpy")
     assert done.code == 2
     wrong = "input indices (i64 [2]) of model.xml and indices (i64 [2, 4]) of after/model.xml"
-    assert f"{wrong} have the same name, and do not fit; --map-input A=B says which do" in done.err
+    assert f"{wrong} have the same name, and do not fit; pair them with --map-input A=B" in done.err
     same = cli("compare", model, model, "--on", "numpy", "--format", "json")
     assert same.code == 0
     one = json.loads(same.out)["comparisons"][0]
@@ -251,7 +251,7 @@ def test_two_formats_of_one_model(cli: Cli, elsewhere: Path, voices: Voices) -> 
             ("--map-output", "kept=out"),
             "model.xml has no output 'out' (did you mean output?), expected output",
         ),
-        (("--map-input", "cache=updates"), "--map-input A=B says"),
+        (("--map-input", "cache=updates"), "pair them with --map-input A=B"),
         (("--tolerance", "keep=1"), "no output and no scatter node 'keep' (did you mean kept?)"),
     ):
         done = cli(*pair, "--on", "a", *wrong)

@@ -100,7 +100,7 @@ def test_a_release_is_one_of_its_runtime() -> None:
 @pytest.mark.parametrize(
     ("names", "release", "message"),
     [
-        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside --release"),
+        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside releases"),
         (["GPU@cpu"], "2025.4", "names no device"),
         ([], "x", "'openvino@x' is no release"),
         (["AUTO"], "2025.4", "hands on to other devices"),

@@ -14,7 +14,7 @@ from ir_scatter import convert, evaluate_model, runners
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.convert import on_devices, proof
-from ir_scatter.convert.conversion import Done
+from ir_scatter.convert.conversion import ConversionRun
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import (
     ForwardArrays,
@@ -267,7 +267,7 @@ def test_models_are_compared_on_inputs_that_were_assumed(
             done = convert(before, target, assume=list(Condition), verify=3, seed=number)
             if done.refused or not any(one.fragment for one in done.converted):
                 continue
-            found = on_devices.verify_on(Done(done), ["numpy"])
+            found = on_devices.verify_on(ConversionRun(done), ["numpy"])
             assert found.conversion.refused == (), (case, [one.assumptions for one in done.converted])
             equal.update(assumption for one in done.converted for assumption in one.assumptions)
             equal["models"] += bool(found.devices)

@@ -380,7 +380,7 @@ def test_nobody_is_there(own: Lab) -> None:
 
 
 def test_a_name_that_is_taken(shared: Lab) -> None:
-    with pytest.raises(Absent, match="has a worker 'a' already; --name gives this one another name"):
+    with pytest.raises(Absent, match="has a worker 'a' already; name gives this one another name"):
         shared.again("a")
 
 

@@ -569,12 +569,12 @@ SENTINEL = """
 def test_a_constant_that_means_nothing_is_dropped_not_limited(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(SENTINEL), path := tmp_path / "model.onnx")
     (finding,) = validate(path)
-    assert finding.help.endswith("if 5 means that nothing is written, convert it with --guard drop")
+    assert finding.help.endswith('if 5 means that nothing is written, convert it with guard="drop"')
     (refused,) = convert(path, guard="clamp").refused
     assert refused.code == "CVT116"
     assert refused.message == (
-        "indices[1, 0] is 5, expected -5 to 4 in ScatterND-18; --guard clamp would move its update to another "
-        "position, --guard drop leaves it out"
+        "indices[1, 0] is 5, expected -5 to 4 in ScatterND-18; "
+        'guard="clamp" would move its update to another position, guard="drop" leaves it out'
     )
     convert(path, guard="drop").write(after := tmp_path / "after.onnx")
     assert validate(after) == []
@@ -586,9 +586,9 @@ def test_a_constant_that_means_nothing_is_dropped_not_limited(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("number", "guard", "way"),
     [
-        (-1, "clamp", "--guard wrap counts it from the end, --guard drop leaves it out"),
-        (7, "clamp", "--guard clamp would move its update to another position, --guard drop leaves it out"),
-        (-9, "wrap", "--guard wrap would leave it so, --guard drop leaves it out"),
+        (-1, "clamp", 'guard="wrap" counts it from the end, guard="drop" leaves it out'),
+        (7, "clamp", 'guard="clamp" would move its update to another position, guard="drop" leaves it out'),
+        (-9, "wrap", 'guard="wrap" would leave it so, guard="drop" leaves it out'),
     ],
 )
 @pytest.mark.parametrize(
