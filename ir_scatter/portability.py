@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from ir_scatter import runners
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use, reachability_of
+from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Severity, Side
 from ir_scatter.core.errors import UsageError
@@ -59,12 +59,12 @@ passes the initial values on and does not read the body. Behind Not(true), Cast(
 
 _REMOVED = {
     "openvino": {
-        Use.UNREAD: Stage.READ,
-        Use.STATIC_SHAPE: Stage.COMPILE,
-        Use.STATIC_COUNT: Stage.COMPILE,
-        Use.EMPTY_PART: Stage.COMPILE,
+        UseKind.UNREAD: Stage.READ,
+        UseKind.STATIC_SHAPE: Stage.COMPILE,
+        UseKind.STATIC_COUNT: Stage.COMPILE,
+        UseKind.EMPTY_PART: Stage.COMPILE,
     },
-    "onnxruntime": {Use.STATIC_SHAPE: Stage.COMPILE},
+    "onnxruntime": {UseKind.STATIC_SHAPE: Stage.COMPILE},
 }
 """From which stage on a runtime has dropped a node that is used in no other way.
 
@@ -218,7 +218,7 @@ class Portability:
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
         is_guarded = _guarded(scatter)
-        reachability = scatter.facts.derived(reachability_of)
+        reachability = scatter.facts.result_of(reachability_of)
         folding = Folding.NO if reachability is None else reachability.folds(scatter.node)
         may_fold = folding is not Folding.NO
         for defect in all_defects():
@@ -274,7 +274,7 @@ def _only_when(meeting: Meeting, when: str) -> Meeting:
 
 def _where_it_strikes(met: Met, reach: Reach) -> Iterator[Met]:
     """Yield what is left of a defect where a node is not always computed, by the targets' conditions."""
-    if reach.extent is Extent.ALWAYS and Use.NUMBERS in reach.uses:
+    if reach.extent is Extent.ALWAYS and UseKind.NUMBERS in reach.uses:
         yield met
         return
     by_condition: dict[str, list[_Known]] = {}
@@ -292,10 +292,10 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     strikes = met.meeting.strikes or met.defect.strikes
     family = target.runner.partition(":")[0]
     removed = _REMOVED.get(family, {})
-    if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
+    if met.defect.symptom in _OF_NUMBERS and UseKind.NUMBERS not in reach.uses:
         return None
-    is_inferred, uses = Use.INFERRED_SHAPE in reach.uses, reach.uses & ~Use.INFERRED_SHAPE
-    stages = [removed.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]
+    is_inferred, uses = UseKind.INFERRED_SHAPE in reach.uses, reach.uses & ~UseKind.INFERRED_SHAPE
+    stages = [removed.get(use) for use in (uses | UseKind.STATIC_SHAPE if is_inferred else uses)]
     is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
     if is_removed and not is_inferred:
         return None

@@ -110,7 +110,7 @@ class Check:
 
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         if self._may_follow_bodies(scatter):
-            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
             yield from self._diagnosed(scatter, list(_show(scatter, self.of_rows)), graph)
             return
         first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
@@ -126,12 +126,12 @@ class Check:
             if first not in self._is_crowded:
                 self._is_crowded[first] = has_too_many_indices(first)
             has_faults = self._is_crowded[first] or scatter.has_faults(
-                first.limits, is_open=first.counts_on_open
+                first.limits, is_dynamic=first.has_dynamic_limits
             )
             rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
         shown = [*chain(found, _show(scatter, rules))]
         if self._rests_on_ports(shown, graph):
-            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.propagating())
+            scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
             shown = [*_show(scatter, self.of_rows)]
         yield from self._diagnosed(scatter, shown, graph)
 
@@ -190,7 +190,7 @@ def _with_contradictions(found: list[Diagnostic], check: Check) -> list[Diagnost
     """Return findings where errors of nodes that demand contrary sizes replace the notes about them."""
     if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in found):  # those of both nodes
         return found
-    facts = check.facts.propagating() if check.has_bodies else check.facts
+    facts = check.facts.with_propagation() if check.has_bodies else check.facts
     places = {_place(diagnostic) for diagnostic in found if diagnostic.severity is Severity.NOTE}
     errors = [one for one in map(_from_defect, contradictions(check.model, facts)) if _place(one) in places]
     replaced = set(map(_place, errors))
@@ -219,7 +219,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
     node, spec = scatter.node, scatter.lookup.spec
     severity, related = Severity.ERROR if finding.is_refused else rule.severity, finding.related
     port, index = finding.port, finding.port_index
-    mended_by = rule.mended_by if finding.mended_by is None else finding.mended_by
+    fixed_by = rule.fixed_by if finding.fixed_by is None else finding.fixed_by
     if spec is not None:
         if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
             severity = Severity.WARNING
@@ -237,7 +237,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
         port,
         index,
         related + graph.calls,
-        mended_by and mended_by.format(type=scatter.lookup.type),
+        fixed_by and fixed_by.format(type=scatter.lookup.type),
         node.graph.span_of(node, finding.part or _part(scatter, finding, index)),
         finding.label,
         finding.help or rule.fix,

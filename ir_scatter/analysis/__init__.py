@@ -1,1 +1,1 @@
-"""What can be said of a scatter node without running it, and what makes nodes interchangeable."""
+"""Static analysis of scatter nodes, of the values they depend on, and of groups of equal nodes."""

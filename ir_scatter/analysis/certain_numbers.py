@@ -1,17 +1,17 @@
-"""Numbers that certainly occur among the elements of a value, whatever a model is given.
+"""Numbers that occur among the elements of a value for every input of the model.
 
-Bounds say where all elements lie. Some elements are known more exactly: the ends of a Range, of a constant or
-of what counts the iterations of a loop, and the parts that a Concat joins.
+`ranges` bounds all elements of a value. Some elements are known more precisely: the ends of a Range or a
+constant, the first and last number of a loop counter, and the inputs of a Concat.
 
-    Range (1, 6)         1 and 5 occur
-    Add (that, 2)        3 and 7 occur
+    r = Range (1, 6)         1 and 5 occur
+    Add (r, 2)               3 and 7 occur
 
-Where indices count on an open dimension of size n, numbers are also followed as n plus a constant:
+If indices are limited by a dynamic dimension of size n, numbers are also tracked as n plus a constant:
 
-    Range (0, n + 1)     n occurs, and 0
+    Range (0, n + 1)         0 and n occur, so index n is out of range for every n
 
-An element is followed through operators whose output has all elements of an input (`GeneralOp.keeps_all`), or
-computes one of each.
+An element is tracked through operators whose output contains all elements of an input
+(`GeneralOp.keeps_all`), or one result for each of them.
 """
 
 from collections import ChainMap
@@ -24,11 +24,11 @@ from ir_scatter.analysis.ranges import (
     bounds_of,
     bounds_within_type,
     columns_of_array,
-    joined,
+    hull,
     row_of,
     side_by_side,
 )
-from ir_scatter.analysis.relative_sizes import LARGE, Relative, RelativeSizes, Size
+from ir_scatter.analysis.relative_sizes import LARGE, DimSize, Relative, RelativeSizes
 from ir_scatter.core.model import Graph, Node, Value
 from ir_scatter.core.shapes import Shape, highest, lowest
 from ir_scatter.ops.attributes import Attributes
@@ -36,18 +36,18 @@ from ir_scatter.ops.general import Arithmetic, GeneralOp, named
 from ir_scatter.ops.general_bounds import ANY, Interval
 
 _MOST_VISITED = 48
-"""At most this many values upstream are looked at for one value."""
+"""Values visited upstream of one value; exporters compute indices with about a dozen nodes."""
 
 
 class Occurrence(NamedTuple):
-    """Elements that a value certainly has: a row with one in each column, or one element of any column.
+    """Bounds of an element that surely occurs in a value: of a row with columns, or of one element.
 
     Attributes:
-        source: the value of which it was known first.
-        is_all: whether all elements of the value are like that.
-        is_certain: whether it is known that the value has elements at all.
-        remark: which element of the source it is, "the last number"; "" for any.
-        size: of which dimension's size the numbers are known; the columns are what is added to it.
+        source: the upstream value where the element was found.
+        is_all: whether the bounds hold for all elements of the value.
+        is_certain: whether the value surely has elements.
+        remark: the element of the source, "the last number"; "" for any element.
+        size: the dimension size to which the columns are added; None for absolute numbers.
     """
 
     columns: Columns
@@ -55,18 +55,18 @@ class Occurrence(NamedTuple):
     is_all: bool = False
     is_certain: bool = True
     remark: str = ""
-    size: Size | None = None
+    size: DimSize | None = None
 
 
 class Outside(NamedTuple):
-    """Indices that are certainly out of range, or negative where that is forbidden.
+    """Indices that are out of range for every input, or negative where that is illegal.
 
     Attributes:
-        bounds: between which numbers they lie.
-        column: the coordinate of tuples that they are; None if there is one only, or it may be any.
-        size: the size that they count on, the greatest if it may be any; None if it is not known.
-        is_negative: whether they are negative and may be in range if they count from the end.
-        relative: the open dimension that they count on, if the bounds are what is added to `occurrence.size`.
+        bounds: of the indices.
+        column: the coordinate of the index tuples; None if there is only one, or if it is unknown.
+        size: the size that limits the indices, the greatest possible one; None if it is unknown.
+        is_negative: whether they are negative, and would be in range if counted from the end.
+        relative: the dynamic size that limits the indices, if `bounds` are added to `occurrence.size`.
     """
 
     occurrence: Occurrence
@@ -86,10 +86,15 @@ def find_outside(
     reader: Graph,
     open_sizes: Sequence[Relative | None] = (),
 ) -> Outside | None:
-    """Return elements of a value that are certainly out of range.
+    """Return indices of a value that are out of range for every input, None if there are none.
 
-    The sizes they count on are one, or one for each coordinate of a tuple; `open_sizes` are those of which
-    no number is known. The reader is the graph of the node whose indices they are.
+    Args:
+        facts: of the model.
+        value: the indices.
+        sizes: the sizes that limit the indices, by coordinate; None for a dynamic size.
+        forbids_negative: whether negative indices are illegal.
+        reader: the graph of the node that reads the indices.
+        open_sizes: the dynamic sizes, by coordinate; None for a static or unknown one.
     """
     fallback = None
     for occurrence in occurrences(facts, value, reader=reader, counts_on_open=any(open_sizes)):
@@ -98,9 +103,9 @@ def find_outside(
             number = column if is_by_column and len(sizes) > 1 else None
             places = slice(column, column + 1) if is_by_column else slice(None)
             if occurrence.size is not None:
-                outside = _beyond_open(occurrence, bounds, number, open_sizes[places])
+                outside = _beyond_dynamic(occurrence, bounds, number, open_sizes[places])
             else:
-                outside = _beyond_known(occurrence, bounds, number, sizes[places], forbids_negative)
+                outside = _beyond_static(occurrence, bounds, number, sizes[places], forbids_negative)
             if outside is None:
                 continue
             if occurrence.is_certain:
@@ -109,29 +114,30 @@ def find_outside(
     return fallback
 
 
-def _beyond_known(
+def _beyond_static(
     occurrence: Occurrence,
     bounds: Interval,
     column: int | None,
     limits: Sequence[int | None],
     forbids_negative: bool,
 ) -> Outside | None:
+    """Return the indices if they exceed each of the sizes that may limit them, or are illegally negative."""
     is_outside = all(size is not None and _is_outside(bounds, size) for size in limits)
     if not is_outside and not (forbids_negative and bounds.high < 0):
         return None
-    known = [size for size in limits if size is not None]
-    size = max(known) if len(known) == len(limits) else None
+    static_sizes = [size for size in limits if size is not None]
+    size = max(static_sizes) if len(static_sizes) == len(limits) else None
     return Outside(occurrence, bounds, column, size, not is_outside)
 
 
-def _beyond_open(
+def _beyond_dynamic(
     occurrence: Occurrence, bounds: Interval, column: int | None, limits: Sequence[Relative | None]
 ) -> Outside | None:
-    """Return elements that are the size they count on, or more, whatever that size is."""
-    known = [limit for limit in limits if limit is not None and limit.size == occurrence.size]
-    if len(known) < len(limits) or any(bounds.low < limit.offset for limit in known):
+    """Return the indices if they are equal to or greater than the dynamic size that limits them."""
+    comparable = [limit for limit in limits if limit is not None and limit.size == occurrence.size]
+    if len(comparable) < len(limits) or any(bounds.low < limit.offset for limit in comparable):
         return None
-    greatest = max(known, key=lambda limit: limit.offset)
+    greatest = max(comparable, key=lambda limit: limit.offset)
     return Outside(occurrence, bounds, column, None, False, greatest)
 
 
@@ -140,7 +146,7 @@ def _is_outside(bounds: Interval, size: int) -> bool:
 
 
 class _Step(NamedTuple):
-    """A node that reads a value at a port, on the way to the value that was asked for."""
+    """A node on the path from an upstream value to the analysed value; it reads the former at `port`."""
 
     value: Value
     node: Node
@@ -151,20 +157,20 @@ class _Step(NamedTuple):
 def occurrences(
     facts: Facts, value: Value, *, reader: Graph, counts_on_open: bool = False
 ) -> Iterator[Occurrence]:
-    """Yield what certainly occurs in a value, first what holds for all of its elements.
+    """Yield the elements that surely occur in a value, starting with the bounds of all elements.
 
-    Iterations are counted only where the graph that reads the value is the body of a node. What is known
-    as the size of a dimension and a constant is yielded only if that is asked for.
+    Loop counters are considered only if `reader`, the graph that reads the value, is a body; elements
+    relative to dynamic sizes only if `counts_on_open`.
     """
     yield Occurrence(bounds_of(facts, value, None), value, True, _is_filled(facts.shape(value)))
     steps: dict[Value, _Step | None] = {value: None}
     pending = [value]
     while pending and len(steps) < _MOST_VISITED:
         current = pending.pop()
-        begun = [*_begin(facts, current, steps[current], reader)]
+        starts = [*_find_local(facts, current, steps[current], reader)]
         if counts_on_open:
-            begun += _begin_at_sizes(facts, facts.derived(RelativeSizes), current)
-        for occurrence in begun:
+            starts += _find_relative(facts.result_of(RelativeSizes), current)
+        for occurrence in starts:
             yield from _follow(facts, occurrence, current, steps)
         for step in _upstream(facts, current):
             source = step.node.inputs[step.port].value
@@ -174,7 +180,7 @@ def occurrences(
 
 
 def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
-    """Yield the ports of the producer of a value all of whose elements show in it."""
+    """Yield the inputs of a value's producer whose elements all occur in the value, or a result of each."""
     node = value.producer if value.constant is None and not value.is_input else None
     op = row_of(node)
     if node is None or op is None or facts.array(value) is not None:
@@ -191,8 +197,8 @@ def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
         yield _Step(value, node, op, port)
 
 
-def _begin(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Iterator[Occurrence]:
-    """Yield what is known of single elements of a value without looking upstream."""
+def _find_local(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Iterator[Occurrence]:
+    """Yield elements that are known from a value or its producer alone, without looking upstream."""
     is_filled = _is_filled(facts.shape(value))
     array = facts.whole_numbers(value)
     if array is not None:
@@ -206,9 +212,9 @@ def _begin(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Ite
         yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
     node = value.producer
     if reader.scope and (value.is_input or node is None):
-        from ir_scatter.analysis.reachability import reachability_of  # which few models need
+        from ir_scatter.analysis.reachability import reachability_of  # needed by few models
 
-        reachability = facts.derived(reachability_of)
+        reachability = facts.result_of(reachability_of)
         numbers = [] if reachability is None else reachability.counted_numbers(value, reader)
         for number, iteration in numbers:
             columns = bounds_within_type(facts, value, (Interval(number, number),))
@@ -216,7 +222,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Ite
     if node is None or row_of(node) is not named("Range") or len(node.inputs) < 3:
         return
     start, stop, increment = [
-        ANY if port.value is None else joined(bounds_of(facts, port.value)) for port in node.inputs[:3]
+        ANY if port.value is None else hull(bounds_of(facts, port.value)) for port in node.inputs[:3]
     ]
     if increment.low >= 1:
         last = Interval(max(stop.low - increment.high, start.low), stop.high - 1)
@@ -231,8 +237,8 @@ def _begin(facts: Facts, value: Value, step: _Step | None, reader: Graph) -> Ite
         yield Occurrence(columns, value, is_certain=is_filled, remark=remark)
 
 
-def _begin_at_sizes(facts: Facts, sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
-    """Yield elements of a value that are the size of a dimension plus a constant, as `_begin` does others."""
+def _find_relative(sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
+    """Yield elements of a value that are a dynamic size plus a constant, without looking upstream."""
     terms = sizes.terms(value)
     if terms is not None:
         width = terms.sizes.shape[-1] if terms.sizes.ndim else 1
@@ -254,17 +260,17 @@ def _begin_at_sizes(facts: Facts, sizes: RelativeSizes, value: Value) -> Iterato
     if is_filled is False:
         return
     last = sorted((stop[1] - step, stop[1] - (1 if step > 0 else -1)))
-    found = ((start[0], [start[1]] * 2, "the first number"), (stop[0], last, "the last number"))
-    for size, (low, high), remark in found:
+    numbers = ((start[0], [start[1]] * 2, "the first number"), (stop[0], last, "the last number"))
+    for size, (low, high), remark in numbers:
         if size is not None:
             bounds = Interval(low, high)
             yield Occurrence((bounds,), value, is_certain=bool(is_filled), remark=remark, size=size)
 
 
 def _is_before(
-    sizes: RelativeSizes, first: tuple[Size | None, int], second: tuple[Size | None, int]
+    sizes: RelativeSizes, first: tuple[DimSize | None, int], second: tuple[DimSize | None, int]
 ) -> bool | None:
-    """Tell whether a number is less than another one; None if that depends on the sizes."""
+    """Return whether the first number is less than the second; None if that depends on the sizes."""
     if first[0] == second[0]:
         return first[1] < second[1]
     if first[0] is None and second[0] is not None:
@@ -274,13 +280,14 @@ def _is_before(
 
 
 def _with(columns: Columns, number: int, bounds: Interval) -> Columns:
+    """Return columns with one of them replaced."""
     return (*columns[:number], bounds, *columns[number + 1 :])
 
 
 def _follow(
     facts: Facts, occurrence: Occurrence, value: Value, steps: Mapping[Value, _Step | None]
 ) -> Iterator[Occurrence]:
-    """Yield what becomes of an element of a value in the value that was asked for."""
+    """Yield the elements of the analysed value that an element of an upstream value becomes."""
     pending = [(occurrence, value)]
     while pending:
         occurrence, value = pending.pop()
@@ -289,56 +296,56 @@ def _follow(
             yield occurrence
             continue
         is_certain = _stays_filled(facts, step, value, occurrence)
-        pass_on = _passed_on if occurrence.size is None else _passed_on_with_size
-        for columns in pass_on(facts, step, value, occurrence.columns):
+        transfer = _transfer if occurrence.size is None else _transfer_relative
+        for columns in transfer(facts, step, value, occurrence.columns):
             pending.append((occurrence._replace(columns=columns, is_certain=is_certain), step.value))
 
 
 def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrence) -> bool:
-    """Tell whether an output certainly has elements if the input has some."""
+    """Return whether the output surely has elements if the input has some."""
     if _is_filled(facts.shape(step.value)):
         return True
     if not occurrence.is_certain or step.op.aligns:
         return False
-    others = (
-        [port.value for port in step.node.inputs if port.value is not value] if step.op.is_elementwise else []
-    )
-    return all(other is not None and _is_filled(facts.shape(other)) for other in others)
+    if not step.op.is_elementwise:
+        return True
+    operands = [port.value for port in step.node.inputs if port.value is not value]
+    return all(operand is not None and _is_filled(facts.shape(operand)) for operand in operands)
 
 
-def _passed_on(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Yield what the columns of an input of a node become in its output."""
+def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
+    """Yield the bounds of the output elements that an input element with these columns becomes."""
     changed: dict[Value, Columns | None] = {value: columns}
-    known = ChainMap(changed, facts.bounds[False])
+    inputs = ChainMap(changed, facts.bounds[False])
     shape = facts.shape(value)
     if step.op is named("Concat"):
         try:
             axis, rank = Attributes(step.node.attributes).integer("axis", -1), len(shape or ())
-        except (ValueError, TypeError):  # nothing is joined along an axis that is no number
+        except (ValueError, TypeError):  # the axis attribute is not a number
             return
         if rank and axis not in {-1, rank - 1}:
             yield columns
             return
-        joined_columns = bounds_within_type(facts, step.value, None, known) if rank else ()
+        joined_columns = bounds_within_type(facts, step.value, None, inputs) if rank else ()
         if len(joined_columns) > 1:
             yield joined_columns
         else:
             yield from ((bounds,) for bounds in columns)
         return
     if step.op.copies or step.op.aligns_last(step.node.attributes):
-        found = bounds_within_type(facts, step.value, None, known)
+        results = bounds_within_type(facts, step.value, None, inputs)
         is_row = len(columns) > 1 or (shape is not None and shape[-1:] in {(), (1,)})
-        yield found if is_row or step.op.copies else (joined(found),)
+        yield results if is_row or step.op.copies else (hull(results),)
         return
-    for bounds in columns:  # they may stand in other columns
+    for bounds in columns:  # the node may move them to other columns
         changed[value] = (bounds,)
-        yield bounds_within_type(facts, step.value, None, known)
+        yield bounds_within_type(facts, step.value, None, inputs)
 
 
-def _passed_on_with_size(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Yield what becomes in the output of what is added to a size in the columns of an input."""
+def _transfer_relative(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
+    """Like `_transfer`, for columns that are added to a dynamic size."""
     node, op = step.node, step.op
-    if not facts.derived(RelativeSizes).counts(step.value):
+    if not facts.result_of(RelativeSizes).counts(step.value):
         return
     if op is named("Concat"):
         inputs = [columns if port.value is value else (ANY,) for port in node.inputs]
@@ -346,7 +353,7 @@ def _passed_on_with_size(facts: Facts, step: _Step, value: Value, columns: Colum
         try:
             axis, rank = Attributes(node.attributes).integer("axis"), len(facts.shape(value) or ())
             joined_columns = side_by_side(node, inputs, shapes)
-        except (ValueError, TypeError):  # nothing is joined along an axis that is no number
+        except (ValueError, TypeError):  # the axis attribute is not a number
             return
         if rank and axis not in {-1, rank - 1}:
             yield columns
@@ -357,19 +364,19 @@ def _passed_on_with_size(facts: Facts, step: _Step, value: Value, columns: Colum
     elif op.copies:
         yield columns
     elif op.arithmetic is Arithmetic.SUM or (op.arithmetic is Arithmetic.DIFFERENCE and step.port == 0):
-        other = node.inputs[1 - step.port].value
-        bounds = ANY if other is None else joined(bounds_of(facts, other))
+        operand = node.inputs[1 - step.port].value
+        bounds = ANY if operand is None else hull(bounds_of(facts, operand))
         if not bounds.is_within(-LARGE, LARGE):  # the sum may overflow
             return
         low, high = bounds if op.arithmetic is Arithmetic.SUM else (-bounds.high, -bounds.low)
         shape = facts.shape(value)
         is_row = op.aligns_last(node.attributes) and (len(columns) > 1 or (shape and shape[-1] == 1))
-        changed = [Interval(one.low + low, one.high + high) for one in columns]
-        yield from [tuple(changed)] if is_row else [(one,) for one in changed]
+        shifted = [Interval(column.low + low, column.high + high) for column in columns]
+        yield from [tuple(shifted)] if is_row else [(column,) for column in shifted]
     elif op.keeps_all:
-        yield from ((bounds,) for bounds in columns)  # they may stand in other columns
+        yield from ((bounds,) for bounds in columns)  # the node may move them to other columns
 
 
 def _is_filled(shape: Shape) -> bool:
-    """Tell whether a value of a shape certainly has elements."""
+    """Return whether a value of this shape surely has elements."""
     return shape is not None and all(lowest(dim) > 0 for dim in shape)

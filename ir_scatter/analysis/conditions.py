@@ -1,4 +1,4 @@
-"""Conditions under which a rewrite is equal, and what can be proven of them for one node."""
+"""Conditions that a rewrite needs to give equal results, and their proofs for a scatter node."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,20 +22,20 @@ from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
 
 class Condition(StrEnum):
-    """What a user can promise, by the name after `--assume`."""
+    """A condition on indices; users can promise it by name with `--assume`."""
 
     UNIQUE = "unique-indices"
-    """No two indices name the same element."""
+    """All indices have different targets."""
     NON_NEGATIVE = "non-negative-indices"
-    """No index counts from the end."""
+    """No index is negative."""
     EQUAL = "equal-indices"
-    """Along every axis but the one they count on, indices are equal."""
+    """Indices are equal along every axis except the scatter axis."""
     FULL = "full-indices"
-    """Along those axes they are as long as data."""
+    """Indices have the size of data on every axis except the scatter axis."""
 
 
-class Verdict(StrEnum):
-    """What the file says of a condition."""
+class ProofState(StrEnum):
+    """Whether the model proves or violates a condition."""
 
     PROVEN = "proven"
     UNKNOWN = "unknown"
@@ -44,13 +44,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A verdict and its reason, "indices [0, 2] and [1, 2] are equal"; empty if nothing is known."""
+    """Whether a condition holds, and the reason if it is violated: "indices hold -1"."""
 
-    verdict: Verdict
+    verdict: ProofState
     reason: str = ""
 
 
-_PROVEN, _UNKNOWN = Proof(Verdict.PROVEN), Proof(Verdict.UNKNOWN)
+_PROVEN, _UNKNOWN = Proof(ProofState.PROVEN), Proof(ProofState.UNKNOWN)
 
 
 def judge(condition: Condition, scatter: ScatterNode) -> Proof:
@@ -63,30 +63,30 @@ def _unique(scatter: ScatterNode) -> Proof:
         return _PROVEN
     array, limits = scatter.index_array, scatter.limits
     if count is not None and room is not None and count > room:
-        return Proof(Verdict.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
+        return Proof(ProofState.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
     if array is None or limits is None or scatter.out_of_range is not None:
         return _UNKNOWN
     if scatter.spec.layout is Layout.ELEMENTS and scatter.axis is None:
         return _UNKNOWN
     is_negative = array.size > 0 and array.dtype.kind == "i" and int(array.min()) < 0
-    if is_negative:  # what they are counted from must be known to the number
+    if is_negative:  # their targets are known only if the sizes are static
         data, axis = scatter.data_shape, scatter.axis
         if scatter.spec.layout is Layout.TUPLES:
-            counted_on = None if data is None else data[: scatter.depth]
+            sizes = None if data is None else data[: scatter.depth]
         else:
-            counted_on = None if data is None or axis is None else (data[axis],)
-        if not is_static(counted_on):
+            sizes = None if data is None or axis is None else (data[axis],)
+        if not is_static(sizes):
             return _UNKNOWN
-    found = scatter.repeats
+    repeats = scatter.repeats
     if is_negative and not scatter.wraps:
-        found = index_values.repeats(scatter.spec.layout, scatter.axis, array, limits, wraps=True)
-    if found is None:
+        repeats = index_values.repeats(scatter.spec.layout, scatter.axis, array, limits, wraps=True)
+    if repeats is None:
         return _PROVEN
-    return Proof(Verdict.VIOLATED, f"indices name {found.count} of {found.total} targets again")
+    return Proof(ProofState.VIOLATED, f"{repeats.count} of {repeats.total} indices repeat a target")
 
 
 def index_count(scatter: ScatterNode) -> int | None:
-    """Return how many targets are named; on the axis, where each index names one element."""
+    """Return the number of indices; for the ScatterElements family their number along the axis."""
     shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if shape is None or layout is Layout.SEQUENCE:
         return None
@@ -99,15 +99,15 @@ def index_count(scatter: ScatterNode) -> int | None:
 
 
 def has_too_many_indices(scatter: ScatterNode) -> bool:
-    """Tell whether indices that are not constant are more than the targets: some target is named again."""
-    return crowding(scatter) is not None
+    """Return whether computed indices outnumber the targets, so that some target repeats."""
+    return index_excess(scatter) is not None
 
 
-def crowding(scatter: ScatterNode) -> tuple[int, int] | None:
-    """Return the least number of indices and the greatest number of positions, if they are fewer.
+def index_excess(scatter: ScatterNode) -> tuple[int, int] | None:
+    """Return (least number of indices, greatest number of positions) if indices outnumber positions.
 
-    Both count on the axis where each index names one element. None where indices are constant, and their
-    numbers decide, or where there is a reduction.
+    If each index targets one element, both are counted on the axis. None with a reduction, and for constant
+    indices, because their values are checked instead.
     """
     if scatter.reduction is not Reduction.NONE or scatter.has_constant_indices:
         return None
@@ -119,7 +119,7 @@ def crowding(scatter: ScatterNode) -> tuple[int, int] | None:
 
 
 def _least_count(scatter: ScatterNode) -> int:
-    """Return how many targets are named at least."""
+    """Return the least number of indices, counted as by `index_count`."""
     shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if not shape or layout is Layout.SEQUENCE or 0 in shape:
         return 0
@@ -129,7 +129,7 @@ def _least_count(scatter: ScatterNode) -> int:
 
 
 def _most_positions(scatter: ScatterNode) -> int | None:
-    """Return how many different targets there are at most."""
+    """Return the greatest number of different targets, None if it is unknown."""
     data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
     if data is None:
         return None
@@ -142,7 +142,7 @@ def _most_positions(scatter: ScatterNode) -> int | None:
 
 
 def position_count(scatter: ScatterNode) -> int | None:
-    """Return how many different targets there are, counted in the same way."""
+    """Return the number of different targets, counted as by `index_count`; None if it is unknown."""
     data, depth, axis = scatter.data_shape, scatter.depth, scatter.axis
     if data is None:
         return None
@@ -163,7 +163,7 @@ def _non_negative(scatter: ScatterNode) -> Proof:
         return _UNKNOWN
     if not array.size or int(array.min()) >= 0:
         return _PROVEN
-    return Proof(Verdict.VIOLATED, f"indices hold {int(array.min())}")
+    return Proof(ProofState.VIOLATED, f"indices hold {int(array.min())}")
 
 
 def _equal(scatter: ScatterNode) -> Proof:
@@ -171,12 +171,12 @@ def _equal(scatter: ScatterNode) -> Proof:
     if shape is None or axis is None or scatter.indices is None or axis >= len(shape):
         return _UNKNOWN
     if array is not None:
-        for other in range(array.ndim):
-            if other != axis and array.shape[other] > 1 and (array != array.take([0], axis=other)).any():
-                return Proof(Verdict.VIOLATED, f"indices differ along axis {other}")
-    gap = _full(scatter)
-    if gap.verdict is Verdict.VIOLATED:
-        return gap
+        for dim in range(array.ndim):
+            if dim != axis and array.shape[dim] > 1 and (array != array.take([0], axis=dim)).any():
+                return Proof(ProofState.VIOLATED, f"indices differ along axis {dim}")
+    full = _full(scatter)
+    if full.verdict is ProofState.VIOLATED:
+        return full
     is_column = all(dim == 1 for number, dim in enumerate(shape) if number != axis)
     if is_column or array is not None:
         return _PROVEN
@@ -188,13 +188,13 @@ def _full(scatter: ScatterNode) -> Proof:
     data, shape, axis = scatter.data_shape, scatter.indices_shape, scatter.axis
     if data is None or shape is None or len(data) != len(shape):
         return _UNKNOWN
-    others = [(place, *dims) for place, dims in enumerate(zip(data, shape, strict=True)) if place != axis]
-    shorter = [one for one in others if not agree_dims(*one[1:])]
-    if len(shorter) > (axis is None):  # one of them may be the axis
+    off_axis = [(place, *dims) for place, dims in enumerate(zip(data, shape, strict=True)) if place != axis]
+    shorter = [(place, size, dim) for place, size, dim in off_axis if not agree_dims(size, dim)]
+    if len(shorter) > (axis is None):  # if the axis is unknown, one of them may be it
         place, size, dim = shorter[0]
-        reached = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
-        return Proof(Verdict.VIOLATED, f"indices reach {reached}")
-    return _PROVEN if all(_are_same(size, dim) for _, size, dim in others) else _UNKNOWN
+        covered = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
+        return Proof(ProofState.VIOLATED, f"indices reach {covered}")
+    return _PROVEN if all(_are_same(size, dim) for _, size, dim in off_axis) else _UNKNOWN
 
 
 def _are_same(left: Dim, right: Dim) -> bool:

@@ -1,4 +1,4 @@
-"""What can be proven of a value: its shape, and its numbers if it is constant in effect."""
+"""Proven facts about values: shape, element type, and elements of values that are computed from constants."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CONSTANT_ELEMENTS = 1 << 26
+"""Default limit of elements of a constant that is read: 512 MB of int64."""
+
 MAX_COMPUTED = 1 << 23
-"""Elements that may be computed in all: what stands in front of indices is small."""
+"""Elements computed from constants per model: computations upstream of indices are small."""
 
 MAX_NODES = 10_000
-"""How many values are looked at in front of one; exporters put a dozen there."""
+"""Values visited upstream of one value; exporters write about a dozen upstream of indices."""
 
 
 class Facts:
-    """Proves things about the values of one model, each thing once.
+    """Facts about the values of one model, each computed once.
 
-    What the file stores counts unless it contradicts itself; if it is not trusted, what follows from the
-    inputs of the model counts only.
+    Stored shapes and types are used unless the file contradicts itself. Without `trusts_stored` all shapes
+    and types are propagated from the inputs of the model instead.
 
     Attributes:
         max_elements: constants with more elements are not read.
-        skipped: constants that were not read because of it.
-        given_up: values that are not known because too much stands in front of them, or because
-            too many elements would have to be computed.
-        bounds: those that `ranges.bounds_of` computed of values, each once however many nodes ask for it:
-            without the premise that indices are legal, and with it.
+        skipped: constants that were not read because of this limit.
+        given_up: values that were not computed because too many nodes or elements would be needed.
+        bounds: cache of `ranges.bounds_of` by value; False: no assumption about indices, True: assuming that
+            all indices are legal.
     """
 
     def __init__(
@@ -53,33 +54,33 @@ class Facts:
     ) -> None:
         self.max_elements = max_elements
         self.model = model
-        self._followed: Facts | None = None
+        self._propagating: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
-            from ir_scatter.analysis import propagation  # which few models need
+            from ir_scatter.analysis import propagation  # needed by few models
 
             self._propagation = propagation.Propagation(
                 model, self.array, trusts_stored=trusts_stored, bodies=bodies
             )
         self.skipped: set[Constant] = set()
         self.given_up: set[Value] = set()
-        self._derived: dict[Callable[[Facts], object], object] = {}
+        self._results: dict[Callable[[Facts], object], object] = {}
         self._budget = MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
         self.bounds: dict[bool, dict[Value, tuple[Interval, ...] | None]] = {False: {}, True: {}}
 
     def shape(self, value: Value) -> Shape:
-        """Return the shape that a value has, whatever the file stores for it.
+        """Return the shape of a value, from the stored shapes and, where these are dynamic, from upstream.
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
         if self._propagation is not None and value not in self._shapes:
-            return self._propagation.known(value).shape
+            return self._propagation.info(value).shape
         path: list[Value] = []
         while value not in self._shapes:
             source = shape_source(value)
-            self._shapes[value] = value.shape  # where a circle ends
+            self._shapes[value] = value.shape  # ends a cycle
             if source is None:
                 break
             path.append(value)
@@ -93,69 +94,69 @@ class Facts:
     def element_type(self, value: Value) -> ElementType | None:
         if self._propagation is None or value in self._shapes:
             return value.element_type
-        return self._propagation.known(value).element_type
+        return self._propagation.info(value).element_type
 
     def is_vague(self, value: Value) -> bool:
-        """Tell whether a runtime may find out more of a shape than what was propagated."""
-        known = None if self._propagation is None else self._propagation.known(value)
-        return known is not None and (known.vague or known.shape is None)
+        """Return whether a runtime may infer a more precise shape than the propagated one."""
+        info = None if self._propagation is None else self._propagation.info(value)
+        return info is not None and (info.vague or info.shape is None)
 
-    def is_open(self, value: Value) -> bool | None:
-        """Tell whether a shape depends on the run: False if it is known, None if it could not be inferred.
+    def is_dynamic(self, value: Value) -> bool | None:
+        """Return whether a shape depends on the inputs of a run; None if it cannot be decided.
 
-        What a file stores as unknown may follow from constants all the same, or be beyond the shape rules.
+        A stored dynamic dimension may still follow from constants, or the shape rules may not cover it.
         """
         if is_static(self.shape(value)):
             return False
-        facts = self.propagating()
+        facts = self.with_propagation()
         if not facts.propagates or is_static(facts.shape(value)):
             return False if facts.propagates else None
         return None if facts.is_vague(value) else True
 
     @property
     def propagates(self) -> bool:
-        """Whether more than what the file stores for a value decides about it."""
+        """Whether shapes and types are propagated from the inputs, instead of read from the file only."""
         return self._propagation is not None
 
-    def propagating(self) -> "Facts":
-        """Return what can be proven where all that follows counts, whether the file contradicts it or not."""
+    def with_propagation(self) -> "Facts":
+        """Return facts of this model that use propagation, even if the file does not contradict itself."""
         if self.propagates:
             return self
-        self._followed = self._followed or Facts(self.max_elements, self.model, propagates=True)
-        return self._followed
+        self._propagating = self._propagating or Facts(self.max_elements, self.model, propagates=True)
+        return self._propagating
 
-    def derived(self, analysis: "Callable[[Facts], T]") -> T:
-        """Return the result of an analysis of this model, which is computed once."""
-        if analysis not in self._derived:
-            self._derived[analysis] = analysis(self)
-        return cast("T", self._derived[analysis])
+    def result_of(self, analysis: "Callable[[Facts], T]") -> T:
+        """Return the cached result of an analysis of this model."""
+        if analysis not in self._results:
+            self._results[analysis] = analysis(self)
+        return cast("T", self._results[analysis])
 
     def trust(self, value: Value) -> None:
-        """Take what a value says of itself as all that can be known of it."""
+        """Use the declared shape and type of a value; do not propagate."""
         self._shapes[value] = value.shape
         if self._propagation is not None:
             self._propagation.trust(value)
 
     def array(self, value: Value) -> "Array | None":
-        """Return the numbers of a value that is constant in effect, None if it is not.
+        """Return the elements of a value that is computed from constants only, else None.
 
-        Small graphs of general operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a known
-        shape, ...) are evaluated. The array is not to be changed.
+        Evaluates small graphs of general operators on constants (Convert, Unsqueeze, Concat, ShapeOf of a
+        static shape, ...). Do not modify the array.
         """
         if value not in self._arrays and not follow(
-            value, self._arrays, self._sources, self._made, MAX_NODES
+            value, self._arrays, self._sources, self._elements, MAX_NODES
         ):
             self.given_up.add(value)
         return self._arrays[value]
 
     def forget(self, value: Value) -> None:
-        """Look again whether a value is constant, as more is known of where it comes from."""
+        """Drop the cached array and bounds of a value, after more of its producers became known."""
         self._arrays.pop(value, None)
-        for known in self.bounds.values():
-            known.pop(value, None)
+        for cache in self.bounds.values():
+            cache.pop(value, None)
 
     def whole_numbers(self, value: Value) -> "Array | None":
-        """Return the array of a value that is constant in effect, None if it holds other numbers."""
+        """Return the array of a value that is computed from constants, None if it is not of integers."""
         array = self.array(value)
         if array is None:
             return None
@@ -164,34 +165,36 @@ class Facts:
         return whole_numbers(array)
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return what must be known first; nothing if the value is a constant, or not to be told."""
+        """Return the inputs needed to compute a value; none if it is a constant or cannot be computed."""
         node = None if value.constant is not None else value.producer
         op = None if node is None else find_computed(node.domain, node.type)
         if node is None or op is None or op.reads_shapes_only or node.bodies:
             return []
         sources = [port.value for port in node.inputs if port.value is not None]
-        is_open = any(one.is_input or (one.constant is None and one.producer is None) for one in sources)
-        return [] if is_open else sources
+        has_input = any(
+            source.is_input or (source.constant is None and source.producer is None) for source in sources
+        )
+        return [] if has_input else sources
 
-    def _made(self, value: Value) -> "Array | None":
-        """Return the numbers of a value whose sources are known."""
+    def _elements(self, value: Value) -> "Array | None":
+        """Return the elements of a constant, or of a value whose inputs are in the cache."""
         constant = value.constant
         if constant is None:
-            return self._computed(value)
+            return self._compute(value)
         if (element_count(constant.shape) or 0) > self.max_elements:
             self.skipped.add(constant)
             return None
         return constant.load()
 
-    def _computed(self, value: Value) -> "Array | None":
-        """Return what the producer of a value makes of constants, None if it cannot be told."""
+    def _compute(self, value: Value) -> "Array | None":
+        """Run the kernel of a value's producer on cached inputs, None if that is not possible."""
         node = value.producer
         op = None if node is None else find_computed(node.domain, node.type)
         if node is None or op is None or node.bodies:
             return None
-        known = self._stand_in if op.reads_shapes_only else self._arrays.get
-        inputs = [None if port.value is None else known(port.value) for port in node.inputs]
-        if any(found is None and port.is_present for found, port in zip(inputs, node.inputs, strict=True)):
+        fetch = self._placeholder if op.reads_shapes_only else self._arrays.get
+        inputs = [None if port.value is None else fetch(port.value) for port in node.inputs]
+        if any(array is None and port.is_present for array, port in zip(inputs, node.inputs, strict=True)):
             return None
         from ir_scatter.ops import general_kernels
 
@@ -214,21 +217,20 @@ class Facts:
         self._budget -= sum(array.size for array in outputs)
         return outputs[value.output] if value.output < len(outputs) else None
 
-    def _stand_in(self, source: Value) -> "Array | None":
-        """Return an array of a value's shape that takes no memory."""
+    def _placeholder(self, source: Value) -> "Array | None":
+        """Return an array with the shape of a value that needs no memory."""
         import numpy
 
         shape = static(self.shape(source))
         try:
             return None if shape is None else numpy.broadcast_to(numpy.zeros((), numpy.bool_), shape)
-        except ValueError:  # a shape that NumPy cannot represent
+        except ValueError:  # NumPy cannot represent the shape
             return None
 
     def numbers(self, value: Value) -> list[int] | None:
-        """Return few whole numbers that the file itself stores, without importing NumPy.
+        """Return a short list of stored integers, without importing NumPy.
 
-        None where there are many, or where they are computed or stored in another way; `array`
-        may know them then.
+        None if there are many, or if they are computed or stored in another encoding; see `array` then.
         """
         constant = value.constant
         if constant is None or constant.element_type is None or self.max_elements < FEW:
@@ -236,7 +238,7 @@ class Facts:
         return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
-        """Return the one constant that a value comes from through general operators, if it is one."""
+        """Return the constant that a value is computed from, following first inputs; else None."""
         for _ in range(MAX_NODES):
             sources = self._sources(value)
             if not sources:
@@ -246,9 +248,9 @@ class Facts:
 
 
 def shape_source(value: Value) -> Value | None:
-    """Return the input of a value's producer that has the shape of the value, if one has.
+    """Return the input of a value's producer that has the same shape, if there is one.
 
-    A shape that is stored whole is believed, but not that of a scatter node, whose documents say what it is.
+    A static stored shape is used as it is, except for scatter nodes: their specification gives the shape.
     """
     type = value.producer_type
     if value.constant is not None or (type and not is_scatter(type) and is_static(value.shape)):

@@ -1,8 +1,11 @@
-"""Which elements of a value are certainly the same number, whatever a model is given.
+"""Proofs that elements of a value are equal for every input of the model.
 
-A fill is one number: ConstantOfShape, a Broadcast of one element, a constant of equal numbers. What operators
-keep of that, their rows in `ops/general.py` say. Two elements are the same number if their bits are: 0.0 and
--0.0 are not.
+Equal elements come from fills: ConstantOfShape, a Broadcast of one element, a constant of equal elements. The
+rows in `ops/general.py` say which operators preserve equality. Elements with equal bits are equal, so 0.0 and
+-0.0 differ.
+
+    x = Broadcast (row [1, 4], shape [3, 4])    elements differ along axis -1 only
+    y = Transpose (x)                           unknown: any axis may vary
 """
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,33 +21,30 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 ALIGNED = frozenset({"numpy", "bidirectional"})
-"""The modes of Broadcast in which the last dimensions meet."""
+"""The modes of Broadcast that align the last dimensions."""
 
 _NUMPY = "numpy"
 _MOST_COMPARED = 1 << 20
-"""At most this many updates are compared one by one: more would be computed for one finding."""
+"""Updates that are compared element by element; above that, one finding would cost too much."""
 
 Axes: TypeAlias = frozenset[int]
-"""Axes counted from the end, the last one being -1: shapes that are broadcast meet there."""
+"""Axes counted from the end (-1 is the last one), because broadcasting aligns shapes there."""
 
 
 def varying_axes(facts: Facts, value: Value) -> Axes | None:
-    """Return the axes along which elements of a value may differ; None if it may be any axis.
+    """Return the axes along which elements of a value may differ; None for unknown, {} for a fill."""
+    results: dict[Value, _Varying | None] = {}
 
-    Without any axis all elements are one number.
-    """
-    known: dict[Value, _Known | None] = {}
+    def make(value: Value) -> _Varying:
+        return _Varying(_axes_of(facts, value, results))
 
-    def make(value: Value) -> _Known:
-        return _Known(_axes_of(facts, value, known))
-
-    follow(value, known, _sources, make, MAX_NODES)
-    found = known.get(value)
-    return None if found is None else found.axes
+    follow(value, results, _sources, make, MAX_NODES)
+    varying = results.get(value)
+    return None if varying is None else varying.axes
 
 
-class _Known(NamedTuple):
-    """The axes of a value that was looked at, as `varying_axes` gives them."""
+class _Varying(NamedTuple):
+    """A result of `varying_axes`, to distinguish unknown axes from a value not yet visited."""
 
     axes: Axes | None
 
@@ -73,16 +73,16 @@ def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
     return (0,) if op.is_pointwise else op.moved_inputs(len(node.inputs))
 
 
-def _axes_of(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> Axes | None:
-    """Return the axes of a value whose sources are known; a dimension of 1 element is none of them."""
-    axes, shape = _derived(facts, value, known), facts.shape(value)
+def _axes_of(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
+    """Return the varying axes of a value from those of its sources, without dimensions of size 1."""
+    axes, shape = _axes_by_producer(facts, value, results), facts.shape(value)
     if shape is None:
         return axes
     long = frozenset(axis - len(shape) for axis, dim in enumerate(shape) if dim != 1)
     return long if axes is None else axes & long
 
 
-def _derived(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> Axes | None:
+def _axes_by_producer(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
     if value.constant is not None:
         array = facts.array(value)
         return None if array is None else _axes_of_array(array)
@@ -92,7 +92,7 @@ def _derived(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> A
     node, op = producer
     if op.fills:
         return frozenset()
-    sources = [known.get(source) for source in _sources(value)]
+    sources = [results.get(source) for source in _sources(value)]
     axes = [source.axes for source in sources if source is not None and source.axes is not None]
     if not sources or len(axes) < len(sources):
         return None
@@ -102,7 +102,7 @@ def _derived(facts: Facts, value: Value, known: dict[Value, _Known | None]) -> A
         return joined if is_aligned or not joined else None
     if op.is_pointwise:
         return joined
-    if op.moves is None:  # several values side by side
+    if op.moves is None:  # concatenates several values
         return None
     is_aligned = op.aligns and str(node.attributes.get("mode", _NUMPY)).lower() in ALIGNED
     return joined if is_aligned or not joined else None
@@ -120,7 +120,7 @@ def _axes_of_array(array: "Array") -> Axes:
 
 
 def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape) -> Axes | None:
-    """Return the axes of updates along which updates of one target may lie; None if that is not known."""
+    """Return the axes of updates that index different updates of a target; None if they are unknown."""
     if indices is None or updates is None or layout is Layout.SEQUENCE:
         return None
     rank = len(updates)
@@ -135,9 +135,10 @@ def shared_axes(layout: Layout, axis: int | None, indices: Shape, updates: Shape
 def are_equal_by_target(
     facts: Facts, value: Value, layout: Layout, axis: int | None, targets: "Array", indices_shape: Shape
 ) -> bool:
-    """Tell whether updates, the value, are certainly equal where constant indices name one target.
+    """Return whether all updates of the same target are proven equal, for constant indices.
 
-    The targets are numbered, one for each index or tuple. Up to `_MOST_COMPARED` updates are compared.
+    `value` is the updates, of which up to `_MOST_COMPARED` elements are compared; `targets` holds the target
+    number of each index or tuple.
     """
     import numpy
 
@@ -149,8 +150,9 @@ def are_equal_by_target(
     if array is None:
         if axes is None:
             return False
-        numbered = [size if place - len(shape) in axes else 1 for place, size in enumerate(shape)]
-        array = numpy.broadcast_to(numpy.arange(numpy.prod(numbered)).reshape(numbered), shape)
+        # Without values: elements that may differ get different numbers, elements that are equal share one.
+        varying = [size if place - len(shape) in axes else 1 for place, size in enumerate(shape)]
+        array = numpy.broadcast_to(numpy.arange(numpy.prod(varying)).reshape(varying), shape)
     if layout is Layout.SLICES:
         if axis is None or axis + len(indices_shape) > len(shape):
             return False

@@ -1,7 +1,7 @@
-"""Computes graphs, and the graphs inside nodes, step by step, over any domain.
+"""Interpreter: executes a dataflow graph and its bodies, node by node, over any domain.
 
-An element of the domain is called a cell: an array where a model is evaluated, an array and what of it
-is open where runners are compared, an array and where it comes from where inputs are searched.
+An element of a domain is called a cell: an array when a model is evaluated, an array with a mask of its
+unspecified elements when runners are compared, an array with its provenance when inputs are searched.
 """
 
 import os
@@ -43,28 +43,28 @@ from ir_scatter.reading import files_beside
 
 @dataclass(frozen=True, slots=True)
 class StateRead:
-    """A node that reads a state: what the last inference assigned, at first its input, or zeros."""
+    """A node that reads a state: the value assigned in the last inference, at first its input or zeros."""
 
     name: str
 
 
 Work: TypeAlias = GeneralOp | Lookup | Nested | StateRead | None
-"""A general operator with a kernel, the row of a scatter operator, the graphs inside a node, the read of a
-state; or unknown."""
+"""How to compute a node: by a kernel, as a scatter operator, through its bodies, or by reading a state; None
+if it is unknown."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 
 _NAMED = 3
-"""Unknown operators that a message names."""
+"""At most this many unknown operators are named in a message; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One node, and what is done with it.
+    """One node of a plan, with the way to compute it.
 
     Attributes:
-        inputs: in the order of the document, then what its bodies take from outside.
-        done: the values that no later step needs.
+        inputs: in the order of the specification, then the values that its bodies capture.
+        done: values that no later step needs, to free their memory.
     """
 
     node: Node
@@ -76,9 +76,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How to compute one graph, producers first, and only what the outputs need.
+    """The steps of one graph in topological order, without nodes that no output depends on.
 
-    A body may be computed more than once; it takes what is `captured` from outside.
+    A body may run more than once; it reads the `captured` values from the surrounding graph.
     """
 
     inputs: tuple[GraphInput, ...]
@@ -88,20 +88,20 @@ class Plan:
     constants: Mapping[Key, Constant]
     steps: tuple[Step, ...]
     assigned: Mapping[str, Key] = field(default_factory=dict)
-    """See `Dataflow`; a sketch has none."""
+    """States that the graph assigns, see `Dataflow`; empty in a sketch."""
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
 
 
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
-    """Plan the main graph and every graph inside it.
+    """Plan the main graph and all of its bodies.
 
-    In a sketch nodes of no known type may stay, and what nothing produces counts as left out: it is
-    not computed as it stands.
+    A sketch is a plan to analyse, not to execute: it accepts unknown operators, and treats values without a
+    producer as omitted inputs.
 
     Raises:
-        UnknownOperator: some node that the outputs need is of no known type.
+        UnknownOperator: the outputs depend on a node whose operator is unknown.
     """
     plans: dict[Dataflow, Plan] = {}
     unknown: dict[str, Node] = {}
@@ -124,10 +124,10 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
             unknown.setdefault(prefix + node.type, node)
         pending += reversed([body for step in steps for body in _bodies_of(step.work)])
     if unknown and not is_sketch:
-        named = [f"{type} at {_place(node)}" for type, node in list(unknown.items())[:_NAMED]]
+        listed = [f"{type} at {_place(node)}" for type, node in list(unknown.items())[:_NAMED]]
         more = f" and {len(unknown) - _NAMED} other types" if len(unknown) > _NAMED else ""
         first = next(iter(unknown.values()))
-        raise UnknownOperator(f"NumPy does not compute {', '.join(named)}{more}", first.location)
+        raise UnknownOperator(f"NumPy does not compute {', '.join(listed)}{more}", first.location)
     return plans
 
 
@@ -138,7 +138,7 @@ def _bodies_of(work: Work) -> tuple[Dataflow, ...]:
 
 
 def _place(node: Node) -> str:
-    """Print where a node stands: `branch:then_body/add (model.xml:12)`."""
+    """Return the place of a node in words: `branch:then_body/add (model.xml:12)`."""
     location = node.location
     line = "" if location.line is None else f":{location.line}"
     return f"{location.scope} ({location.path}{line})"
@@ -150,40 +150,40 @@ def failure(step: Step, message: str, *, breaks_rule: bool = False) -> Evaluatio
 
 
 class _Planner:
-    """Plans one graph, from its outputs back to its inputs; without recursion, as chains are long."""
+    """Plans one graph, from outputs back to inputs; not recursive, because chains of nodes are long."""
 
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
         self.unknown: list[Node] = []
         self.assigned: Mapping[str, Key] = {} if is_sketch else flow.assigned
-        self._known: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
-        self._lacking: set[Key] = set()
+        self._available: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
+        self._missing: set[Key] = set()
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps with the values that each of them is the last to need."""
+        """Return the steps, each with the values that it is the last one to read."""
         steps: list[Step] = []
         ordered = list(self._ordered())
         needed = {*self.constants, *self._ends()}
         for link, inputs, work in reversed(ordered):
             done = {key for key in (*link.outputs, *inputs) if key is not None} - needed
             needed |= done
-            found = tuple(None if key in self._lacking else key for key in inputs)
-            steps.append(Step(link.node, found, link.outputs, work, tuple(done)))
+            present = tuple(None if key in self._missing else key for key in inputs)
+            steps.append(Step(link.node, present, link.outputs, work, tuple(done)))
         return tuple(reversed(steps))
 
     def _ordered(self) -> Iterator[_Opened]:
-        """Yield the nodes that the outputs need, producers first."""
+        """Yield the nodes that the outputs depend on, in topological order."""
         pending = [*reversed(self._ends())]
         opened: dict[Node, _Opened] = {}
         while pending:
             key = pending[-1]
-            if self._is_known(key):
+            if self._is_available(key):
                 pending.pop()
                 continue
             link = self.flow.link(key)
             if link is None:
-                self._lack([key], f"nothing produces {key!r}")
+                self._mark_missing([key], f"nothing produces {key!r}")
                 continue
             is_new = link.node not in opened
             if is_new:
@@ -192,46 +192,47 @@ class _Planner:
                     self.unknown.append(link.node)
                 captured = dict.fromkeys(key for body in _bodies_of(work) for key in body.captured)
                 opened[link.node] = link, (*link.inputs, *captured), work
-            found = opened[link.node]
-            missing = [source for source in found[1] if source is not None and not self._is_known(source)]
+            entry = opened[link.node]
+            missing = [key for key in entry[1] if key is not None and not self._is_available(key)]
             if missing and not is_new:
-                self._lack(missing, f"{link.node.scope} waits for itself or for what nothing produces")
+                message = f"{link.node.scope} depends on itself, or on a value that nothing produces"
+                self._mark_missing(missing, message)
             elif missing:
                 pending += reversed(missing)
                 continue
             pending.pop()
-            self._known.update(output for output in link.outputs if output is not None)
-            yield found
+            self._available.update(output for output in link.outputs if output is not None)
+            yield entry
 
     def _ends(self) -> list[Key]:
-        """Return what is needed of the graph."""
+        """Return the values that the graph must compute: its outputs and the states it assigns."""
         return [*(output.key for output in self.flow.outputs), *self.assigned.values()]
 
-    def _is_known(self, key: Key) -> bool:
-        if key in self._known:
+    def _is_available(self, key: Key) -> bool:
+        if key in self._available:
             return True
         try:
             constant = self.flow.constant(key)
         except UnreadableModel as error:
             if not self.is_sketch:
                 raise
-            self._lack([key], str(error))
+            self._mark_missing([key], str(error))
             return True
         if constant is None:
             return False
         self.constants[key] = constant
-        self._known.add(key)
+        self._available.add(key)
         return True
 
-    def _lack(self, keys: Sequence[Key], message: str) -> None:
-        """Count some values as left out, or refuse a graph of which they are not there."""
+    def _mark_missing(self, keys: Sequence[Key], message: str) -> None:
+        """In a sketch, treat values as omitted inputs; otherwise refuse the graph."""
         if not self.is_sketch:
             raise UnreadableModel("unknown-value", message, Location(self.path))
-        self._lacking.update(keys)
-        self._known.update(keys)
+        self._missing.update(keys)
+        self._available.update(keys)
 
     def _work(self, node: Node) -> Work:
-        """Return what a node is; in a sketch a scatter operator that its opset lacks is the oldest."""
+        """Return how to compute a node; a sketch reads an unknown scatter version as the oldest one."""
         try:
             nested = self.flow.nested(node)
         except UnreadableModel:
@@ -252,17 +253,17 @@ class _Planner:
 Cell = TypeVar("Cell")
 
 MOST_ITERATIONS = 1_000_000
-"""A loop that runs longer, together with those around it and in it, is taken for one that never ends."""
+"""Iterations of all loops of a run together: a loop beyond that is reported as endless."""
 
 _SMALL = 1 << 20
-"""Bytes up to which a constant stays in memory once it was read."""
+"""Constants of at most this many bytes (1 MB) stay in memory after their first use."""
 
 
 class Forward(ABC, Generic[Cell]):
-    """Runs plans over a domain; loops are run as often as they say, all together `most_iterations` times.
+    """Runs plans over a domain of cells; all loops together run at most `most_iterations` iterations.
 
     Attributes:
-        states: what states hold in the next run, by their names; at first nothing was assigned.
+        states: the values of states for the next run, by name; empty before the first run.
     """
 
     def __init__(self, plans: Plans) -> None:
@@ -274,14 +275,14 @@ class Forward(ABC, Generic[Cell]):
 
     @abstractmethod
     def lift(self, array: Array) -> Cell:
-        """Make a cell of an array that no input has a part in."""
+        """Return the cell of an array that does not depend on inputs."""
 
     @abstractmethod
     def array(self, cell: Cell) -> Array: ...
 
     @abstractmethod
     def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
-        """Apply a function that moves elements, and does not look at them."""
+        """Apply a function that moves elements without reading their values."""
 
     @abstractmethod
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
@@ -298,23 +299,23 @@ class Forward(ABC, Generic[Cell]):
             raise failure(plan.steps[0], "graphs are nested too deep in each other") from None
 
     def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
-        """Compute a graph: from its inputs, then what it takes from outside."""
+        """Compute a graph from the cells of its inputs, followed by those of its captured values."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
         for step in plan.steps:
-            found = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
-            outputs = self.step(step, found)
+            arguments = [None if key is None else self.fetch(plan, values, key) for key in step.inputs]
+            outputs = self.step(step, arguments)
             for number, key in enumerate(step.outputs):
                 if key is not None and number >= len(outputs):
-                    there = f"there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}"
-                    raise failure(step, f"output {number} is asked for, but {there}")
+                    count = f"there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}"
+                    raise failure(step, f"output {number} is asked for, but {count}")
                 if key is not None:
                     values[key] = outputs[number]
             for key in step.done:
                 values.pop(key, None)
-        found = [self.fetch(plan, values, output.key) for output in plan.outputs]
+        results = [self.fetch(plan, values, output.key) for output in plan.outputs]
         self.states |= {name: self.fetch(plan, values, key) for name, key in plan.assigned.items()}
-        return found
+        return results
 
     def fetch(self, plan: Plan, values: dict[Key, Cell | None], key: Key) -> Cell | None:
         constant = plan.constants.get(key)
@@ -341,40 +342,41 @@ class Forward(ABC, Generic[Cell]):
         return self.compute(step, cells)
 
     def state(self, step: Step, work: StateRead, cells: list[Cell | None]) -> Cell | None:
-        """Return what a state holds: assigned in the last run, or its initial value, or zeros."""
+        """Return the value of a state: from the last run, else its initial value, else zeros."""
         if work.name in self.states:
             return self.states[work.name]
         if cells:
             return cells[0]
         output = step.node.outputs[0]
-        known = None if output.element_type is None else dtype(output.element_type)
-        if known is None or output.shape is None:
+        type = None if output.element_type is None else dtype(output.element_type)
+        if type is None or output.shape is None:
             raise failure(step, "the type or the shape of the state is not known")
-        return self.lift(np.zeros([dim if isinstance(dim, int) else 0 for dim in output.shape], known))
+        return self.lift(np.zeros([dim if isinstance(dim, int) else 0 for dim in output.shape], type))
 
     def call(self, step: Step, call: Call, cells: list[Cell | None]) -> list[Cell | None]:
         plan = self.plans[call.body]
-        given = [None if number is None else cells[number] for number in call.inputs]
-        outputs = self.graph(plan, [*given, *self.captured(step, plan, cells)])
+        arguments = [None if number is None else cells[number] for number in call.inputs]
+        outputs = self.graph(plan, [*arguments, *self.captured(step, plan, cells)])
         return [outputs[number] for number in call.outputs]
 
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
-        """Return the values that a body uses from outside; None for those that nothing produces."""
+        """Return the values that a body captures; None for those without a producer."""
         by_key = dict(zip(step.inputs, cells, strict=True))
         return [by_key.get(key) for key in plan.captured]
 
-    def scalar(self, step: Step, cell: Cell | None, what: str) -> Any:
+    def scalar(self, step: Step, cell: Cell | None, noun: str) -> Any:
+        """Return the only element of a cell; a message calls it `noun`."""
         array = None if cell is None else self.array(cell)
         if array is None or array.size != 1:
-            found = "left out" if array is None else f"an array of {array.size} elements"
-            raise failure(step, f"{what} is {found}, expected one element")
+            actual = "missing" if array is None else f"an array of {array.size} elements"
+            raise failure(step, f"{noun} is {actual}, expected one element")
         number = array.reshape(-1)[0]
         if array.dtype.kind not in "biuf":
-            raise failure(step, f"{what} is {number!r}, expected a number or a boolean")
+            raise failure(step, f"{noun} is {number!r}, expected a number or a boolean")
         return number.item()
 
     def loop(self, step: Step, work: Repeat, cells: list[Cell | None]) -> list[Cell | None]:
-        """Compute the body until its condition, the trip count or the parts of an input say so."""
+        """Run the body until its condition is false, or the trip count or a sliced input is exhausted."""
         plan = self.plans[work.body]
         captured = self.captured(step, plan, cells)
         carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
@@ -387,40 +389,40 @@ class Forward(ABC, Generic[Cell]):
             if self.iterations == self.most_iterations:
                 raise self.endless(step, self.iterations)
             self.iterations += 1
-            given = [
+            arguments = [
                 self.body_input(step, input, declared, cell, done)
                 for input, declared, cell in zip(work.inputs, plan.inputs, carried, strict=True)
             ]
-            outputs = self.graph(plan, [*given, *captured])
+            outputs = self.graph(plan, [*arguments, *captured])
             done += 1
             for number, input in enumerate(work.inputs):
                 if input.source is BodySource.CARRIED and input.successor is not None:
                     carried[number] = outputs[input.successor]
-            for output, found in zip(work.outputs, parts, strict=True):
+            for output, cells_so_far in zip(work.outputs, parts, strict=True):
                 cell = outputs[output.inner]
                 if output.slice is not None and cell is not None:
-                    found.append(cell)
+                    cells_so_far.append(cell)
             if work.goes_on is not None:
                 goes_on = bool(self.scalar(step, outputs[work.goes_on], "the condition"))
         results: list[Cell | None] = []
-        for number, (output, found) in enumerate(zip(work.outputs, parts, strict=True)):
+        for number, (output, part_cells) in enumerate(zip(work.outputs, parts, strict=True)):
             if output.slice is not None:
-                join = _put_together(step, output.slice, plan.outputs[output.inner])
-                results.append(self.move(join, *found) if found else self.lift(join()))
+                join = _concatenation(step, output.slice, plan.outputs[output.inner])
+                results.append(self.move(join, *part_cells) if part_cells else self.lift(join()))
             elif outputs is not None:
                 results.append(outputs[output.inner])
             else:
                 pairs = zip(work.inputs, carried, strict=True)
                 initial = [cell for input, cell in pairs if input.successor == output.inner]
                 if not initial:
-                    raise failure(step, f"output {number} has no value, as the body was never computed")
+                    raise failure(step, f"output {number} has no value, because the body never ran")
                 results.append(initial[0])
         return results
 
     def body_input(
         self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
     ) -> Cell | None:
-        """Return what the body gets in the iteration after so many."""
+        """Return the cell of a body input after `done` iterations."""
         if input.source is BodySource.ITERATION:
             return self.lift(_declared_scalar(done, declared, np.dtype(np.int64)))
         if input.source is BodySource.CONDITION:
@@ -438,6 +440,7 @@ class Forward(ABC, Generic[Cell]):
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
     ) -> int | None:
+        """Return the greatest number of iterations, by trip count and sliced inputs; None without a limit."""
         limits = []
         if work.trips is not None:
             count = self.scalar(step, cells[work.trips], "the trip count")
@@ -446,7 +449,7 @@ class Forward(ABC, Generic[Cell]):
         for input, cell in zip(work.inputs, carried, strict=True):
             if input.slice is not None:
                 if cell is None:
-                    raise failure(step, "an input that is to be cut into parts is left out")
+                    raise failure(step, "an input that is cut into parts is missing")
                 shape = self.array(cell).shape
                 first, last = _span(step, input.slice, shape)
                 length = abs(last - first) + 1 if shape[input.slice.axis] else 0
@@ -454,15 +457,15 @@ class Forward(ABC, Generic[Cell]):
         return min(limits, default=None)
 
 
-def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
-    """Return what joins the parts that the iterations made; without parts the result is empty."""
+def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
+    """Return the function that joins the parts of all iterations; without parts its result is empty."""
 
     def join(*parts: Array) -> Array:
         if len({(part.shape, part.dtype) for part in parts}) > 1:
             shapes = ", ".join(show(part.shape) for part in parts)
             raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
-        known = None if output.element_type is None else dtype(output.element_type)
-        if not parts and (known is None or output.shape is None):
+        type = None if output.element_type is None else dtype(output.element_type)
+        if not parts and (type is None or output.shape is None):
             raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
         declared = tuple(dim if isinstance(dim, int) else 0 for dim in output.shape or ())
         shape = parts[0].shape if parts else declared
@@ -474,7 +477,7 @@ def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., 
             raise failure(step, f"axis is {cut.axis}, expected -{rank} to {rank - 1}")
         if not parts:
             axis = cut.axis % rank
-            return np.empty((*shape[:axis], 0, *shape[axis + cut.keeps_axis :]), known)
+            return np.empty((*shape[:axis], 0, *shape[axis + cut.keeps_axis :]), type)
         ordered = parts[::-1] if cut.stride < 0 else parts
         if not cut.keeps_axis:
             return np.stack(ordered, cut.axis)
@@ -486,7 +489,7 @@ def _put_together(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., 
 
 
 def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
-    """Return the first and the last position that belong to a part."""
+    """Return the first and the last position that a slice of a loop covers."""
     if not -len(shape) <= cut.axis < len(shape):
         raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
     if cut.part < 1 or abs(cut.stride) != cut.part:
@@ -500,18 +503,18 @@ def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
 
 
 def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
-    """Return one number in the type and the rank that the body declares."""
-    known = None if declared.element_type is None else dtype(declared.element_type)
+    """Return a number in the type and rank that the body input declares."""
+    type = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()
-    return np.array(number, usual).astype(known or usual).reshape((1,) * len(shape))
+    return np.array(number, usual).astype(type or usual).reshape((1,) * len(shape))
 
 
 def load(constant: Constant) -> Array:
     """Return the array of a constant.
 
     Raises:
-        UnreadableModel: its bytes cannot be had.
-        EvaluationFailed: it has more dimensions than NumPy's arrays.
+        UnreadableModel: its bytes cannot be read.
+        EvaluationFailed: it has more dimensions than NumPy supports.
     """
     problem = too_many_dimensions(len(constant.shape))
     if problem:

@@ -1,4 +1,4 @@
-"""Operators that scatter nodes depend on, used as their documents forbid."""
+"""Illegal uses of general operators that scatter nodes depend on."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,21 +13,21 @@ from ir_scatter.ops.general_use import problem
 
 
 def misuses(model: Model, facts: Facts) -> Iterator[FileDefect]:
-    """Yield what a runtime refuses of operators that scatter nodes depend on, given what really follows."""
+    """Yield illegal uses of operators that scatter nodes depend on, judged by propagated shapes and types."""
     nodes = [*model.find_feeding(facts.propagates)]
-    known = facts.propagating() if nodes and model.domain == OPENVINO else facts
+    propagated = facts.with_propagation() if nodes and model.domain == OPENVINO else facts
     for node in nodes:
-        found = problem(_use(node, known), model.domain)
-        if found is not None:
-            span = node.graph.span_of(node, found.part)
-            yield FileDefect(found.kind, found.message, node.location, node, span=span)
-        for message in _cuts(model, node, known) if node.bodies else ():
+        misuse = problem(_use(node, propagated), model.domain)
+        if misuse is not None:
+            span = node.graph.span_of(node, misuse.part)
+            yield FileDefect(misuse.kind, misuse.message, node.location, node, span=span)
+        for message in _illegal_slice_axes(model, node, propagated) if node.bodies else ():
             yield FileDefect("body-mismatch", message, node.location, node)
 
 
-def _cuts(model: Model, node: Node, facts: Facts) -> Iterator[str]:
-    """Yield where a loop cuts values, or puts them together, along an axis that they have not."""
-    from ir_scatter.core.dataflow import Repeat  # which nothing but nodes with bodies needs
+def _illegal_slice_axes(model: Model, node: Node, facts: Facts) -> Iterator[str]:
+    """Yield messages about slice and concat axes of a loop's port map that are out of range."""
+    from ir_scatter.core.dataflow import Repeat  # needed for nodes with bodies only
 
     try:
         loop = FORMATS[model.format].dataflow(replace(model, graph=node.graph)).nested(node)
@@ -36,16 +36,20 @@ def _cuts(model: Model, node: Node, facts: Facts) -> Iterator[str]:
     if not isinstance(loop, Repeat):
         return
     outer = [port.value for port in node.inputs]
-    ends = [
-        ("input", "flows in", outer[one.outer], one.slice) for one in loop.inputs if one.outer is not None
+    entries = [
+        ("input", "flows in", outer[inflow.outer], inflow.slice)
+        for inflow in loop.inputs
+        if inflow.outer is not None
     ]
-    given = [loop.body.value(one.key) for one in loop.body.outputs]
-    ends += [("output", "the body gives", given[one.inner], one.slice) for one in loop.outputs]
-    for side, way, value, cut in ends:
+    results = [loop.body.value(output.key) for output in loop.body.outputs]
+    entries += [
+        ("output", "the body gives", results[outflow.inner], outflow.slice) for outflow in loop.outputs
+    ]
+    for side, verb, value, cut in entries:
         shape = None if value is None or cut is None else facts.shape(value)
         if cut is not None and shape is not None and not -len(shape) <= cut.axis < len(shape):
-            is_ = f"axis of an {side} of a port map is {cut.axis}, what {way} is {show(shape)}"
-            yield f"{is_}, expected one of {counted(len(shape), 'dimension')}"
+            axis = f"axis of an {side} of a port map is {cut.axis}, what {verb} is {show(shape)}"
+            yield f"{axis}, expected one of {counted(len(shape), 'dimension')}"
 
 
 def _use(node: Node, facts: Facts) -> OperatorUse:

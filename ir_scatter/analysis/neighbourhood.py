@@ -1,4 +1,4 @@
-"""What stands around a node in its graph: the part of it that a reader of a finding wants to see."""
+"""The producers and consumers of a node, shown with a finding."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.lookup import find
 
 MOST_PRODUCERS, MOST_CONSUMERS = 4, 3
-"""More than these are only counted."""
+"""Neighbours listed per node, so that the picture stays small; further ones are only counted."""
 
 
 class Neighbour(NamedTuple):
-    """One node, or an input, constant or output of the graph, and the value between it and the node."""
+    """A producer or consumer of a node, or a graph input, constant or output, with the value between them."""
 
     operator: str
-    """The type as written; "input", "constant", "output", or "nothing" where there is no node."""
+    """The operator type as written; "input", "constant" or "output"; "nothing" for an unconnected input."""
     name: str
     role: str
-    """The port: by its documented name at a scatter node, "input 1" elsewhere."""
+    """The port: its name in the specification of a scatter node, else "input 1"."""
     port: int
-    """The number of the input at the node whose port it is."""
+    """Index of the input at the consuming node."""
     element_type: ElementType | None = None
     shape: Shape = None
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """A node, where its first inputs come from in their order, and who reads its outputs first.
+    """A node with its first producers, in input order, and its first consumers.
 
     The shape and type of the node itself are those of its first output.
     """
@@ -43,39 +43,44 @@ class Neighbourhood:
 
 
 def neighbourhoods(model: Model, places: Iterable[Location]) -> dict[Location, Neighbourhood]:
-    """Return what is around the nodes at some places; not of those that share their place with another.
+    """Return the neighbourhoods of the nodes at some locations, if only one node has the location.
 
-    A node of a function stands for all uses of it: shapes are those of the first one.
+    A node of a function represents all calls; its shapes are those of the first call.
     """
-    wanted = set(places)
+    locations = set(places)
     graphs = [model.graph]
-    graphs += [one.instances[0] if one.instances else one.definition for one in model.functions]
-    everything = [node for graph in graphs for node in graph.walk()] if wanted else []
-    scopes = {place.scope for place in wanted}
-    found: dict[Location, list[Node]] = {}
+    graphs += [
+        function.instances[0] if function.instances else function.definition for function in model.functions
+    ]
+    everything = [node for graph in graphs for node in graph.walk()] if locations else []
+    scopes = {place.scope for place in locations}
+    nodes_at: dict[Location, list[Node]] = {}
     for node in everything:
-        if node.scope in scopes and node.location in wanted:
-            found.setdefault(node.location, []).append(node)
-    centres = {place: nodes[0] for place, nodes in found.items() if len(nodes) == 1}
+        if node.scope in scopes and node.location in locations:
+            nodes_at.setdefault(node.location, []).append(node)
+    centres = {place: nodes[0] for place, nodes in nodes_at.items() if len(nodes) == 1}
     readers: dict[Node, list[tuple[Node, int, Value]]] = {node: [] for node in centres.values()}
     for node in everything if centres else ():
         for port, input in enumerate(node.inputs):
             producer = None if input.value is None else input.value.producer
             if producer in readers and input.value is not None:
                 readers[producer].append((node, port, input.value))
-    return {place: _around(node, readers) for place, node in centres.items()}
+    return {place: _neighbourhood(node, readers) for place, node in centres.items()}
 
 
-def _around(node: Node, readers: Mapping[Node, Sequence[tuple[Node, int, Value]]]) -> Neighbourhood:
+def _neighbourhood(node: Node, readers: Mapping[Node, Sequence[tuple[Node, int, Value]]]) -> Neighbourhood:
     producers, outputs = [*_producers(node)], node.outputs
     consumers = [
         Neighbour(reader.type, reader.name, _role(reader, port), port, value.element_type, value.shape)
         for reader, port, value in readers[node]
     ]
-    given = [value for value in outputs if value.name in node.graph.output_names]
-    consumers += [Neighbour("output", one.name, "", 0, one.element_type, one.shape) for one in given]
-    own = outputs[0] if outputs else None
-    tensor = (None, None) if own is None else (own.element_type, own.shape)
+    consumers += [
+        Neighbour("output", value.name, "", 0, value.element_type, value.shape)
+        for value in outputs
+        if value.name in node.graph.output_names
+    ]
+    first = outputs[0] if outputs else None
+    tensor = (None, None) if first is None else (first.element_type, first.shape)
     return Neighbourhood(
         Neighbour(node.type, node.name, "", 0, *tensor),
         tuple(producers[:MOST_PRODUCERS]),

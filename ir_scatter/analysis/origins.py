@@ -1,6 +1,7 @@
-"""What values are made of: zeros alone, or inputs of the model as they are given.
+"""Origin of values: whether a value consists of zeros only, or of inputs of the model.
 
-Inputs of bodies and functions are followed to what flows in (`Inflows`), over all iterations of a loop.
+Inputs of bodies and functions are followed to the values that they receive (`Inflows`), in all iterations of
+a loop.
 """
 
 from collections.abc import Callable
@@ -13,10 +14,10 @@ from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find
 
 Inflows: TypeAlias = Callable[[Value], list[Value] | None]
-"""Returns what flows into an input of a body, nothing for an input of the model; None if it is not known."""
+"""Returns the values that a body input receives, [] for an input of the model; None if they are unknown."""
 
 _MOST_READ = 1 << 20
-"""At most this many elements of a constant are read: more would be read for one note."""
+"""Elements of a constant that are read; above that, one note would cost too much."""
 
 
 def _row(value: Value) -> tuple[Node, GeneralOp] | None:
@@ -25,21 +26,21 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
     return None if node is None or op is None else (node, op)
 
 
-def of_main_graph(_: Value) -> list[Value] | None:
-    """Return nothing: inputs of the main graph are those of the model."""
+def no_inflows(_: Value) -> list[Value] | None:
+    """The `Inflows` of the main graph: its inputs are the inputs of the model."""
     return []
 
 
-def is_all_zeros(facts: Facts, value: Value, inflows: Inflows = of_main_graph) -> bool:
-    """Tell whether a value certainly holds zeros alone: a constant, a fill, or what is only moved of them."""
-    pending, seen = [value], {value}
+def is_all_zeros(facts: Facts, value: Value, inflows: Inflows = no_inflows) -> bool:
+    """Return whether all elements are proven zero: of a constant, a fill, or elements moved from these."""
+    pending, visited = [value], {value}
     while pending:
         current = pending.pop()
-        sources = [] if _is_zero_fill(facts, current) else _moved_of(current, inflows)
-        if sources is None or len(seen) > MAX_NODES:
+        sources = [] if _is_zero_fill(facts, current) else _moved_sources(current, inflows)
+        if sources is None or len(visited) > MAX_NODES:
             return False
-        pending += [source for source in sources if source not in seen]
-        seen.update(sources)
+        pending += [source for source in sources if source not in visited]
+        visited.update(sources)
     return True
 
 
@@ -53,8 +54,8 @@ def _is_zero_fill(facts: Facts, value: Value) -> bool:
     return not bool((fill != 0).any()) if hasattr(fill, "any") else fill == 0
 
 
-def _moved_of(value: Value, inflows: Inflows) -> list[Value] | None:
-    """Return the values that one is only moved of, None if it holds other numbers."""
+def _moved_sources(value: Value, inflows: Inflows) -> list[Value] | None:
+    """Return the values whose elements a value consists of, None if it has other elements too."""
     if value.constant is not None:
         return None
     producer = _row(value)
@@ -71,34 +72,36 @@ def _holds_zeros(facts: Facts, value: Value) -> bool:
     return array is not None and array.size > 0 and not bool((array != 0).any())
 
 
-def is_fed(facts: Facts, value: Value, inflows: Inflows = of_main_graph) -> bool:
-    """Tell whether a value is made of inputs of the model, as they are given.
+def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows) -> bool:
+    """Return whether equal elements of model inputs give equal elements of a value.
 
-    What a loop computes and carries on is not as it is given.
+    Allowed are moves of elements, concatenation and arithmetic with single numbers, because they treat all
+    elements alike:
 
-    They may be moved, put side by side, or computed with single numbers: what is done to all elements alike
-    makes no two of them different. What operators choose, as TopK and NonZero do, is not as it is given, nor
-    is what constants tell apart, such as the offset of each row.
+        ids + 1, Reshape (ids), Concat (ids, more_ids)      yes
+        TopK (ids), NonZero (mask)                          no: the operator computes new elements
+        values that a loop computes for its next iteration  no, for the same reason
+        ids + [[0], [100]]                                  no: a constant makes equal elements different
     """
-    pending, seen, has_input = [value], {value}, False
+    pending, visited, has_input = [value], {value}, False
     while pending:
         current = pending.pop()
         if current.is_input or (current.constant is None and current.producer is None):
             sources = inflows(current)
             has_input = has_input or sources == []
         else:
-            sources = _alike(facts, current)
-        if sources is None or len(seen) > MAX_NODES:
+            sources = _uniform_sources(facts, current)
+        if sources is None or len(visited) > MAX_NODES:
             return False
         for source in sources:
-            if source not in seen:
-                seen.add(source)
+            if source not in visited:
+                visited.add(source)
                 pending.append(source)
     return has_input
 
 
-def _alike(facts: Facts, value: Value) -> list[Value] | None:
-    """Return the values whose elements one holds, or computes with numbers; None if it holds others."""
+def _uniform_sources(facts: Facts, value: Value) -> list[Value] | None:
+    """Return the inputs whose elements a value moves, or changes all alike; None if it has other elements."""
     producer = _row(value)
     if producer is None:
         return None
@@ -116,7 +119,7 @@ def _values(node: Node) -> list[Value | None]:
 
 
 def _is_number(facts: Facts, value: Value) -> bool:
-    """Tell whether a value is one number that does not depend on inputs, or on their shapes alone."""
+    """Return whether a value is a single number that depends on constants or shapes only."""
     if element_count(facts.shape(value)) != 1:
         return False
     if facts.array(value) is not None:

@@ -1,8 +1,8 @@
-"""Shapes and element types that follow from inputs, constants and attributes, whatever a file stores.
+"""Propagation of shapes and element types from inputs, constants and attributes, independent of stored ones.
 
-What an IR stores at ports is a memory: OpenVINO computes it anew. Asked for one value, the propagation goes
-back to the inputs of the model, without recursion, and forward again through the operators that
-`ops/general.py` describes, through scatter operators, and through bodies.
+The shapes and types that an IR stores at ports may be stale: OpenVINO recomputes them. For one value, the
+propagation visits its upstream values back to the model inputs, without recursion, and then infers shapes and
+types forward, through the operators in `ops/general.py`, scatter operators, and bodies.
 """
 
 from collections import defaultdict
@@ -36,23 +36,25 @@ from ir_scatter.ops.spec import Role
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
-_NAMING = frozenset({Meaning.TARGET, Meaning.RESHAPED, Meaning.LENGTHS})
-"""An input of n numbers of these names an output of n dimensions."""
+_SHAPE_GIVING = frozenset({Meaning.TARGET, Meaning.RESHAPED, Meaning.LENGTHS})
+"""An input of n numbers with one of these meanings gives an output of rank n."""
 
-_CUTTING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
-"""Operators with inputs of these keep the rank, unless they have masks."""
+_RANK_KEEPING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
+"""Operators with an input of one of these meanings keep the rank, unless they have masks."""
 
 
 _MOST_ROUNDS = 8
-"""How often a body is propagated until what its iterations carry stays; a round without end is given up."""
+"""Rounds to find a fixpoint of the shapes that a loop carries; after that they are unknown."""
 
 Bodies: TypeAlias = Literal["always", "declared", "first"]
 
 
-class Known(NamedTuple):
-    """What follows for a value; it is `revised` if something in front of it, or it, is stored otherwise.
+class ValueInfo(NamedTuple):
+    """The inferred shape and element type of a value.
 
-    Where it is `vague`, a runtime may find out more of the shape: numbers that decide about it are not known.
+    Attributes:
+        revised: the file stores a different shape or type for the value, or for a value upstream.
+        vague: a runtime may infer a more precise shape: numbers that decide about it are unknown here.
     """
 
     shape: Shape = None
@@ -62,12 +64,11 @@ class Known(NamedTuple):
 
 
 class _Loop(NamedTuple):
-    """A node that repeats its body, with the values around it.
+    """A loop node with its inputs and carried values.
 
     Attributes:
         outer: the inputs of the node.
-        carried: of the inputs of the body that the last iteration makes: what comes in at first, and what the
-            body makes of it.
+        carried: for each carried input of the body, its initial value and the body output that replaces it.
     """
 
     node: Node
@@ -77,7 +78,7 @@ class _Loop(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A value that another one is, or a slice of; `loop` is what cuts it, puts it together or carries it."""
+    """A source of a body input or of an output of a node with bodies: a value, or a slice of it in `loop`."""
 
     value: Value | None
     slice: Slice | None = None
@@ -85,11 +86,12 @@ class _Part(NamedTuple):
 
 
 class Propagation:
-    """Finds out what follows for the values of one model, for each once.
+    """Infers shapes and element types of the values of one model, each once.
 
-    Where nothing contradicts what is stored for a value, and `trusts_stored`, that counts as well.
-    `numbers` gives the array of a value that is constant in effect. Bodies are what holds at every iteration,
-    or as they are before anything flows in, or at the first iteration.
+    With `trusts_stored`, the stored shape of a value refines the inferred one if they do not contradict.
+    `numbers` returns the array of a value that is computed from constants. Infos inside bodies hold in every
+    iteration (`bodies` is "always"), for the declared inputs of bodies ("declared"), or in the first
+    iteration ("first").
     """
 
     def __init__(
@@ -101,40 +103,42 @@ class Propagation:
         bodies: Bodies = "always",
     ) -> None:
         self._model, self._numbers, self._trusts_stored = model, numbers, trusts_stored
-        self._known: dict[Value, Known] = {}
-        self._of_nodes: dict[Node, Sequence[Known]] = {}
+        self._infos: dict[Value, ValueInfo] = {}
+        self._node_infos: dict[Node, Sequence[ValueInfo]] = {}
         self._bodies, self._is_bound = bodies, bodies == "declared"
-        self._inside: dict[Value, _Part] = {}
-        self._behind: dict[tuple[Node, int], list[_Part]] = {}
+        self._body_inputs: dict[Value, _Part] = {}
+        self._node_outputs: dict[tuple[Node, int], list[_Part]] = {}
         self._assumed: Mapping[Value, Shape] = {}
         self._carried: dict[Node, Mapping[Value, Shape]] = {}
-        self._alike: defaultdict[Hashable, dict[tuple[int, ...], dict[Hashable, Sequence[Known]]]]
-        self._alike = defaultdict(dict)
+        self._cache: defaultdict[Hashable, dict[tuple[int, ...], dict[Hashable, Sequence[ValueInfo]]]]
+        self._cache = defaultdict(dict)
 
     def trust(self, value: Value) -> None:
-        self._known[value] = Known(value.shape, value.element_type)
+        """Use the declared shape and type of a value; do not propagate."""
+        self._infos[value] = ValueInfo(value.shape, value.element_type)
 
-    def known(self, value: Value) -> Known:
+    def info(self, value: Value) -> ValueInfo:
+        """Return the inferred shape and element type of a value."""
         pending, opened = [value], set[Value]()
         while pending:
             value = pending[-1]
-            if value in self._known:
+            if value in self._infos:
                 pending.pop()
                 continue
             if value not in opened:
                 opened.add(value)
-                missing = [source for source in self._sources(value) if source not in self._known]
+                missing = [source for source in self._sources(value) if source not in self._infos]
                 if missing:
                     pending += missing
                     continue
             pending.pop()
-            self._known[value] = Known()  # what a value that depends on itself is
-            self._known[value] = self._settled(value)
-        return self._known[value]
+            self._infos[value] = ValueInfo()  # for a value that depends on itself
+            self._infos[value] = self._infer(value)
+        return self._infos[value]
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the values that must be known first."""
-        if value.constant is not None or is_static(_inferred(value)):
+        """Return the values from which a value is inferred."""
+        if value.constant is not None or is_static(_graph_shape(value)):
             return []
         parts = self._parts(value)
         if parts is not None:
@@ -142,7 +146,7 @@ class Propagation:
         return [] if value.producer is None else [port.value for port in value.producer.inputs if port.value]
 
     def _parts(self, value: Value) -> list[_Part] | None:
-        """Return what an input of a body, or an output of a node with bodies, is; None for other values."""
+        """Return the sources of a body input or of an output of a node with bodies; None for other values."""
         if not self._is_bound:
             self._is_bound = True
             graphs = [self._model.graph]
@@ -150,12 +154,12 @@ class Propagation:
             for graph in graphs:
                 if any(True for _ in graph.walk(WITH_BODIES)):
                     self._bind(FORMATS[self._model.format].dataflow(replace(self._model, graph=graph)))
-        if value in self._inside:
-            return [self._inside[value]]
-        return None if value.producer is None else self._behind.get((value.producer, value.output))
+        if value in self._body_inputs:
+            return [self._body_inputs[value]]
+        return None if value.producer is None else self._node_outputs.get((value.producer, value.output))
 
     def _bind(self, flow: Dataflow) -> None:
-        """Note what flows into bodies, and out of them."""
+        """Record the sources of body inputs and of outputs of nodes with bodies."""
         for node in flow.graph.walk(WITH_BODIES):
             if node.graph is not flow.graph:
                 continue
@@ -170,8 +174,8 @@ class Propagation:
                 for input, number in zip(call.body.inputs, call.inputs, strict=True):
                     self._enter(call.body.value(input.key), _Part(None if number is None else outer[number]))
                 for place, inner in enumerate(call.outputs):
-                    found = call.body.value(call.body.outputs[inner].key)
-                    self._behind.setdefault((node, place), []).append(_Part(found))
+                    result = call.body.value(call.body.outputs[inner].key)
+                    self._node_outputs.setdefault((node, place), []).append(_Part(result))
             if isinstance(nested, Repeat):
                 self._bind_loop(node, nested, outer)
             bodies = [call.body for call in calls] + ([nested.body] if isinstance(nested, Repeat) else [])
@@ -180,9 +184,8 @@ class Propagation:
 
     def _bind_loop(self, node: Node, wiring: Repeat, outer: Sequence[Value | None]) -> None:
         results = [wiring.body.value(output.key) for output in wiring.body.outputs]
-        inputs = [
-            *zip(map(wiring.body.value, [one.key for one in wiring.body.inputs]), wiring.inputs, strict=True)
-        ]
+        body_inputs = [wiring.body.value(input.key) for input in wiring.body.inputs]
+        inputs = [*zip(body_inputs, wiring.inputs, strict=True)]
         carried = {
             inner: (None if inflow.outer is None else outer[inflow.outer], results[inflow.successor])
             for inner, inflow in inputs
@@ -197,105 +200,110 @@ class Propagation:
                 self._enter(inner, _Part(outer[inflow.outer], inflow.slice, loop))
         for place, outflow in enumerate(wiring.outputs):
             parts = [_Part(results[outflow.inner], outflow.slice, loop)]
-            for inflow in wiring.inputs:  # after no iteration it is what came in
+            for inflow in wiring.inputs:  # without an iteration it is the initial value
                 if inflow.successor == outflow.inner and inflow.outer is not None and not outflow.slice:
                     parts.append(_Part(outer[inflow.outer]))
-            self._behind[node, place] = parts
+            self._node_outputs[node, place] = parts
 
     def _enter(self, inner: Value | None, part: _Part) -> None:
         if inner is not None:
-            self._inside[inner] = part
+            self._body_inputs[inner] = part
 
-    def _settled(self, value: Value) -> Known:
-        """Return what follows, and where nothing speaks against it what is stored as well."""
-        inferred = None if value.constant is not None else _inferred(value)
-        found = self._derived(value, inferred)
-        if inferred is not None and agree(found.shape, inferred):
-            found = found._replace(shape=narrow(found.shape, inferred))
+    def _infer(self, value: Value) -> ValueInfo:
+        """Return the inferred info of a value, refined by the stored one if they do not contradict."""
+        shape_by_onnx = None if value.constant is not None else _graph_shape(value)
+        info = self._propagate(value, shape_by_onnx)
+        if shape_by_onnx is not None and agree(info.shape, shape_by_onnx):
+            info = info._replace(shape=narrow(info.shape, shape_by_onnx))
         stored = value.shape if value.stored_shape is None else value.stored_shape
-        is_wrong = not agree(stored, found.shape) if found.vague else claims_more(stored, found.shape)
-        if value.is_input and found.shape is None and stored is not None and self._parts(value) is None:
-            is_wrong = True  # declared to have any rank
-        revised = found.revised or is_wrong or not _is_same(found.element_type, value.stored_type)
+        is_wrong = not agree(stored, info.shape) if info.vague else claims_more(stored, info.shape)
+        if value.is_input and info.shape is None and stored is not None and self._parts(value) is None:
+            is_wrong = True  # the input is declared to have any rank
+        revised = info.revised or is_wrong or not _is_same(info.element_type, value.stored_type)
         if not self._trusts_stored or revised:
-            return found._replace(revised=revised)
-        shape = value.shape if found.shape is None else narrow(found.shape, value.shape)
-        return Known(shape, found.element_type or value.element_type)
+            return info._replace(revised=revised)
+        shape = value.shape if info.shape is None else narrow(info.shape, value.shape)
+        return ValueInfo(shape, info.element_type or value.element_type)
 
-    def _derived(self, value: Value, inferred: Shape) -> Known:
-        if value.constant is not None or is_static(inferred):
-            return Known(value.shape, value.element_type)
+    def _propagate(self, value: Value, shape_by_onnx: Shape) -> ValueInfo:
+        """Return the info of a value by its producer or its sources, without the stored one."""
+        if value.constant is not None or is_static(shape_by_onnx):
+            return ValueInfo(value.shape, value.element_type)
         parts = self._parts(value)
         node = value.producer
         if parts is not None:
-            return _joined([self._of_part(value, part) for part in parts])
+            return _join([self._part_info(value, part) for part in parts])
         if node is None or value.is_input:
-            return Known(value.shape, value.element_type)
-        if node not in self._of_nodes:
-            self._of_nodes[node] = self._of_node(node)
-        outputs = self._of_nodes[node]
-        return outputs[value.output] if value.output < len(outputs) else Known()
+            return ValueInfo(value.shape, value.element_type)
+        if node not in self._node_infos:
+            self._node_infos[node] = self._infer_node(node)
+        outputs = self._node_infos[node]
+        return outputs[value.output] if value.output < len(outputs) else ValueInfo()
 
-    def _of_part(self, value: Value, part: _Part) -> Known:
-        """Return what follows for a value of one of its sources."""
+    def _part_info(self, value: Value, part: _Part) -> ValueInfo:
+        """Return the info of a value by one of its sources."""
         if part.value is None:
-            return Known()
-        found, cut, loop = self._known.get(part.value, Known()), part.slice, part.loop
-        shape = found.shape
+            return ValueInfo()
+        info, cut, loop = self._infos.get(part.value, ValueInfo()), part.slice, part.loop
+        shape = info.shape
         if loop is not None and value in loop.carried and self._bodies == "always":
-            return found._replace(shape=self._shape_carried(loop, value), vague=True)
+            return info._replace(shape=self._carried_shape(loop, value), vague=True)
         if shape is None or cut is None or loop is None:
-            return found
-        if value not in self._inside:
-            return self._put_together(found, shape, cut, self._trips(loop))
+            return info
+        if value not in self._body_inputs:
+            return self._concatenated_info(info, shape, cut, self._trips(loop))
         if not -len(shape) <= cut.axis < len(shape):
-            return found._replace(shape=None)
+            return info._replace(shape=None)
         axis = cut.axis % len(shape)
         size = (cut.part,) if cut.keeps_axis else ()
-        return found._replace(shape=(*shape[:axis], *size, *shape[axis + 1 :]))
+        return info._replace(shape=(*shape[:axis], *size, *shape[axis + 1 :]))
 
     @staticmethod
-    def _put_together(found: Known, shape: tuple[Dim, ...], cut: Slice, trips: Dim) -> Known:
-        """Return what follows for an output that has a part for each iteration."""
+    def _concatenated_info(info: ValueInfo, shape: tuple[Dim, ...], cut: Slice, trips: Dim) -> ValueInfo:
+        """Return the info of a loop output that concatenates the parts of all iterations."""
         rank = len(shape) + (not cut.keeps_axis)
         if not -rank <= cut.axis < rank:
-            return found._replace(shape=None)
+            return info._replace(shape=None)
         axis = cut.axis % rank
         size = trips if cut.part == 1 else _multiple(trips, abs(cut.part))
-        return found._replace(shape=(*shape[:axis], size, *shape[axis + cut.keeps_axis :]), vague=True)
+        return info._replace(shape=(*shape[:axis], size, *shape[axis + cut.keeps_axis :]), vague=True)
 
-    def _shape_carried(self, loop: _Loop, value: Value) -> Shape:
-        """Return the shape of an input of a body that every iteration gives to the next.
+    def _carried_shape(self, loop: _Loop, value: Value) -> Shape:
+        """Return the shape of a carried body input that holds in all iterations.
 
-        It is what comes in at first, less the dimensions that an iteration changes:
+        It is the initial shape; a dimension that an iteration changes becomes dynamic:
 
-            s = [1, 4]                    comes in
-            t = Concat (s, x), axis 0     is [2, 4], so that s is [?, 4]; then t is [?, 4] too
+            s = [1, 4]                    initially
+            t = Concat (s, x), axis 0     is [2, 4], so s becomes [?, 4]; then t is [?, 4] too: a fixpoint
 
-        What is carried in one loop may depend on each other: all of it is followed until nothing changes.
+        Carried values of a loop may depend on each other, so all of them are iterated together.
         """
         if value in self._assumed:
             return self._assumed[value]
         if loop.node not in self._carried:
-            self._carried[loop.node] = dict.fromkeys(loop.carried)  # for who asks for it meanwhile
-            self._carried[loop.node] = self._followed(loop)
+            self._carried[loop.node] = dict.fromkeys(loop.carried)  # unknown during the iteration itself
+            self._carried[loop.node] = self._carried_fixpoint(loop)
         return self._carried[loop.node].get(value)
 
-    def _followed(self, loop: _Loop) -> Mapping[Value, Shape]:
-        known = {value: found for value, found in self._known.items() if value not in loop.carried}
+    def _carried_fixpoint(self, loop: _Loop) -> Mapping[Value, Shape]:
+        """Return the shapes of all carried values of a loop; None each if `_MOST_ROUNDS` are not enough."""
+        outside = {value: info for value, info in self._infos.items() if value not in loop.carried}
         shapes: dict[Value, Shape] | None = None
         for _ in range(_MOST_ROUNDS):
             inside = Propagation(self._model, self._numbers, trusts_stored=self._trusts_stored)
-            inside._is_bound, inside._inside, inside._behind = True, self._inside, self._behind
-            inside._alike, inside._known = self._alike, dict(known)
+            inside._is_bound = True
+            inside._body_inputs, inside._node_outputs = self._body_inputs, self._node_outputs
+            inside._cache, inside._infos = self._cache, dict(outside)
             if shapes is None:
                 shapes = {
-                    value: None if first is None else inside.known(first).shape
+                    value: None if first is None else inside.info(first).shape
                     for value, (first, _) in loop.carried.items()
                 }
             inside._assumed = {**self._assumed, **shapes}
             after = {
-                value: _joined([Known(shapes[value]), Known() if last is None else inside.known(last)]).shape
+                value: _join(
+                    [ValueInfo(shapes[value]), ValueInfo() if last is None else inside.info(last)]
+                ).shape
                 for value, (_, last) in loop.carried.items()
             }
             if after == shapes:
@@ -304,7 +312,7 @@ class Propagation:
         return dict.fromkeys(loop.carried)
 
     def _trips(self, loop: _Loop) -> Dim:
-        """Return how often a loop computes its body, as far as that is known."""
+        """Return the number of iterations of a loop, as precisely as it is known."""
         wiring, limits = loop.wiring, list[Dim]()
         if wiring.trips is not None:
             count = self._whole_number(loop.outer[wiring.trips])
@@ -312,7 +320,7 @@ class Propagation:
                 limits.append(count)
         for inflow in wiring.inputs:
             value = None if inflow.outer is None or inflow.slice is None else loop.outer[inflow.outer]
-            if value is not None and (shape := self.known(value).shape) is not None:
+            if value is not None and (shape := self.info(value).shape) is not None:
                 limits.append(_part_count(inflow, shape))
         counts = [limit for limit in limits if isinstance(limit, int)]
         if not counts or min(counts) > LARGEST_DIM:
@@ -321,7 +329,7 @@ class Propagation:
         return min(counts) if is_exact else Bounds(0, min(counts)) if min(counts) else 0
 
     def _never_ends_early(self, loop: _Loop) -> bool:
-        """Tell whether no condition ends a loop before its trip count."""
+        """Return whether no condition can end a loop before its trip count."""
         wiring = loop.wiring
         begins = wiring.condition is None or self._whole_number(loop.outer[wiring.condition]) == 1
         if wiring.goes_on is None or not begins:
@@ -340,80 +348,88 @@ class Propagation:
         return last in passed or self._whole_number(last) == 1
 
     def _whole_number(self, value: Value | None) -> int | None:
-        """Return the one number, or truth, that a value is; None if that is not known."""
+        """Return the integer or boolean of a one-element value; None if it is unknown."""
         array = None if value is None else self._numbers(value)
-        is_one = array is not None and array.size == 1 and array.dtype.kind in "biu"
-        return int(array.reshape(-1)[0]) if array is not None and is_one else None
+        is_scalar = array is not None and array.size == 1 and array.dtype.kind in "biu"
+        return int(array.reshape(-1)[0]) if array is not None and is_scalar else None
 
-    def _of_node(self, node: Node) -> Sequence[Known]:
-        """Return what follows for the outputs of a node without bodies."""
+    def _infer_node(self, node: Node) -> Sequence[ValueInfo]:
+        """Return the infos of the outputs of a node without bodies."""
         inputs = [
-            None if port.value is None else self._known.get(port.value, Known()) for port in node.inputs
+            None if port.value is None else self._infos.get(port.value, ValueInfo()) for port in node.inputs
         ]
         revised = any(
-            known is not None and (known.revised or claims_more(port.stored_shape, known.shape))
-            for known, port in zip(inputs, node.inputs, strict=True)
+            info is not None and (info.revised or claims_more(port.stored_shape, info.shape))
+            for info, port in zip(inputs, node.inputs, strict=True)
         )
-        vague = any(known is not None and (known.vague or known.shape is None) for known in inputs)
+        vague = any(info is not None and (info.vague or info.shape is None) for info in inputs)
         lookup = find_scatter(node.domain, node.type, node.opset)
         if lookup is not None:
             place = lookup.spec.port_index(Role.DATA) if lookup.spec else None
             data = inputs[place] if place is not None and place < len(inputs) else None
-            return [Known() if data is None else data._replace(revised=revised)]
+            return [ValueInfo() if data is None else data._replace(revised=revised)]
         op = find(node.domain, node.type)
         if op is None or node.bodies:
-            return [Known(revised=revised)] * len(node.outputs)
-        for need in op.constraints_in(node.domain):
-            value = node.inputs[need.port].value if need.port < len(inputs) else None
-            vague = vague or (need.decides_shape and value is not None and self._numbers(value) is None)
-        outputs = self._of_general(op, node, inputs)
-        return [known._replace(revised=revised, vague=vague or known.vague) for known in outputs]
+            return [ValueInfo(revised=revised)] * len(node.outputs)
+        for constraint in op.constraints_in(node.domain):
+            value = node.inputs[constraint.port].value if constraint.port < len(inputs) else None
+            vague = vague or (constraint.decides_shape and value is not None and self._numbers(value) is None)
+        outputs = self._infer_general(op, node, inputs)
+        return [info._replace(revised=revised, vague=vague or info.vague) for info in outputs]
 
-    def _of_general(self, op: GeneralOp, node: Node, inputs: Sequence[Known | None]) -> Sequence[Known]:
-        """Return what the table says of the outputs, once for nodes alike in all it asks for."""
-        one, attributes = _OneNode(op, node, inputs, self._numbers), exactly(node.attributes)
+    def _infer_general(
+        self, op: GeneralOp, node: Node, inputs: Sequence[ValueInfo | None]
+    ) -> Sequence[ValueInfo]:
+        """Return the infos of a general operator's outputs; equal nodes share one result.
+
+        Nodes are equal if operator, attributes and input infos are equal, and also the numbers of the inputs
+        that inference has read.
+        """
+        inference, attributes = _NodeInference(op, node, inputs, self._numbers), exactly(node.attributes)
         if attributes is None:
-            return one.outputs()
-        alike = self._alike[node.domain, node.type, node.opset, attributes, tuple(inputs), one.count]
-        for ports, made in alike.items():
-            found = made.get(tuple(map(one.integers, ports)))
-            if found is not None:
-                return found
-        outputs = one.outputs()
-        alike.setdefault(tuple(one.read), {})[tuple(one.read.values())] = outputs
+            return inference.outputs()
+        key = node.domain, node.type, node.opset, attributes, tuple(inputs), inference.count
+        for ports, by_numbers in self._cache[key].items():
+            outputs = by_numbers.get(tuple(map(inference.integers, ports)))
+            if outputs is not None:
+                return outputs
+        outputs = inference.outputs()
+        self._cache[key].setdefault(tuple(inference.read), {})[tuple(inference.read.values())] = outputs
         return outputs
 
 
-class _OneNode:
-    """One use of a general operator: its outputs, given what is known of its inputs.
+class _NodeInference:
+    """Infers the outputs of one general operator node from the infos of its inputs.
 
-    `read` holds the inputs whose numbers were asked for, with what they are.
+    `read` records the inputs whose numbers were read, with these numbers.
     """
 
     def __init__(
         self,
         op: GeneralOp,
         node: Node,
-        inputs: Sequence[Known | None],
+        inputs: Sequence[ValueInfo | None],
         numbers: "Callable[[Value], Array | None]",
     ) -> None:
         self.op, self.node, self.inputs, self.count = op, node, inputs, len(node.outputs)
         constraints = op.constraints_in(node.domain)
-        self.constraints = [need for need in constraints if need.port < len(inputs)]
+        self.constraints = [constraint for constraint in constraints if constraint.port < len(inputs)]
         self.read: dict[int, tuple[int, ...] | None] = {}
         self._numbers = numbers
 
-    def outputs(self) -> list[Known]:
-        said = self._shapes()
-        rank = self._rank() if None in said else None
-        least: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
-        shapes = [least if shape is None else shape for shape in said]
+    def outputs(self) -> list[ValueInfo]:
+        """Return the info of each output, of the rank alone if the shape rule gives no shape."""
+        by_rule = self._shapes()
+        rank = self._rank() if None in by_rule else None
+        by_rank: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
+        shapes = [by_rank if shape is None else shape for shape in by_rule]
         return [
-            Known(shape, type, vague=rule is None)
-            for rule, shape, type in zip(said, shapes, self._types()[: self.count], strict=True)
+            ValueInfo(shape, type, vague=rule_shape is None)
+            for rule_shape, shape, type in zip(by_rule, shapes, self._types()[: self.count], strict=True)
         ]
 
     def integers(self, port: int) -> tuple[int, ...] | None:
+        """Return the numbers of an input that is computed from constants, and record that they were read."""
         if port not in self.read:
             value = self.node.inputs[port].value if port < len(self.node.inputs) else None
             array = None if value is None else self._numbers(value)
@@ -426,69 +442,77 @@ class _OneNode:
         return None if numbers is None else [*numbers]
 
     def _shapes(self) -> list[Shape]:
-        """Return what the shape rule says, which takes unknown sizes as well."""
-        none: list[Shape] = [None] * self.count
-        if any(known is not None and known.shape is None for known in self.inputs):
-            return none
+        """Return the output shapes by the operator's shape rule, which accepts unknown sizes."""
+        unknown: list[Shape] = [None] * self.count
+        if any(info is not None and info.shape is None for info in self.inputs):
+            return unknown
         if self.op.reads_shapes_only:
-            arrays = self._computed(float_is=True)
-            return none if arrays is None else [(*arrays[0].shape,), *none][: self.count]
-        sizes = [None if known is None else sizes_of(known.shape) for known in self.inputs]
+            arrays = self._compute(default_float=True)
+            return unknown if arrays is None else [(*arrays[0].shape,), *unknown][: self.count]
+        sizes = [None if info is None else sizes_of(info.shape) for info in self.inputs]
         case = ShapeCase(sizes, self._integers, self.node.attributes, self.count)
         try:
-            found = output_shapes(self.node.domain, self.node.type, case) or []
+            shapes = output_shapes(self.node.domain, self.node.type, case) or []
         except ShapesDiffer:
-            return none
-        return [*[None if shape is None else dims_of(shape) for shape in found], *none][: self.count]
+            return unknown
+        return [*[None if shape is None else dims_of(shape) for shape in shapes], *unknown][: self.count]
 
     def _rank(self) -> int | None:
-        """Return the rank of the output where no more can be said of its shape."""
+        """Return the rank of the output if its shape is unknown; None if the rank is unknown too."""
         if self.op.rank is not None:
             return self.op.rank
-        for need in self.constraints:
-            named, data = self.inputs[need.port], self.inputs[need.of]
-            if need.meaning in _NAMING and need.first == 0 and named and is_static(named.shape):
-                ranks = [named.shape[0]] if len(named.shape) == 1 else []
-                if need.meaning is Meaning.TARGET and data:  # the output has the larger rank in any mode
+        for constraint in self.constraints:
+            info, data = self.inputs[constraint.port], self.inputs[constraint.of]
+            gives_shape = constraint.meaning in _SHAPE_GIVING and constraint.first == 0
+            if gives_shape and info and is_static(info.shape):
+                ranks = [info.shape[0]] if len(info.shape) == 1 else []
+                if (
+                    constraint.meaning is Meaning.TARGET and data
+                ):  # in any mode the output has the larger rank
                     ranks.append(-1 if data.shape is None else len(data.shape))
                 return None if not ranks or min(ranks) < 0 else max(ranks)
-            if need.meaning in _CUTTING and "begin_mask" not in self.node.attributes and data is not None:
+            keeps_rank = constraint.meaning in _RANK_KEEPING and "begin_mask" not in self.node.attributes
+            if keeps_rank and data is not None:
                 return None if data.shape is None else len(data.shape)
         return None
 
     def _types(self) -> list[ElementType | None]:
-        op, none = self.op, list[ElementType | None]([None] * self.count)
-        types = [None if known is None else known.element_type for known in self.inputs]
+        """Return the element types of the outputs: moved from an input, by the kernel, or by the table."""
+        op, unknown = self.op, list[ElementType | None]([None] * self.count)
+        types = [None if info is None else info.element_type for info in self.inputs]
         if (op.moves != () and not op.copies) or op.shape is reduction:
             place = op.moves[0] if op.moves else 0
-            return [types[place]] * self.count if place < len(types) else none
+            return [types[place]] * self.count if place < len(types) else unknown
         if op.kernel_in(self.node.domain):
-            is_open = any(known is not None and known.element_type is None for known in self.inputs)
+            # If an input type is unknown, run with a float and an integer: equal output types are certain.
+            is_unknown = any(info is not None and info.element_type is None for info in self.inputs)
             outputs = [
-                self._computed(float_is=float_is) or []
-                for float_is in ((True, False) if is_open else (True,))
+                self._compute(default_float=default_float) or []
+                for default_float in ((True, False) if is_unknown else (True,))
             ]
             pairs = zip(outputs[0], outputs[-1], strict=False)
-            made = [from_dtype(left.dtype) if left.dtype == right.dtype else None for left, right in pairs]
-            return [*made, *none][: self.count]
+            by_kernel = [
+                from_dtype(left.dtype) if left.dtype == right.dtype else None for left, right in pairs
+            ]
+            return [*by_kernel, *unknown][: self.count]
         if op.makes in ELEMENT_TYPES:
             return [ELEMENT_TYPES[op.makes]] * self.count
-        return [types[0], *none[1:]] if op.shape is not None and not op.makes and types else none
+        return [types[0], *unknown[1:]] if op.shape is not None and not op.makes and types else unknown
 
-    def _computed(self, *, float_is: bool) -> "Sequence[Array] | None":
-        """Run the kernel on one element for each input, of a float type or not where none is known."""
+    def _compute(self, *, default_float: bool) -> "Sequence[Array] | None":
+        """Run the kernel on one element per input; f32 or i64 replaces unknown element types."""
         import numpy
 
         from ir_scatter.ops import general_kernels
 
-        unknown = numpy.dtype(numpy.float32 if float_is else numpy.int64)
-        axes = {need.port for need in self.constraints if need.meaning is Meaning.DIMENSION}
+        unknown = numpy.dtype(numpy.float32 if default_float else numpy.int64)
+        axes = {constraint.port for constraint in self.constraints if constraint.meaning is Meaning.DIMENSION}
         arrays: list[Array | None] = []
-        for port, known in enumerate(self.inputs):
-            type = None if known is None or known.element_type is None else dtype(known.element_type)
+        for port, info in enumerate(self.inputs):
+            type = None if info is None or info.element_type is None else dtype(info.element_type)
             number = numpy.full((), port not in axes, type or unknown)
-            rank = 0 if known is None or known.shape is None else len(known.shape)
-            arrays.append(None if known is None else number.reshape((1,) * rank))
+            rank = 0 if info is None or info.shape is None else len(info.shape)
+            arrays.append(None if info is None else number.reshape((1,) * rank))
         try:
             return general_kernels.compute(
                 self.op, self.node.domain, arrays, self.node.attributes,
@@ -505,7 +529,7 @@ def _multiple(dim: Dim, factor: int) -> Dim:
 
 
 def _part_count(inflow: BodyInput, shape: tuple[Dim, ...]) -> Dim:
-    """Return into how many parts an input of a loop is cut."""
+    """Return the number of parts of a sliced loop input."""
     cut = inflow.slice
     if cut is None or not -len(shape) <= cut.axis < len(shape) or cut.part < 1:
         return UNKNOWN_DIM
@@ -517,22 +541,23 @@ def _part_count(inflow: BodyInput, shape: tuple[Dim, ...]) -> Dim:
     return (abs(last - first) + 1 if size else 0) // cut.part
 
 
-def _joined(found: Sequence[Known]) -> Known:
-    """Return what holds for a value that is one of several."""
-    revised, types = any(known.revised for known in found), {known.element_type for known in found}
-    vague = any(known.vague or known.shape is None for known in found)
+def _join(infos: Sequence[ValueInfo]) -> ValueInfo:
+    """Return the info that holds for each of several alternatives."""
+    revised, types = any(info.revised for info in infos), {info.element_type for info in infos}
+    vague = any(info.vague or info.shape is None for info in infos)
     type = types.pop() if len(types) == 1 else None
-    shapes = [known.shape for known in found]
+    shapes = [info.shape for info in infos]
     if any(shape is None or len(shape) != len(shapes[0] or ()) for shape in shapes):
-        return Known(None, type, revised)
+        return ValueInfo(None, type, revised)
     columns = zip(*[shape for shape in shapes if shape is not None], strict=True)
     dims: list[Dim] = [column[0] if len({*column}) == 1 else UNKNOWN_DIM for column in columns]
-    return Known(tuple(dims), type, revised, vague)
+    return ValueInfo(tuple(dims), type, revised, vague)
 
 
-def _inferred(value: Value) -> Shape:
+def _graph_shape(value: Value) -> Shape:
+    """Return the shape that the format's own inference (onnx) gives, None without one."""
     return None if value.producer is None else value.producer.graph.inferred_shape(value)
 
 
-def _is_same(found: ElementType | None, stored: ElementType | None) -> bool:
-    return found is None or stored is None or found is stored
+def _is_same(inferred: ElementType | None, stored: ElementType | None) -> bool:
+    return inferred is None or stored is None or inferred is stored

@@ -1,15 +1,14 @@
-"""Which nodes of a model are computed when it runs: always, maybe (and when), or never; and which are folded.
+"""Reachability: whether a node is computed always, maybe (and when) or never, and which values are folded.
 
-A node is computed if an output of the model depends on it (`Use`), and if no node around it keeps its body
-from running (`Barrier`). Which of these a runtime sees, and whether before it compiles, differs: here are
-the facts of the model alone.
+A node is computed if an output of the model depends on it (`UseKind`) and the bodies that contain it run
+(`Barrier`). Runtimes differ in how much of this they detect, and when; this module describes the model only.
 
-    reachability = facts.derived(reachability_of)
+    reachability = facts.result_of(reachability_of)
     reachability.reach(node).extent      # ALWAYS, MAYBE or NEVER
     reachability.folding(value)          # YES, MAYBE or NO
 
-Uses are followed backwards, from outputs to inputs and in and out of bodies. Each value is visited once for
-each kind of use, so that the cost is linear in the number of edges.
+Uses are propagated upstream, from outputs to inputs and into and out of bodies. Each value is visited once
+for each kind of use, so the cost is linear in the number of edges.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,36 +29,37 @@ from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Role
 
 _SINKS = frozenset({"Assign"})
-"""Nodes that change the state of a model: they are computed though nothing reads them."""
+"""Nodes that change the state of a model: they are computed even without consumers."""
 
 _MOST_EASY = 1_000
-"""Nodes between a shape and the stored ones that it follows from; beyond, it may not be inferred."""
+"""Nodes between a shape and the stored shapes that it follows from; beyond, a runtime may not infer it."""
 
 
-class Use(Flag):
-    """What the outputs of a model need of a value; a value may be used in several ways."""
+class UseKind(Flag):
+    """How the outputs of a model use a value; several kinds may apply."""
 
     UNREAD = auto()
-    """Nodes read it on which no output depends, or no node reads it."""
+    """No output depends on it: no node reads it, or only nodes without an effect."""
     STATIC_SHAPE = auto()
-    """Its shape is read, which the file stores, or which follows from stored shapes and constants."""
+    """Its shape is read, and is stored in the file or follows from stored shapes and constants."""
     STATIC_COUNT = auto()
-    """The number of its elements is read, and the file says that number."""
+    """Its element count is read, and the file determines it."""
     EMPTY_PART = auto()
-    """A part of it that is known to have no elements is joined to others."""
+    """It is an empty input of a Concat."""
     INFERRED_SHAPE = auto()
-    """Its shape is read, which only inference makes static, or goes through a body: a runtime may know it."""
+    """Its shape is read, and is static only by inference or through a body: a runtime may know it."""
     SHAPE = auto()
-    """Its shape is read, which is known when the model runs; or parts that have no elements are."""
+    """Its shape is read, and is known at run time only; or it has no elements."""
     NUMBERS = auto()
     """Its elements are read."""
 
 
-_UNCOMPUTED = Use.UNREAD | Use.STATIC_SHAPE | Use.STATIC_COUNT | Use.EMPTY_PART
+_UNCOMPUTED = UseKind.UNREAD | UseKind.STATIC_SHAPE | UseKind.STATIC_COUNT | UseKind.EMPTY_PART
+"""Uses that need no computation."""
 
 
 class Extent(StrEnum):
-    """How often a node is computed when a model runs."""
+    """Whether a node is computed in all, some or no runs of a model."""
 
     ALWAYS = "always"
     MAYBE = "maybe"
@@ -67,7 +67,7 @@ class Extent(StrEnum):
 
 
 class BarrierKind(Enum):
-    """Why the body that holds a node may not run; the value says when it does."""
+    """Why a body may not run; the value is the condition under which it runs, for messages."""
 
     NOT_TAKEN = "the branch is taken, which a constant condition excludes"
     NO_TRIPS = "the loop runs, which a constant excludes"
@@ -78,13 +78,13 @@ class BarrierKind(Enum):
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is known that the body does not run."""
+        """Whether the body is proven never to run."""
         return self in {BarrierKind.NOT_TAKEN, BarrierKind.NO_TRIPS, BarrierKind.SKIPPED}
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """An If or a loop around a node, whose body does not run, or maybe not."""
+    """An If or loop that contains a node, and whose body may not run."""
 
     kind: BarrierKind
     node: Node
@@ -92,14 +92,14 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What decides whether a node is computed.
+    """The conditions under which a node is computed.
 
     Attributes:
-        uses: what is needed of its outputs.
-        barriers: of the nodes around it, the outermost first.
+        uses: how its outputs are used.
+        barriers: the Ifs and loops that contain it, outermost first.
     """
 
-    uses: Use = Use.NUMBERS
+    uses: UseKind = UseKind.NUMBERS
     barriers: tuple[Barrier, ...] = ()
 
     @property
@@ -110,14 +110,14 @@ class Reach:
 
     @property
     def is_never(self) -> bool:
-        """Whether it is not computed in any run."""
+        """Whether it is computed in no run."""
         return self.extent is Extent.NEVER
 
     @property
     def when(self) -> str:
-        """When it is computed, if that depends on a run: "the branch is taken"; "" otherwise."""
-        whens = dict.fromkeys(barrier.kind.value for barrier in self.barriers)
-        return " and ".join(whens) if self.extent is Extent.MAYBE else ""
+        """The condition under which it is computed, "the branch is taken"; "" for always and never."""
+        conditions = dict.fromkeys(barrier.kind.value for barrier in self.barriers)
+        return " and ".join(conditions) if self.extent is Extent.MAYBE else ""
 
 
 class Folding(StrEnum):
@@ -133,7 +133,7 @@ _STRENGTH = (Folding.NO, Folding.MAYBE, Folding.YES)
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """The value around a body that an input of the body is; of a loop whether its trips are constant."""
+    """The source of a body input; `is_counted`: the trip count of its loop is constant."""
 
     outer: Value | None
     source: BodySource
@@ -143,15 +143,15 @@ class _Binding:
 
 @dataclass(frozen=True, slots=True)
 class _Counter:
-    """An input of the body of a loop that starts with a number and may change by one in each iteration.
+    """A body input of a loop that may count iterations.
 
     Attributes:
         body: the graph of the body.
-        start: the value in the first iteration; None for the number of the iteration, which is 0.
-        successor: the value in the next iteration; None for the number of the iteration.
-        trips: how many iterations there are at most; None if only conditions and parts end the loop.
+        start: the value in the first iteration; None for the iteration number, which starts at 0.
+        successor: the value in the next iteration; None for the iteration number.
+        trips: the greatest number of iterations; None if only conditions or slices end the loop.
         begins, goes_on: the conditions before the first iteration, and after each.
-        cuts: the values of which each iteration gets a part.
+        cuts: the values that the loop iterates over, with their slices.
     """
 
     body: Graph
@@ -164,20 +164,21 @@ class _Counter:
 
 
 _Context: TypeAlias = tuple[str, tuple[Barrier, ...]]
+"""The scope of a graph, as written in the file, and the barriers around it."""
 
 
 class Reachability:
-    """Answers for one model which nodes are computed, and which values are folded.
+    """Reachability of the nodes and folding of the values of one model.
 
-    Of a model whose bodies cannot be read as a whole nothing is excluded.
+    Bodies that cannot be read are treated as if they run.
     """
 
     def __init__(self, facts: Facts, main: Dataflow) -> None:
         self._facts = facts
         self._is_openvino = facts.model is not None and facts.model.domain == OPENVINO
-        self._uses: dict[Value, Use] = {}
-        self._pending: list[tuple[Value, Use]] = []
-        self._node_uses: dict[Node, Use] = {}
+        self._uses: dict[Value, UseKind] = {}
+        self._pending: list[tuple[Value, UseKind]] = []
+        self._node_uses: dict[Node, UseKind] = {}
         self._bindings: dict[Value, _Binding] = {}
         self._results: dict[tuple[Node, int], list[Value]] = {}
         self._stacked: set[tuple[Node, int]] = set()
@@ -188,23 +189,23 @@ class Reachability:
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
-        self._given = {main.value(input.key) for input in main.inputs}
+        self._main_inputs = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
         for flow in flows:
             roots += [value for sink in _nodes_of(flow.graph, _SINKS) for value in _inputs(sink)]
-        self._follow(roots, Use.NUMBERS)
+        self._follow(roots, UseKind.NUMBERS)
         for flow in flows:
             for node in _nodes_of(flow.graph):
                 if node not in self._node_uses and node.type not in _SINKS:
-                    self._node_uses[node] = Use.UNREAD
-                    self._follow([*_inputs(node), *self._inside(node)], Use.UNREAD)
+                    self._node_uses[node] = UseKind.UNREAD
+                    self._follow([*_inputs(node), *self._inside(node)], UseKind.UNREAD)
         self._note_functions(flows)
 
     def reach(self, node: Node) -> Reach:
-        """Return what decides whether a node is computed; of a function, by all of its calls."""
+        """Return the conditions under which a node is computed; for a node of a function, over all calls."""
         if node.graph in self._contexts:
-            return Reach(self._node_uses.get(node, Use.NUMBERS), self._contexts[node.graph][1])
+            return Reach(self._node_uses.get(node, UseKind.NUMBERS), self._contexts[node.graph][1])
         calls = self._by_scope.get((node.graph.scope, node.handle), [])
         if not calls:
             return Reach()
@@ -214,17 +215,17 @@ class Reachability:
         return Reach(uses, min((call.barriers for call in calls), key=_obstruction))
 
     def copies(self, node: Node) -> list[Node]:
-        """Return a node as the model runs it: itself, or of a function one for each call."""
+        """Return the instances of a node at run time: itself, or one per call for a node of a function."""
         if node.graph in self._contexts:
             return [node]
         return self._copies.get((node.graph.scope, node.handle), [])
 
     def inflows(self, value: Value) -> list[Value] | None:
-        """Return the values that an input of a body is, or is a part of, in one iteration or another.
+        """Return the values that a body input, or a slice, has in some iteration.
 
-        An empty list for an input of the model; None if the loop itself computes it, or if it is not known.
+        An empty list for an input of the model; None if the loop itself computes it, or if it is unknown.
         """
-        if value in self._given:
+        if value in self._main_inputs:
             return []
         binding = self._bindings.get(value)
         if (
@@ -238,23 +239,23 @@ class Reachability:
         return None if binding.successor is None else [binding.outer, binding.successor]
 
     def entry(self, value: Value) -> tuple[Value, BodySource] | None:
-        """Return the value around a body that an input of the body is first, or is a part of.
+        """Return the value outside of a body that a body input receives first, or a slice of.
 
-        None for values that are no input of a body, and for what counts iterations or tells them to go on.
+        None for values that are not body inputs, for iteration numbers and for loop conditions.
         """
         binding = self._bindings.get(value)
         return None if binding is None or binding.outer is None else (binding.outer, binding.source)
 
     def results(self, value: Value) -> list[Value]:
-        """Return the values of the bodies of its producer, one of which a value is.
+        """Return the body results that an output of an If, Loop or call may be.
 
-        An empty list for what no body gives, and for what is put together from all iterations.
+        An empty list for other values, and for outputs that concatenate all iterations.
         """
         key = None if value.producer is None else (value.producer, value.output)
         return [] if key is None or key in self._stacked else self._results.get(key, [])
 
     def folding(self, value: Value) -> Folding:
-        """Return whether a value follows from constants alone, whoever computes it."""
+        """Return whether a value depends on constants only, so that a runtime may fold it."""
         path = {value: iter(self._sources(value))}
         while path:
             current = next(reversed(path))
@@ -267,15 +268,18 @@ class Reachability:
         return self._folding[value]
 
     def folds(self, node: Node) -> Folding:
-        """Return whether all inputs of a node follow from constants alone."""
+        """Return whether all inputs of a node depend on constants only."""
         return self._weakest(_inputs(node))
 
     def counted_numbers(self, value: Value, reader: Graph) -> list[tuple[int, str]]:
-        """Return numbers that an input of a body certainly is when a graph reads it, and in which iteration.
+        """Return (number, iteration) pairs: values that a body input surely has when `reader` reads it.
 
-        It counts iterations, or starts with a constant to which each iteration adds one. The graph must be
-        computed in each iteration. The "last" iteration is known if constants alone end the loop, or a
-        comparison of this number with a constant.
+        The input counts iterations, or starts with a constant and changes by a constant in each iteration.
+        `reader` must run in each iteration. The "last" iteration is known if constants alone end the loop, or
+        a comparison of this number with a constant:
+
+            i = 0; while i < 10: Body (i); i = i + 3      (0, "first"), (9, "last")
+
         """
         counter = self._counters.get(value)
         if counter is None or not self._is_always_within(reader, counter.body):
@@ -293,19 +297,19 @@ class Reachability:
         return numbers
 
     def _is_always_within(self, reader: Graph, body: Graph) -> bool:
-        """Tell whether a graph is computed whenever a body around it is, or is that body."""
+        """Return whether a graph is a body, or runs whenever this surrounding body runs."""
         if reader is body:
             return True
         contexts = self._contexts.get(reader), self._contexts.get(body)
         return contexts[0] is not None and contexts[1] is not None and contexts[0][1] == contexts[1][1]
 
     def _increment(self, value: Value, successor: Value) -> float | None:
-        """Return the constant by which a value differs in the next iteration."""
-        node = self._uncopied(successor).producer
+        """Return the constant that each iteration adds to a value, None if there is none."""
+        node = self._original(successor).producer
         op = None if node is None or node.bodies else find(node.domain, node.type)
         if node is None or op is None or len(node.inputs) != 2:
             return None
-        left, right = (None if port.value is None else self._uncopied(port.value) for port in node.inputs)
+        left, right = (None if port.value is None else self._original(port.value) for port in node.inputs)
         if op.arithmetic is Arithmetic.SUM and value in {left, right}:
             return self._number(right if left is value else left)
         if op.arithmetic is Arithmetic.DIFFERENCE and left is value:
@@ -313,8 +317,8 @@ class Reachability:
             return None if number is None else -number
         return None
 
-    def _uncopied(self, value: Value) -> Value:
-        """Return the value whose numbers another one has, in the same element type."""
+    def _original(self, value: Value) -> Value:
+        """Return the value that a value copies, through operators that keep elements and element type."""
         while value.constant is None and value.producer is not None and not value.producer.bodies:
             node = value.producer
             op = find(node.domain, node.type)
@@ -325,13 +329,13 @@ class Reachability:
         return value
 
     def _count(self, counter: _Counter, value: Value, start: int, increment: int) -> int | None:
-        """Return how many iterations a loop has that runs at least once, None if that is not known."""
+        """Return the number of iterations of a loop that runs at least once, None if it is unknown."""
         limits = [self._part_count(value, cut) for value, cut in counter.cuts]
         if counter.trips is not None:
             number = self._number(counter.trips)
             if number is None or not number.is_integer():
                 return None
-            if number >= 0 or not self._is_openvino:  # -1 is no limit in an IR
+            if number >= 0 or not self._is_openvino:  # in an IR -1 means unlimited
                 limits.append(int(number))
         if any(limit is None or limit < 1 for limit in limits):
             return None
@@ -344,7 +348,7 @@ class Reachability:
         return None if count is None or count == inf else int(count)
 
     def _part_count(self, value: Value, cut: Slice) -> int | None:
-        """Return of how many parts a value consists, None if that is not known."""
+        """Return the number of parts of a sliced loop input, None if it is unknown."""
         shape = self._facts.shape(value)
         size = shape[cut.axis] if shape is not None and -len(shape) <= cut.axis < len(shape) else None
         if not isinstance(size, int) or not size or cut.part < 1:
@@ -353,11 +357,11 @@ class Reachability:
         return (abs(last - first) + 1) // cut.part if {first, last} <= {*range(size)} else None
 
     def _count_until(self, counter: _Counter, value: Value, start: int, increment: int) -> float | None:
-        """Return after how many iterations the number is not less than a constant any more; inf if always.
+        """Return the number of iterations until a counter reaches the constant it is compared with.
 
-        None if the loop ends for another reason.
+        `inf` if it never does; None if the loop has another condition.
         """
-        node = None if counter.goes_on is None else self._uncopied(counter.goes_on).producer
+        node = None if counter.goes_on is None else self._original(counter.goes_on).producer
         op = None if node is None or node.bodies else find(node.domain, node.type)
         is_less, is_at_most = op is named("Less"), op is named("LessEqual")
         if node is None or len(node.inputs) != 2 or not (is_less or is_at_most):
@@ -365,8 +369,8 @@ class Reachability:
         compared, end = node.inputs[0].value, self._number(node.inputs[1].value)
         if compared is None or end is None or not end.is_integer() or counter.successor is None:
             return None
-        compared = self._uncopied(compared)
-        if compared not in {value, self._uncopied(counter.successor)}:
+        compared = self._original(compared)
+        if compared not in {value, self._original(counter.successor)}:
             return None
         first = start if compared is value else start + increment
         missing = int(end) + is_at_most - first
@@ -375,16 +379,16 @@ class Reachability:
         return 1 + -(-missing // increment) if increment > 0 else inf
 
     def _is_true(self, value: Value | None) -> bool:
-        """Tell whether a condition is always true: a constant, or one that a loop passes on unchanged."""
-        seen = set[Value]()
-        while value is not None and value not in seen:
-            seen.add(value)
+        """Return whether a condition is always true: a constant, or one that a loop passes on unchanged."""
+        visited = set[Value]()
+        while value is not None and value not in visited:
+            visited.add(value)
             number = self._number(value)
             if number is not None:
                 return bool(number)
             binding, node = self._bindings.get(value), value.producer
             if binding is not None:
-                if binding.source is BodySource.CONDITION:  # otherwise the body does not run
+                if binding.source is BodySource.CONDITION:  # true whenever the body runs
                     return True
                 if (
                     binding.source is not BodySource.CARRIED
@@ -392,7 +396,7 @@ class Reachability:
                     or not self._number(binding.outer)
                 ):
                     return False
-                if binding.successor is None or binding.successor in seen:
+                if binding.successor is None or binding.successor in visited:
                     return True
                 value = binding.successor
                 continue
@@ -404,10 +408,10 @@ class Reachability:
     def _weakest(self, values: Iterable[Value]) -> Folding:
         return min(map(self.folding, values), key=_STRENGTH.index, default=Folding.YES)
 
-    # how bodies are bound
+    # bodies
 
     def _bind(self, main: Dataflow) -> list[Dataflow]:
-        """Note what flows into and out of bodies, and what keeps them from running; return all graphs."""
+        """Record inputs, outputs and barriers of all bodies; return the main graph and all bodies."""
         flows, pending = list[Dataflow](), [main]
         self._contexts[main.graph] = main.graph.scope, ()
         while pending:
@@ -425,44 +429,46 @@ class Reachability:
     def _bind_node(self, flow: Dataflow, node: Node, nested: Nested) -> Iterator[Dataflow]:
         outer = [port.value for port in node.inputs]
 
-        def given(number: int | None) -> Value | None:
+        def argument(number: int | None) -> Value | None:
             return None if number is None or number >= len(outer) else outer[number]
 
         if isinstance(nested, Repeat):
             body = nested.body
             results = [body.value(output.key) for output in body.outputs]
-            begins = self._trips(nested, node, given)
+            barrier = self._loop_barrier(nested, node, argument)
             for input, inflow in zip(body.inputs, nested.inputs, strict=True):
                 value = body.value(input.key)
                 successor = None if inflow.successor is None else results[inflow.successor]
                 self._carried.setdefault(node, []).append(successor)
                 if value is not None:
-                    is_counted = begins is not BarrierKind.TRIPS
-                    binding = _Binding(given(inflow.outer), inflow.source, successor, is_counted)
+                    is_counted = barrier is not BarrierKind.TRIPS
+                    binding = _Binding(argument(inflow.outer), inflow.source, successor, is_counted)
                     self._bindings[value] = binding
-                    self._note_counter(value, binding, body.graph, nested, given, results)
+                    self._note_counter(value, binding, body.graph, nested, argument, results)
             for place, outflow in enumerate(nested.outputs):
                 self._note_result(node, place, results[outflow.inner])
                 if outflow.slice is not None:
                     self._stacked.add((node, place))
-            controls = [given(nested.trips), given(nested.condition)]
+            controls = [argument(nested.trips), argument(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
             self._conditions[node] = [value for value in controls if value is not None]
-            self._enter(flow, node, body, begins)
+            self._enter(flow, node, body, barrier)
             yield body
             return
         calls = nested.branches if isinstance(nested, Choice) else {None: nested}
-        condition = given(nested.condition) if isinstance(nested, Choice) else None
+        condition = argument(nested.condition) if isinstance(nested, Choice) else None
         self._conditions[node] = [] if condition is None else [condition]
         for truth, call in calls.items():
             body = call.body
             for input, number in zip(body.inputs, call.inputs, strict=True):
                 value = body.value(input.key)
                 if value is not None:
-                    self._bindings[value] = _Binding(given(number), BodySource.WHOLE)
+                    self._bindings[value] = _Binding(argument(number), BodySource.WHOLE)
             for place, inner in enumerate(call.outputs):
                 self._note_result(node, place, body.value(body.outputs[inner].key))
-            self._enter(flow, node, body, None if truth is None else self._choice(condition, truth=truth))
+            self._enter(
+                flow, node, body, None if truth is None else self._branch_barrier(condition, truth=truth)
+            )
             yield body
 
     def _note_counter(
@@ -471,30 +477,30 @@ class Reachability:
         binding: _Binding,
         body: Graph,
         loop: Repeat,
-        given: Callable[[int | None], Value | None],
+        argument: Callable[[int | None], Value | None],
         results: Sequence[Value | None],
     ) -> None:
-        """Note an input of a body that may count iterations, if it is known what ends the loop."""
+        """Record a body input that may count iterations, if all values that end the loop are known."""
         is_carried = binding.source is BodySource.CARRIED and binding.outer and binding.successor
         goes_on = None if loop.goes_on is None else results[loop.goes_on]
         is_ended_by_unknown = loop.goes_on is not None and goes_on is None
         if is_ended_by_unknown or (binding.source is not BodySource.ITERATION and not is_carried):
             return
-        trips, begins = given(loop.trips), given(loop.condition)
-        cuts = [(given(inflow.outer), inflow.slice) for inflow in loop.inputs if inflow.slice is not None]
-        known = tuple([(whole, cut) for whole, cut in cuts if whole is not None])
-        if len(known) == len(cuts) and (loop.trips is None or trips is not None):
+        trips, begins = argument(loop.trips), argument(loop.condition)
+        cuts = [(argument(inflow.outer), inflow.slice) for inflow in loop.inputs if inflow.slice is not None]
+        present = tuple([(whole, cut) for whole, cut in cuts if whole is not None])
+        if len(present) == len(cuts) and (loop.trips is None or trips is not None):
             outer = binding.outer if is_carried else None
             successor = binding.successor if is_carried else None
-            self._counters[value] = _Counter(body, outer, successor, trips, known, begins, goes_on)
+            self._counters[value] = _Counter(body, outer, successor, trips, present, begins, goes_on)
 
     def _note_result(self, node: Node, place: int, value: Value | None) -> None:
-        found = self._results.setdefault((node, place), [])
+        results = self._results.setdefault((node, place), [])
         if value is not None:
-            found.append(value)
+            results.append(value)
 
     def _enter(self, flow: Dataflow, node: Node, body: Dataflow, kind: BarrierKind | None) -> None:
-        """Note in which scope a body is as functions are written, and what keeps it from running."""
+        """Record the scope of a body, with functions as written in the file, and its barriers."""
         scope, barriers = self._contexts[flow.graph]
         is_function = body.graph.scope.startswith(flow.graph.scope) and node.domain not in {"", OPENVINO}
         written = f"{body.graph.name}/" if is_function else scope + body.graph.scope[len(flow.graph.scope) :]
@@ -502,29 +508,29 @@ class Reachability:
         self._contexts[body.graph] = written, (*barriers, *more)
 
     def _number(self, value: Value | None) -> float | None:
-        """Return the one number that a value is, through the inputs of bodies; None if it is not known."""
+        """Return the number of a one-element constant, followed through body inputs; None if unknown."""
         while value is not None and value in self._bindings:
             binding = self._bindings[value]
             value = binding.outer if binding.source is BodySource.WHOLE else None
         array = None if value is None else self._facts.array(value)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
-    def _choice(self, condition: Value | None, *, truth: bool) -> BarrierKind | None:
-        """Return what keeps a branch from being taken, None if it always is."""
+    def _branch_barrier(self, condition: Value | None, *, truth: bool) -> BarrierKind | None:
+        """Return why the branch for `truth` may not be taken, None if it always is."""
         number = self._number(condition)
         if number is not None:
             return None if bool(number) is truth else BarrierKind.NOT_TAKEN
         is_fed = condition is None or self.folding(condition) is Folding.NO
         return BarrierKind.CHOICE if is_fed else BarrierKind.FOLDED_CHOICE
 
-    def _trips(
-        self, loop: Repeat, node: Node, given: Callable[[int | None], Value | None]
+    def _loop_barrier(
+        self, loop: Repeat, node: Node, argument: Callable[[int | None], Value | None]
     ) -> BarrierKind | None:
-        """Return what keeps the body of a loop from running, None if it runs at least once.
+        """Return why the body of a loop may not run, None if it runs at least once.
 
-        A loop without a trip count takes the parts of an input: runtimes refuse inputs without parts.
+        A loop without a trip count iterates over slices of an input; runtimes refuse empty ones.
         """
-        trips, condition = given(loop.trips), given(loop.condition)
+        trips, condition = argument(loop.trips), argument(loop.condition)
         count = None if trips is None else self._number(trips)
         if node.domain != OPENVINO and self._is_stored_false(condition):
             return BarrierKind.SKIPPED
@@ -533,11 +539,11 @@ class Reachability:
         begins = None if condition is None else self._number(condition)
         if begins == 0:
             return BarrierKind.NO_TRIPS
-        is_known = (trips is None or count is not None) and (condition is None or begins is not None)
-        return None if is_known else BarrierKind.TRIPS
+        is_certain = (trips is None or count is not None) and (condition is None or begins is not None)
+        return None if is_certain else BarrierKind.TRIPS
 
     def _is_stored_false(self, value: Value | None) -> bool:
-        """Tell whether a condition is a constant false in the same graph, or a copy of one."""
+        """Return whether a condition is a constant false of the same graph, or an Identity of one."""
         while value is not None and value.constant is None and value.producer is not None:
             node = value.producer
             if find(node.domain, node.type) is not named("Identity") or not node.inputs:
@@ -547,107 +553,108 @@ class Reachability:
             return False
         return self._number(value) == 0
 
-    # what is used
+    # uses
 
-    def _follow(self, values: Iterable[Value | None], use: Use) -> None:
-        """Propagate a use of some values to all that they depend on."""
+    def _follow(self, values: Iterable[Value | None], use: UseKind) -> None:
+        """Propagate a use of values to all values upstream."""
         self._pending += [(value, use) for value in values if value is not None]
         while self._pending:
             value, uses = self._pending.pop()
-            known = self._uses.get(value, Use(0))
-            new = uses & ~known
+            previous = self._uses.get(value, UseKind(0))
+            new = uses & ~previous
             if not new:
                 continue
-            self._uses[value] = known | new
+            self._uses[value] = previous | new
             for bit in new:
                 self._pending += self._upstream(value, bit)
 
-    def _upstream(self, value: Value, use: Use) -> Iterator[tuple[Value, Use]]:
-        """Yield the values that one depends on, and how they are used for a use of it."""
-        if use is Use.NUMBERS and element_count(self._facts.shape(value)) == 0:
-            use = Use.SHAPE  # it has no elements
+    def _upstream(self, value: Value, use: UseKind) -> Iterator[tuple[Value, UseKind]]:
+        """Yield the values directly upstream of a value, with their use if the value is used this way."""
+        if use is UseKind.NUMBERS and element_count(self._facts.shape(value)) == 0:
+            use = UseKind.SHAPE  # it has no elements
         binding, node = self._bindings.get(value), value.producer
         if binding is not None:
-            yield from ((one, use) for one in (binding.outer, binding.successor) if one is not None)
+            sources = (binding.outer, binding.successor)
+            yield from ((source, use) for source in sources if source is not None)
             return
         if node is None:
             return
-        self._node_uses[node] = self._node_uses.get(node, Use(0)) | use
+        self._node_uses[node] = self._node_uses.get(node, UseKind(0)) | use
         results = self._results.get((node, value.output))
         if results is not None:
-            is_run = bool(use & (Use.NUMBERS | Use.SHAPE))
+            is_run = bool(use & (UseKind.NUMBERS | UseKind.SHAPE))
             yield from ((result, use) for result in results)
-            yield from ((control, Use.NUMBERS if is_run else use) for control in self._conditions[node])
-            for carried in self._carried.get(node, ()):  # computed though no output of the loop gives it
+            yield from ((control, UseKind.NUMBERS if is_run else use) for control in self._conditions[node])
+            for carried in self._carried.get(node, ()):  # computed even if no output of the loop returns it
                 if carried is not None:
-                    yield carried, Use.SHAPE if is_run else use
+                    yield carried, UseKind.SHAPE if is_run else use
             return
         for source in _inputs(node):
             yield source, self._use_of_input(node, source, use)
 
     def _inside(self, node: Node) -> Iterator[Value]:
-        """Yield what the bodies of a node give."""
+        """Yield the results of a node's bodies."""
         for place in range(len(node.outputs)):
             yield from self._results.get((node, place), ())
 
-    def _use_of_input(self, node: Node, source: Value, use: Use) -> Use:
-        """Return how a node uses an input, if its output is used in some way."""
-        if use & (_UNCOMPUTED | Use.INFERRED_SHAPE):
+    def _use_of_input(self, node: Node, source: Value, use: UseKind) -> UseKind:
+        """Return how a node uses an input if its output is used in the way `use`."""
+        if use & (_UNCOMPUTED | UseKind.INFERRED_SHAPE):
             return use
         lookup, shape = find_scatter(node.domain, node.type, node.opset), self._facts.shape(source)
         if lookup is not None:
             place = lookup.spec.port_index(Role.DATA) if lookup.spec else None
             is_data = place is not None and place < len(node.inputs) and node.inputs[place].value is source
-            return use if is_data else Use.NUMBERS
+            return use if is_data else UseKind.NUMBERS
         op = find(node.domain, node.type)
         if op is None:
-            return Use.NUMBERS
+            return UseKind.NUMBERS
         if op.reads_shapes_only:
             if not is_static(shape):
-                is_inferred = op.rank == 1 and is_static(self._facts.propagating().shape(source))
-                return Use.INFERRED_SHAPE if is_inferred else Use.SHAPE
+                is_inferred = op.rank == 1 and is_static(self._facts.with_propagation().shape(source))
+                return UseKind.INFERRED_SHAPE if is_inferred else UseKind.SHAPE
             if op.rank != 1:
-                return Use.STATIC_COUNT
-            return Use.STATIC_SHAPE if self._is_easily_inferred(source) else Use.INFERRED_SHAPE
-        if use is Use.SHAPE and op.is_elementwise:
+                return UseKind.STATIC_COUNT
+            return UseKind.STATIC_SHAPE if self._is_easily_inferred(source) else UseKind.INFERRED_SHAPE
+        if use is UseKind.SHAPE and op.is_elementwise:
             return use
         if op is named("Concat") and element_count(shape) == 0:
-            return Use.EMPTY_PART
+            return UseKind.EMPTY_PART
         ports = [number for number, port in enumerate(node.inputs) if port.value is source]
         moved = {0} if op.keeps_shape else set(op.moved_inputs(len(node.inputs)))
-        return use if moved.issuperset(ports) else Use.NUMBERS
+        return use if moved.issuperset(ports) else UseKind.NUMBERS
 
     def _is_easily_inferred(self, value: Value) -> bool:
-        """Tell whether a shape is stored, or follows from stored ones and constants not through a body."""
-        pending, seen = [value], set[Value]()
+        """Return whether a shape is stored, or follows from stored shapes and constants outside of bodies."""
+        pending, visited = [value], set[Value]()
         while pending:
             current = pending.pop()
-            if current in seen or current.constant is not None or is_static(current.stored_shape):
+            if current in visited or current.constant is not None or is_static(current.stored_shape):
                 continue
-            seen.add(current)
+            visited.add(current)
             node = current.producer
             if node is None and is_static(current.shape):
                 continue
-            if node is None or (node, current.output) in self._results or len(seen) > _MOST_EASY:
+            if node is None or (node, current.output) in self._results or len(visited) > _MOST_EASY:
                 return False
             pending += _inputs(node)
         return True
 
     def _note_functions(self, flows: Sequence[Dataflow]) -> None:
-        """Note nodes of functions as they are written, since each call has nodes of its own."""
+        """Record the nodes of functions by their place in the file, because each call has separate nodes."""
         for flow in flows:
             scope, barriers = self._contexts[flow.graph]
             if scope == flow.graph.scope:
                 continue
             for node in _nodes_of(flow.graph):
-                reach = Reach(self._node_uses.get(node, Use.UNREAD), barriers)
+                reach = Reach(self._node_uses.get(node, UseKind.UNREAD), barriers)
                 self._by_scope.setdefault((scope, node.handle), []).append(reach)
                 self._copies.setdefault((scope, node.handle), []).append(node)
 
-    # what is folded
+    # folding
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the values that decide whether one is folded."""
+        """Return the values that decide whether a value is folded."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return []
@@ -659,7 +666,7 @@ class Reachability:
         return [*_inputs(node), *results]
 
     def _fold(self, value: Value) -> Folding:
-        """Return whether a value is folded, whose sources are known."""
+        """Return whether a value is folded, from the results of its sources."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return Folding.YES
@@ -673,14 +680,14 @@ class Reachability:
             return _at_most_maybe(outer) if binding.is_counted else Folding.NO
         if node is None or value.is_input:
             return Folding.NO
-        known = [self._folding.get(source, Folding.NO) for source in self._sources(value)]
-        weakest = min(known, key=_STRENGTH.index, default=Folding.NO)
+        foldings = [self._folding.get(source, Folding.NO) for source in self._sources(value)]
+        weakest = min(foldings, key=_STRENGTH.index, default=Folding.NO)
         if (node, value.output) in self._results:
             return _at_most_maybe(weakest)
         op = find(node.domain, node.type)
         if op is not None and op.reads_shapes_only:
-            found = map(self._fold_of_shape, _inputs(node))
-            return min(found, key=_STRENGTH.index, default=Folding.YES)
+            shape_foldings = map(self._fold_of_shape, _inputs(node))
+            return min(shape_foldings, key=_STRENGTH.index, default=Folding.YES)
         if find_scatter(node.domain, node.type, node.opset) is not None:
             return weakest
         is_folded = None if op is None else op.is_folded
@@ -689,25 +696,25 @@ class Reachability:
         return weakest if is_folded else _at_most_maybe(weakest)
 
     def _fold_of_shape(self, value: Value) -> Folding:
-        """Return whether the shape of a value is folded; of one that is open in part, parts may be."""
-        is_open = self._facts.is_open(value)
-        if is_open is False:
+        """Return whether the shape of a value is folded; maybe if only some dimensions are dynamic."""
+        is_dynamic = self._facts.is_dynamic(value)
+        if is_dynamic is False:
             return Folding.YES
-        shape = self._facts.propagating().shape(value)
+        shape = self._facts.with_propagation().shape(value)
         has_sizes = shape is None or any(isinstance(dim, int) for dim in shape)
-        return Folding.NO if is_open and not has_sizes else Folding.MAYBE
+        return Folding.NO if is_dynamic and not has_sizes else Folding.MAYBE
 
 
 def reachability_of(facts: Facts) -> Reachability | None:
-    """Return which nodes of the model of some facts are computed; None if its graph cannot be followed.
+    """Return the reachability of a model's nodes; None if its graphs cannot be read.
 
-    `facts.derived(reachability_of)` computes it once for each model.
+    Use `facts.result_of(reachability_of)`, which computes it once for each model.
     """
-    if facts.model is None or isinstance(facts.model.graph, Fragment):  # nodes on their own
+    if facts.model is None or isinstance(facts.model.graph, Fragment):  # nodes without a model
         return None
     try:
         return Reachability(facts, dataflow_of(facts.model))
-    except Error:  # of a file that cannot be read as a whole
+    except Error:  # a part of the file cannot be read
         return None
 
 
@@ -725,5 +732,5 @@ def _at_most_maybe(folding: Folding) -> Folding:
 
 
 def _obstruction(barriers: Sequence[Barrier]) -> int:
-    """Return what barriers are ordered by: certain ones keep more from running than others."""
+    """Return a sort key by strength: certain barriers count twice."""
     return sum(2 if barrier.kind.is_certain else 1 for barrier in barriers)

@@ -1,11 +1,11 @@
-"""Numbers that are the size of an open dimension plus a constant, whatever that size is when a model runs.
+"""Numbers that are the size of a dynamic dimension plus a constant, for every size at run time.
 
     n = Gather (Shape (data), 0)     the size of dimension 0 of data
     Add (n, 1)                       that size plus 1
     Concat (n, [3])                  that size, and the constant 3
 
-Dimensions are the same if they are one dimension of one value, also through operators that keep its shape.
-Two inputs that name a dimension alike are not enough: runtimes accept different sizes there.
+Two sizes are equal if they are the same dimension of the same value, also through operators that keep its
+shape. Two inputs with the same dimension symbol are not enough: runtimes accept different sizes for them.
 """
 
 from collections.abc import Callable
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 _MOST_VISITED = 200
-"""At most this many values upstream are looked at for one value."""
+"""Values visited upstream of one value; exporters compute shapes with a few dozen nodes."""
 _MOST_ELEMENTS = 64
-"""A value with more numbers than a shape can have dimensions is no shape, nor a part of one."""
+"""Elements of a value that is tracked: NumPy allows 64 dimensions, so larger values are not shapes."""
 _MOST_NESTED = 8
-"""How often a shape may be computed from another shape."""
+"""Depth of shapes computed from shapes of fills, which in turn are computed from shapes; limits recursion."""
 _LEAST_BITS = 32
-"""Narrower types overflow at sizes that occur; a dimension of 2^31 positions is not expected in 32 bits."""
+"""Narrower types overflow for realistic sizes; sizes of 2^31 and more are not expected."""
 LARGE = 1 << 30
-"""Constants from here on may overflow when they are added to a size."""
+"""Constants of this magnitude may overflow when they are added to a size."""
 
 
-class Size(NamedTuple):
-    """The size of a dimension, counted from 0, of a value that has the least upstream of it."""
+class DimSize(NamedTuple):
+    """The size of dimension `axis` of a value, the most upstream value with this dimension."""
 
     value: Value
     axis: int
@@ -44,16 +44,16 @@ class Size(NamedTuple):
 class Relative(NamedTuple):
     """The size of a dimension plus a constant."""
 
-    size: Size
+    size: DimSize
     offset: int
 
 
-class Terms(NamedTuple):
-    """The numbers of a value: two arrays of its shape.
+class SizeTerms(NamedTuple):
+    """The elements of a value as sums of a size and a constant, in two arrays of its shape.
 
     Attributes:
-        sizes: 0 for a constant, otherwise the number of a size, as `RelativeSizes.size` takes it.
-        offsets: the constants, or what is added to the size.
+        sizes: ids of sizes, for `RelativeSizes.size`; 0 for an element without a size.
+        offsets: the constants.
     """
 
     sizes: "Array"
@@ -61,36 +61,36 @@ class Terms(NamedTuple):
 
 
 class RelativeSizes:
-    """Answers for one model which numbers are the size of a dimension plus a constant.
+    """The values of one model whose elements are the size of a dimension plus a constant.
 
-    `facts.derived(RelativeSizes)` makes it once for each model.
+    `facts.result_of(RelativeSizes)` creates it once for each model.
     """
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._terms: dict[Value, Terms | None] = {}
-        self._numbers: dict[Size, int] = {}
-        self._sizes: list[Size] = []
+        self._terms: dict[Value, SizeTerms | None] = {}
+        self._numbers: dict[DimSize, int] = {}
+        self._sizes: list[DimSize] = []
         self._nested = 0
 
-    def size(self, number: int) -> Size:
-        """Return the size that has a number, from 1 on, in `Terms`."""
+    def size(self, number: int) -> DimSize:
+        """Return the size with an id of `SizeTerms.sizes`, from 1 on."""
         return self._sizes[number - 1]
 
-    def dim(self, size: Size) -> Dim:
-        """Return what the model says of a size."""
+    def dim(self, size: DimSize) -> Dim:
+        """Return the dimension of a size, with its symbol and bounds."""
         shape = self._facts.shape(size.value)
         assert shape is not None
         return shape[size.axis]
 
-    def terms(self, value: Value) -> Terms | None:
-        """Return the numbers of a value, None unless each is known like that."""
+    def terms(self, value: Value) -> SizeTerms | None:
+        """Return the terms of all elements of a value, None if any of them is unknown."""
         if value not in self._terms:
             follow(value, self._terms, self._sources, self._make, _MOST_VISITED)
         return self._terms.get(value)
 
-    def scalar(self, value: Value | None) -> tuple[Size | None, int] | None:
-        """Return the one number of a value: a size, None for a constant, and what is added to it."""
+    def scalar(self, value: Value | None) -> tuple[DimSize | None, int] | None:
+        """Return (size, offset) of a one-element value, with size None for a constant; None if unknown."""
         terms = None if value is None else self.terms(value)
         if terms is None or terms.sizes.size != 1:
             return None
@@ -98,7 +98,7 @@ class RelativeSizes:
         return self.size(number) if number else None, int(terms.offsets.item())
 
     def size_of(self, value: Value, axis: int) -> Relative | None:
-        """Return which size a dimension is, counted from 0; None where the rank is not known."""
+        """Return a dimension as the size of its most upstream dimension; None if the rank is unknown."""
         for _ in range(_MOST_VISITED):
             shape = self._facts.shape(value)
             if shape is None or axis >= len(shape):
@@ -111,10 +111,10 @@ class RelativeSizes:
             if place is None:
                 break
             value, axis = place
-        return self._made_to_size(value, axis) or Relative(Size(value, axis), 0)
+        return self._requested_size(value, axis) or Relative(DimSize(value, axis), 0)
 
     def _place_upstream(self, value: Value, from_end: int) -> tuple[Value, int] | None:
-        """Return the one input of an elementwise node along which others are repeated, and its axis."""
+        """Return the only input of an elementwise node that is not broadcast along an axis, and its axis."""
         node, op = _producer(value)
         if node is None or op is None or not op.aligns_last(node.attributes):
             return None
@@ -127,10 +127,10 @@ class RelativeSizes:
                 places.append((port.value, len(shape) + from_end))
         return places[0] if len(places) == 1 else None
 
-    def _made_to_size(self, value: Value, axis: int) -> Relative | None:
-        """Return the number that a fill or a broadcast was told as the size of a dimension.
+    def _requested_size(self, value: Value, axis: int) -> Relative | None:
+        """Return the size that the shape input of a fill or Broadcast requests for a dimension.
 
-        None if it is no size, or if the dimension may be as long as that of what is broadcast.
+        None if it is not relative to a size, or if the broadcast data may determine the dimension.
         """
         node, op = _producer(value)
         shape = None
@@ -151,9 +151,10 @@ class RelativeSizes:
         return Relative(self.size(number), int(terms.offsets[axis])) if number else None
 
     def _repeats(self, node: Node, value: Value, axis: int) -> bool:
-        """Tell whether a broadcast repeats one position along an axis of its output."""
+        """Return whether a Broadcast repeats one position along an axis of its output."""
         mode = str(node.attributes.get("mode", "numpy")).lower()
-        shapes = [self._facts.shape(one) for one in (node.inputs[0].value, value) if one is not None]
+        tensors = [tensor for tensor in (node.inputs[0].value, value) if tensor is not None]
+        shapes = [self._facts.shape(tensor) for tensor in tensors]
         if len(node.inputs) < 2 or mode not in ALIGNED or len(shapes) < 2:
             return False
         data, output = shapes
@@ -161,11 +162,12 @@ class RelativeSizes:
         return data is not None and output is not None and (-from_end > len(data) or data[from_end] == 1)
 
     def counts(self, value: Value) -> bool:
-        """Tell whether the element type of a value has room for any size that occurs."""
+        """Return whether the element type of a value can hold every realistic size."""
         type = self._facts.element_type(value)
         return type is not None and type.kind == "signed" and type.bits >= _LEAST_BITS
 
     def _sources(self, value: Value) -> list[Value]:
+        """Return the inputs that determine the terms of a value."""
         node, op = _producer(value)
         if node is None or op is None or op.reads_shapes_only or not self.counts(value):
             return []
@@ -179,8 +181,8 @@ class RelativeSizes:
         values = [node.inputs[number].value for number in ports if number < count]
         return [value for value in values if value is not None]
 
-    def _make(self, value: Value) -> Terms | None:
-        """Return the numbers of a value whose sources are known."""
+    def _make(self, value: Value) -> SizeTerms | None:
+        """Return the terms of a value from those of its sources."""
         if not self.counts(value):
             return None
         array = self._facts.whole_numbers(value)
@@ -190,24 +192,25 @@ class RelativeSizes:
         if node is None or op is None:
             return None
         if op.reads_shapes_only:
-            return self._shape(node, op)
+            return self._shape_terms(node, op)
         inputs = [None if port.value is None else self._terms.get(port.value) for port in node.inputs]
         if op.arithmetic in {Arithmetic.SUM, Arithmetic.DIFFERENCE} and op.aligns_last(node.attributes):
             left, right = inputs
-            return None if left is None or right is None else _combined(op, left, right)
+            return None if left is None or right is None else _add_terms(op, left, right)
         if op.copies:
             return inputs[0]
         moved = [number for number in op.moved_inputs(len(inputs)) if number < len(inputs)]
-        return self._moved(value, node, op, inputs, moved) if moved else None
+        return self._move_terms(value, node, op, inputs, moved) if moved else None
 
-    def _shape(self, node: Node, op: GeneralOp) -> Terms | None:
+    def _shape_terms(self, node: Node, op: GeneralOp) -> SizeTerms | None:
+        """Return the terms of a node that reads dimensions of a shape, such as Shape with start and end."""
         import numpy
 
         source = node.inputs[0].value if op.rank == 1 and node.inputs else None
         shape = None if source is None else self._facts.shape(source)
         if source is None or shape is None:
             return None
-        # The shape of an array whose dimension k has k positions says which dimensions the node gives.
+        # Run on an array whose dimension k has size k, the node returns which dimensions it reads.
         axes = _compute(node, op, [numpy.broadcast_to(numpy.zeros((), numpy.bool_), range(len(shape)))])
         if axes is None:
             return None
@@ -221,21 +224,22 @@ class RelativeSizes:
             offsets.append(dim if isinstance(dim, int) else relative.offset if relative else 0)
         return _within_limits(numpy.array(sizes, numpy.int64), numpy.array(offsets, numpy.int64))
 
-    def _number(self, size: Size) -> int:
+    def _number(self, size: DimSize) -> int:
+        """Return the id of a size, a new one for a new size."""
         if size not in self._numbers:
             self._sizes.append(size)
             self._numbers[size] = len(self._sizes)
         return self._numbers[size]
 
-    def _moved(
-        self, value: Value, node: Node, op: GeneralOp, inputs: list[Terms | None], moved: list[int]
-    ) -> Terms | None:
-        """Return the terms that a node only moves: what it does to both arrays.
+    def _move_terms(
+        self, value: Value, node: Node, op: GeneralOp, inputs: list[SizeTerms | None], moved: list[int]
+    ) -> SizeTerms | None:
+        """Return the terms of a node that only moves elements, by moving ids and offsets alike.
 
-        A number that comes from no input, as 0 does of a Gather that is out of range, is a constant.
+        An element that comes from no input (0 for a Gather out of range) is a constant.
         """
 
-        def part(pick: "Callable[[Terms], Array]") -> "Array | None":
+        def move(pick: "Callable[[SizeTerms], Array]") -> "Array | None":
             arrays: list[Array | None] = []
             for number, (port, terms) in enumerate(zip(node.inputs, inputs, strict=True)):
                 if number in moved and terms is not None:
@@ -248,17 +252,18 @@ class RelativeSizes:
             outputs = _compute(node, op, arrays)
             return None if outputs is None or value.output >= len(outputs) else outputs[value.output]
 
-        sizes, offsets = part(lambda terms: terms.sizes), part(lambda terms: terms.offsets)
+        sizes, offsets = move(lambda terms: terms.sizes), move(lambda terms: terms.offsets)
         return None if sizes is None or offsets is None else _within_limits(sizes, offsets)
 
 
 def _producer(value: Value) -> tuple[Node | None, GeneralOp | None]:
-    """Return the node that makes a value, and its row; None for a constant, an input and what has bodies."""
+    """Return a value's producer and its table row; None for constants, inputs and nodes with bodies."""
     node = None if value.constant is not None or value.is_input else value.producer
     return node, None if node is None or node.bodies else find(node.domain, node.type)
 
 
 def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[Array, ...] | None":
+    """Run the kernel of a node, None if it has none for these inputs."""
     from ir_scatter.ops import general_kernels
 
     if find_computed(node.domain, node.type) is None:
@@ -277,8 +282,8 @@ def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[
         return None
 
 
-def _combined(op: GeneralOp, left: Terms, right: Terms) -> Terms | None:
-    """Return the sum or the difference of terms: one of them is a constant, or two sizes cancel out."""
+def _add_terms(op: GeneralOp, left: SizeTerms, right: SizeTerms) -> SizeTerms | None:
+    """Return the sum or difference of terms, if it has at most one size: n + 1, n - n, but not n + m."""
     import numpy
 
     try:
@@ -294,7 +299,8 @@ def _combined(op: GeneralOp, left: Terms, right: Terms) -> Terms | None:
     return _within_limits(numpy.where(second > 0, 0, first), left.offsets - right.offsets)
 
 
-def _within_limits(sizes: "Array", offsets: "Array") -> Terms | None:
+def _within_limits(sizes: "Array", offsets: "Array") -> SizeTerms | None:
+    """Return terms, None if a sum of size and offset may overflow."""
     if offsets.size and (int(offsets.max()) >= LARGE or int(offsets.min()) <= -LARGE):
         return None
-    return Terms(sizes.astype("int64"), offsets.astype("int64"))
+    return SizeTerms(sizes.astype("int64"), offsets.astype("int64"))

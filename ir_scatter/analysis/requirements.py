@@ -1,9 +1,9 @@
-"""Sizes that the inputs of a node demand of dimensions that the model leaves open.
+"""Sizes that the other inputs of a node require of its dynamic dimensions.
 
 data [N, 5], indices 0 to 8         N must be 9 or more
 indices [1, 1], updates [batch, 1]  batch must be 1
 
-Two nodes may demand sizes of one dimension that exclude each other: then no input of the model is legal.
+Two nodes may require contradicting sizes of one dimension: then no input of the model is legal.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.relative_sizes import RelativeSizes, Size
+from ir_scatter.analysis.relative_sizes import DimSize, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Part, Related, Side
 from ir_scatter.core.model import OPENVINO, FileDefect, Model
@@ -20,7 +20,7 @@ from ir_scatter.ops.spec import Layout, Role
 
 
 class Requirement(NamedTuple):
-    """What one dimension of an input must be, and why: "indices hold 8"."""
+    """The required size of one dimension of an input, with the reason: "indices hold 8"."""
 
     role: Role
     dim: int
@@ -34,12 +34,12 @@ class Requirement(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The name of the rule that reports it."""
+        """The name of the rule that reports the requirement."""
         return "open-dimension-fixed" if self.is_exact else "least-size"
 
 
 class _Demand(NamedTuple):
-    """What a node demands of a size, which is that of the dimension less an offset."""
+    """A requirement of a node on an upstream size: the required size of the dimension minus an offset."""
 
     scatter: ScatterNode
     requirement: Requirement
@@ -49,51 +49,53 @@ class _Demand(NamedTuple):
     def size(self) -> int:
         return self.requirement.size - self.offset
 
-    def excludes(self, other: "_Demand") -> bool:
-        """Tell whether no size is what both demand."""
-        is_exact, is_other_exact = self.requirement.is_exact, other.requirement.is_exact
-        if is_exact and is_other_exact:
-            return self.size != other.size
-        return (is_exact and self.size < other.size) or (is_other_exact and other.size < self.size)
+    def contradicts(self, demand: "_Demand") -> bool:
+        """Return whether no size satisfies both demands."""
+        is_exact, is_demand_exact = self.requirement.is_exact, demand.requirement.is_exact
+        if is_exact and is_demand_exact:
+            return self.size != demand.size
+        return (is_exact and self.size < demand.size) or (is_demand_exact and demand.size < self.size)
 
-    def is_met_before(self, other: "_Demand") -> bool:
-        """Tell whether this node is computed in each run in which another one is."""
+    def applies_with(self, demand: "_Demand") -> bool:
+        """Return whether this node runs whenever the node of another demand runs."""
         node, reach = self.scatter.node, self.scatter.reach
-        is_within = node.graph is other.scatter.node.graph or not reach.barriers
-        return node is not other.scatter.node and is_within and not reach.is_never
+        is_within = node.graph is demand.scatter.node.graph or not reach.barriers
+        return node is not demand.scatter.node and is_within and not reach.is_never
 
 
 def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
-    """Yield where a node demands a size of a dimension that an earlier node excludes.
+    """Yield nodes whose required size contradicts that of an earlier node for the same dimension of a value.
 
-    The dimension is one of one value: inputs that name a dimension alike may have different sizes there.
+    Equal dimension symbols of two inputs are not enough: runtimes accept different sizes for them.
     """
-    demands: dict[Size, list[_Demand]] = {}
+    demands: dict[DimSize, list[_Demand]] = {}
     reported = set[tuple[str, str]]()
     for scatter in scatter_nodes(model, facts):
         if scatter.lookup.spec is None or all(is_static(operand.shape) for operand in scatter.operands()):
             continue
         for requirement in chain(fixed_sizes(scatter), least_sizes(scatter)):
             operand = scatter.operand(requirement.role)
-            sizes = facts.derived(RelativeSizes)
+            sizes = facts.result_of(RelativeSizes)
             relative = None if operand is None else sizes.size_of(operand.value, requirement.dim)
             if relative is None:
                 continue
             demand = _Demand(scatter, requirement, relative.offset)
             earlier = demands.setdefault(relative.size, [])
-            contrary = [one for one in earlier if one.excludes(demand) and one.is_met_before(demand)]
+            contrary = [
+                first for first in earlier if first.contradicts(demand) and first.applies_with(demand)
+            ]
             earlier.append(demand)
             defect = _contradiction(demand, contrary[0]) if contrary else None
             place = (scatter.node.location.scope, "" if defect is None else defect.message)
-            if defect is not None and place not in reported:  # a function is written once
+            if defect is not None and place not in reported:  # report a function once, not for each call
                 reported.add(place)
                 yield defect
 
 
 def _contradiction(demand: _Demand, earlier: _Demand) -> FileDefect | None:
-    """Return what is reported of two nodes that exclude each other; None if the second is never computed."""
+    """Return the finding about two contradicting demands; None if the second node never runs."""
     scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
-    node, when = scatter.node, scatter.reach.when
+    node, condition = scatter.node, scatter.reach.when
     if scatter.reach.is_never:
         return None
     size = f"{earlier.size + demand.offset}{'' if first.is_exact else ' or more'}"
@@ -101,22 +103,22 @@ def _contradiction(demand: _Demand, earlier: _Demand) -> FileDefect | None:
     message = f"{requirement}, as {requirement.reason}, and {size}, as {first.reason} in {name}"
     port = scatter.spec.port_index(requirement.role)
     span = None if port is None else node.graph.span_of(node, Part(Side.INPUT, port))
-    related = (Related(f'{scatter.lookup.type} "{name}" demands {size}', location),)
+    related = (Related(f'{scatter.lookup.type} "{name}" requires {size}', location),)
     return FileDefect(
         requirement.rule,
-        f"{message}{when and f', if {when}'}",
+        f"{message}{condition and f', if {condition}'}",
         node.location,
         node,
         port_index=port,
         span=span,
         related=related,
-        is_refused=not when,
-        is_tolerated=bool(when),
+        is_refused=not condition,
+        is_tolerated=bool(condition),
     )
 
 
 def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
-    """Yield the sizes that constant indices demand of data; 1 goes without saying."""
+    """Yield the sizes above 1 that constant indices require of dynamic dimensions of data."""
     array, data = scatter.index_array, scatter.data_shape
     layout, axis = scatter.spec.layout, scatter.axis
     if array is None or not array.size or data is None or scatter.limits is None:
@@ -137,7 +139,7 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
 
 
 def _run_length(scatter: ScatterNode) -> int:
-    """Return how many positions each index stands for at least: in a cache as many as updates are long."""
+    """Return the least number of positions each index writes: the length of updates in a cache, else 1."""
     updates, data, axis = scatter.updates, scatter.data_shape, scatter.axis
     if scatter.spec.layout is not Layout.SEQUENCE or updates is None or axis is None or data is None:
         return 1
@@ -146,30 +148,30 @@ def _run_length(scatter: ScatterNode) -> int:
 
 
 def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
-    """Yield the sizes that static dimensions of other inputs demand.
+    """Yield the sizes that static dimensions of one input require of dynamic dimensions of another.
 
-    A dimension without a symbol may be open because a shape was computed, and always be what it must be: it
-    counts only where constant indices are what demands it.
+    A dimension without a symbol may be dynamic only because shape inference could not compute it, so that it
+    always has the required size. It is reported only if constant indices require the size.
     """
     expected, updates = scatter.expected_updates(), scatter.updates.shape if scatter.updates else None
     if updates is None or len(expected) != 1 or expected[0] is None or len(updates) != len(expected[0]):
         return
     reason = f"updates is {show(updates)}, {scatter.spec.updates_formula} is {show(expected[0])}"
-    for at, (dim, other) in enumerate(zip(updates, expected[0], strict=True)):
-        if isinstance(dim, Bounds) and isinstance(other, int) and agree_dims(dim, other):
-            role, place, size, known = Role.UPDATES, at, other, dim
-        elif isinstance(other, Bounds) and isinstance(dim, int) and agree_dims(dim, other):
-            role, place, size, known = *place_of(scatter, at), dim, other
+    for at, (dim, goal) in enumerate(zip(updates, expected[0], strict=True)):
+        if isinstance(dim, Bounds) and isinstance(goal, int) and agree_dims(dim, goal):
+            role, place, size, dynamic = Role.UPDATES, at, goal, dim
+        elif isinstance(goal, Bounds) and isinstance(dim, int) and agree_dims(dim, goal):
+            role, place, size, dynamic = *source_of_dim(scatter, at), dim, goal
         else:
             continue
-        is_baked = scatter.has_constant_indices and place_of(scatter, at)[0] is Role.INDICES
-        name = _name(scatter, role, place, known)
-        if name and (known.symbol or is_baked):
+        is_from_constant = scatter.has_constant_indices and source_of_dim(scatter, at)[0] is Role.INDICES
+        name = _name(scatter, role, place, dynamic)
+        if name and (dynamic.symbol or is_from_constant):
             yield Requirement(role, place, name, size, True, reason)
 
 
-def place_of(scatter: ScatterNode, at: int) -> tuple[Role, int]:
-    """Return of which input a dimension of updates comes, by the formula of the layout."""
+def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
+    """Return the input and its dimension that give dimension `at` of updates, by the layout's formula."""
     layout, rank = scatter.spec.layout, len(scatter.indices_shape or ())
     if layout is Layout.ELEMENTS:
         return Role.INDICES, at
@@ -183,9 +185,9 @@ def place_of(scatter: ScatterNode, at: int) -> tuple[Role, int]:
 
 
 def _name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
-    """Return how to call an open dimension, "" if it may be open only because a shape could not be inferred.
+    """Return a name for a dynamic dimension; "" if only missing shape inference may make it dynamic.
 
-    OpenVINO infers all shapes that it stores; of an ONNX model only a symbol is a size that a caller chooses.
+    OpenVINO infers all shapes that it stores. In ONNX only a symbol marks a size that callers choose.
     """
     if isinstance(dim, int):
         return ""

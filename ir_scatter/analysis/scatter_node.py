@@ -1,4 +1,4 @@
-"""One scatter operator in one model, seen by role."""
+"""A scatter node of a model, with its inputs by role and derived facts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Operand:
-    """An input that is connected: the port as documented, the input as stored, the best that is known."""
+    """A connected input: its port in the specification, as stored, and the inferred shape and type."""
 
     port: Port
     index: int
@@ -36,13 +36,13 @@ class Operand:
 
     @property
     def stored(self) -> Input | Value:
-        """Return what holds the shape and type that the file stores: the port, or else the value."""
+        """Return the object with the stored shape and type: the input port, or else the value."""
         is_at_port = self.input.stored_shape is not None or self.input.stored_type is not None
         return self.input if is_at_port else self.value
 
 
 def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]:
-    """Yield the scatter nodes of a graph with its bodies, or of a model with its functions, in its order."""
+    """Yield the scatter nodes of a graph and its bodies, or of a model and its functions, in file order."""
     for node in graph.walk(scatter_types(OPENVINO) | scatter_types(ONNX)):
         lookup = find(node.domain, node.type, node.opset)
         if lookup is not None:
@@ -50,7 +50,7 @@ def scatter_nodes(graph: Graph | Model, facts: Facts) -> Iterator["ScatterNode"]
 
 
 class ScatterNode:
-    """A node, what the table says of its type in its opset, and what can be proven of its values."""
+    """A scatter node with the specification of its type and opset, and the facts proven about its values."""
 
     def __init__(self, node: Node, lookup: Lookup, facts: Facts) -> None:
         self.node = node
@@ -59,12 +59,12 @@ class ScatterNode:
 
     @property
     def spec(self) -> OpSpec:
-        """The row of the table; a node without one is shown to rules about opsets only."""
+        """The specification; nodes without one (opset lacks the operator) are checked by opset rules only."""
         assert self.lookup.spec is not None
         return self.lookup.spec
 
     def operand(self, role: Role) -> Operand | None:
-        """Return the input of a role, None if it is not there or not connected."""
+        """Return the input of a role, None if the operator lacks it or it is not connected."""
         return self._operands.get(role)
 
     def _value(self, role: Role) -> Value | None:
@@ -92,7 +92,7 @@ class ScatterNode:
 
     @property
     def refuses_types(self) -> bool:
-        """Whether a runtime refuses the model if the element type stored for what a node makes is wrong."""
+        """Whether a runtime refuses the model if the stored element type of a node output is wrong."""
         return self.node.graph.refuses_types
 
     @cached_property
@@ -121,12 +121,12 @@ class ScatterNode:
 
     @cached_property
     def few_indices(self) -> list[int] | None:
-        """Return the indices if the file stores them and they are few; without NumPy."""
+        """A short list of stored constant indices, read without NumPy; None for all other indices."""
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.numbers(value)
 
     def is_constant(self, value: Value) -> bool:
-        """Tell whether the file says what a value is."""
+        """Return whether a value is a constant, or can be computed from constants."""
         return value.constant is not None or self.facts.array(value) is not None
 
     @cached_property
@@ -135,13 +135,13 @@ class ScatterNode:
 
     @cached_property
     def index_array(self) -> "Array | None":
-        """Return the indices if they are constant in effect and whole numbers."""
+        """The indices, if they can be computed from constants and are integers."""
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.whole_numbers(value)
 
     @cached_property
     def written_axis(self) -> int | None:
-        """Return the axis as written, None if it is not constant."""
+        """The axis as written, possibly negative; None if it is not constant."""
         source = self.spec.axis
         if source is not None and source.attribute is not None:
             value = self.attribute(source.attribute)
@@ -155,7 +155,7 @@ class ScatterNode:
 
     @cached_property
     def axis(self) -> int | None:
-        """Return the axis counted from 0, None if it is not known or not an axis of data."""
+        """The non-negative axis; None if it is unknown or not an axis of data."""
         axis, shape = self.written_axis, self.data_shape
         if axis is None or shape is None or not -len(shape) <= axis < len(shape):
             return None
@@ -164,7 +164,7 @@ class ScatterNode:
         return None if source is None or axis in source.excluded else axis
 
     def attribute(self, name: str) -> Any:
-        """Return an attribute's value as the runtimes read it, its default if it is not written."""
+        """Return the value of an attribute as runtimes read it, or its default."""
         row = self.spec.attribute(name)
         written = self.node.attributes.get(name)
         if row is None or written is None:
@@ -177,7 +177,7 @@ class ScatterNode:
 
     @cached_property
     def reduction(self) -> Reduction | None:
-        """Return how updates meet old values, None if the word means nothing."""
+        """How updates are combined with old values; None if the attribute value is unknown."""
         row = self.spec.attribute("reduction")
         if row is None:
             return Reduction.NONE
@@ -189,7 +189,7 @@ class ScatterNode:
 
     @cached_property
     def depth(self) -> int | None:
-        """Return k, the number of coordinates in a tuple, if it is known."""
+        """k, the number of coordinates in an index tuple; None if it is unknown."""
         shape = self.indices_shape
         if self.spec.layout is not Layout.TUPLES or not shape:
             return None
@@ -197,15 +197,15 @@ class ScatterNode:
 
     @cached_property
     def limits(self) -> list[int | None] | None:
-        """Return the sizes that constant indices count on, of a cache how many start positions it has.
+        """The sizes that limit constant indices, by column; for a cache the number of start positions.
 
-        None if indices are not constant, or if no target can be told because ranks do not fit.
+        None if indices are not constant, or if the ranks do not match, so that there are no targets.
         """
         shape = static(self.indices_shape)
         return None if not self.has_constant_indices or shape is None else self._sizes(shape)
 
     def _sizes(self, shape: tuple[Dim, ...]) -> list[int | None] | None:
-        """Return the sizes that indices of a shape count on; None if no target can be told."""
+        """Return the sizes that limit indices of a shape; None if the shapes determine no targets."""
         layout, data, run = self.spec.layout, self.data_shape, 1
         if layout is Layout.SEQUENCE:
             updates = self.updates.shape if self.updates else None
@@ -222,8 +222,8 @@ class ScatterNode:
         return index_values.sizes(layout, data, self.axis, shape, run)
 
     @cached_property
-    def counts_on_open(self) -> bool:
-        """Whether a size that indices count on is not known exactly."""
+    def has_dynamic_limits(self) -> bool:
+        """Whether a size that limits indices is dynamic or unknown."""
         data, axis = self.data_shape, self.axis
         if data is None or (axis is None and self.spec.layout is not Layout.TUPLES):
             return True
@@ -231,7 +231,7 @@ class ScatterNode:
 
     @cached_property
     def computed_outside(self) -> certain_numbers.Outside | None:
-        """Indices that are computed, and certainly out of range or negative where that is forbidden."""
+        """Computed indices that are always out of range, or always negative where that is illegal."""
         indices = self.indices
         if indices is None or self.has_constant_indices:
             return None
@@ -251,43 +251,44 @@ class ScatterNode:
         )
 
     def _open_sizes(self, count: int) -> list[Relative | None]:
-        """Return which open dimensions indices count on, None for one that is not open or not known."""
+        """Return the dynamic sizes that limit indices, by coordinate; None for static or unknown ones."""
         data, axis = self.data, self.axis
         first = 0 if self.spec.layout is Layout.TUPLES else axis
         if data is None or data.shape is None or first is None:
             return [None] * count
-        is_empty_run = False
-        if self.spec.layout is Layout.SEQUENCE:  # an empty run has one more start position
+        may_be_empty = False
+        if self.spec.layout is Layout.SEQUENCE:  # empty updates may also start at the end
             updates = self.updates.shape if self.updates else None
-            is_empty_run = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
-        dims, relative = data.shape[first : first + count], self.facts.derived(RelativeSizes)
+            may_be_empty = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
+        dims, relative = data.shape[first : first + count], self.facts.result_of(RelativeSizes)
         return [
-            None if isinstance(dim, int) or is_empty_run else relative.size_of(data.value, first + number)
+            None if isinstance(dim, int) or may_be_empty else relative.size_of(data.value, first + number)
             for number, dim in enumerate(dims)
         ]
 
     @cached_property
     def outside_source(self) -> Related | None:
-        """The value that an index of `computed_outside` is followed from, if it is not the indices."""
+        """A note with the origin of the index in `computed_outside`, if that is not the indices input."""
         outside, indices = self.computed_outside, self.indices
         if outside is None or indices is None:
             return None
         source, remark = outside.occurrence.source, outside.occurrence.remark
         if source is indices.value and not remark:
             return None
-        of = f"is {remark} and " if remark else ""
+        prefix = f"is {remark} and " if remark else ""
         if source.constant is not None:
             constant, kind = source.constant, "Const" if self.spec.drops_attributes else "constant"
-            message = f'it {of}comes from {kind} "{constant.name}"'
+            message = f'it {prefix}comes from {kind} "{constant.name}"'
             return Related(message, constant.location, constant.span)
         node = source.producer
         if node is None or source.is_input:
-            return Related(f'it {of}comes from input "{source.name}"', source.location or self.node.location)
-        return Related(f'it {of}comes from {node.type} "{node.name}"', node.location)
+            message = f'it {prefix}comes from input "{source.name}"'
+            return Related(message, source.location or self.node.location)
+        return Related(f'it {prefix}comes from {node.type} "{node.name}"', node.location)
 
     @cached_property
     def computed_axis(self) -> Interval | None:
-        """Between which numbers the axis lies where it is computed; None where it is constant."""
+        """The bounds of a computed axis; None for a constant one."""
         value = self._value(Role.AXIS)
         if value is None or self.written_axis is not None:
             return None
@@ -295,44 +296,45 @@ class ScatterNode:
 
     @cached_property
     def reach(self) -> "Reach":
-        """What decides whether the node is computed: looked at where something is to be said of it."""
+        """The conditions under which the node runs, computed on demand."""
         from ir_scatter.analysis.reachability import Reach, reachability_of
 
-        reachability = self.facts.derived(reachability_of)
+        reachability = self.facts.result_of(reachability_of)
         return Reach() if reachability is None else reachability.reach(self.node)
 
     @cached_property
-    def sets_zeros_at_given(self) -> bool:
-        """Whether data is all zeros and indices are an input of the model; in a function, at each call."""
-        from ir_scatter.analysis.origins import Inflows, is_all_zeros, is_fed, of_main_graph
+    def scatters_inputs_into_zeros(self) -> bool:
+        """Whether data is all zeros and indices are a model input; for a function, at each call."""
+        from ir_scatter.analysis.origins import Inflows, comes_from_inputs, is_all_zeros, no_inflows
 
-        inflows: Inflows = of_main_graph
+        inflows: Inflows = no_inflows
         nodes = [self.node]
         if self.node.graph.scope:
             from ir_scatter.analysis.reachability import reachability_of
 
-            reachability = self.facts.derived(reachability_of)
+            reachability = self.facts.result_of(reachability_of)
             if reachability is None:
                 return False
             nodes, inflows = reachability.copies(self.node), reachability.inflows
         for node in nodes:
-            data, indices = (node.inputs[one.index].value for one in (self.data, self.indices) if one)
+            operands = [operand for operand in (self.data, self.indices) if operand]
+            data, indices = (node.inputs[operand.index].value for operand in operands)
             if data is None or indices is None or not is_all_zeros(self.facts, data, inflows):
                 return False
-            if not is_fed(self.facts, indices, inflows):
+            if not comes_from_inputs(self.facts, indices, inflows):
                 return False
         return bool(nodes)
 
     @cached_property
     def out_of_range(self) -> index_values.BadIndices | None:
-        """The constant indices outside of [-s, s-1], None if there are none."""
+        """The constant indices outside of [-s, s-1]; None if all are in range or they are not constant."""
         if self.index_array is None or self.limits is None:
             return None
         return index_values.out_of_range(self.index_array, self.limits)
 
     @cached_property
     def repeats(self) -> index_values.Repeats | None:
-        """Which constant indices name a target again, None if none does or it cannot be told."""
+        """The constant indices that repeat a target; None if all targets differ or that is unknown."""
         if self.index_array is None or self.limits is None:
             return None
         return index_values.repeats(
@@ -341,10 +343,10 @@ class ScatterNode:
 
     @cached_property
     def has_equal_updates(self) -> bool:
-        """Whether updates of one target are certainly the same number, so that their order changes nothing.
+        """Whether all updates of a target are proven equal, so that their order does not matter.
 
-        That holds where nothing but updates is written: with reduction none, or one that takes a number
-        twice as once.
+        Valid if the result consists of updates only, or if repeating an update does not change it: with
+        reduction none, max or min.
         """
         updates, layout, axis = self.updates, self.spec.layout, self.axis
         if updates is None or layout is Layout.SEQUENCE:
@@ -360,34 +362,35 @@ class ScatterNode:
             self.facts, updates.value, layout, axis, targets, self.indices_shape
         )
 
-    def has_faults(self, limits: list[int | None] | None, *, is_open: bool = False) -> bool:
-        """Tell whether indices are or may be out of range, negative or repeated, or were not read.
+    def has_faults(self, limits: list[int | None] | None, *, is_dynamic: bool = False) -> bool:
+        """Return whether indices are or may be out of range, negative or repeated, or were not read.
 
-        The limits are those of this node, or of another one of its group. Where a size that indices count on
-        `is_open`, all but 0 may be out of range.
+        Args:
+            limits: of this node, or of another node of its group.
+            is_dynamic: a size that limits indices is dynamic, so every index except 0 may be out of range.
         """
         numbers = self.few_indices or []
         size = limits[0] if limits is not None and len(limits) == 1 else None
-        is_inside = numbers and not is_open and size is not None and min(numbers) >= 0 and max(numbers) < size
-        if is_inside and len({*numbers}) == len(numbers):
+        is_inside = size is not None and numbers and min(numbers) >= 0 and max(numbers) < size
+        if is_inside and not is_dynamic and len({*numbers}) == len(numbers):
             return False
         array = self.index_array
         if array is None:
             return bool(self.facts.skipped) or self.computed_outside is not None
         if limits is None or self.out_of_range is not None or (array.size and int(array.min()) < 0):
             return True
-        if is_open and array.size and (int(array.max()) > 0 or int(array.min()) < 0):
-            return True  # a dimension that is not known may be too small
+        if is_dynamic and array.size and (int(array.max()) > 0 or int(array.min()) < 0):
+            return True  # an unknown dimension may be too small
         return (self.spec.layout is Layout.ELEMENTS and self.axis is None) or self.repeats is not None
 
     @property
     def wraps(self) -> bool:
-        """Tell whether a negative index counts from the end, by the text or as runtimes take it."""
+        """Whether a negative index counts from the end, by the specification or in the runtimes."""
         is_legal = self.spec.index_range is IndexRange.WRAPPING
         return is_legal or NEGATIVE_INDEX in self.spec.tolerated
 
     def longer_dimensions(self) -> list[int]:
-        """Return the dimensions on which indices are certainly longer than data."""
+        """Return the dimensions on which indices are proven longer than data."""
         data, indices = self.data_shape, self.indices_shape
         if data is None or indices is None or len(data) != len(indices):
             return []
@@ -395,9 +398,9 @@ class ScatterNode:
         return [number for number, (index, limit) in pairs if not at_most(index, limit)]
 
     def expected_updates(self) -> list[Shape]:
-        """Return the shapes that updates may have by the document; empty if nothing is known.
+        """Return the shapes that the specification allows for updates; empty if they are unknown.
 
-        There is more than one if the axis is not known, and none if it is no axis of data.
+        An unknown axis gives one shape for each axis of data; an axis out of range gives no shape.
         """
         axes: Iterable[int] = ()
         if self.axis is not None:

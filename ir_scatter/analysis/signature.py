@@ -1,7 +1,11 @@
-"""Groups of nodes that nothing tells apart but their names and numbers: networks repeat themselves.
+"""Groups of scatter nodes that differ only in names and constants: networks repeat their layers.
 
-What is found out about one node of a group holds for all of it, if whoever finds it out declares to read
-nothing else than what they have in common. Without the groups the same is found.
+A rule or rewrite declares the facts that it reads. If all nodes of a group share these facts, its result for
+one node holds for the whole group. Grouping saves time and never changes a result:
+
+    layer1/update: ScatterUpdate-3, data [8, 64], indices [1], axis 0    representative, checked
+    layer2/update: ScatterUpdate-3, data [8, 64], indices [1], axis 0    same signature, gets its findings
+    layer3/update: ScatterUpdate-3, data [8, 96], indices [1], axis 0    other shapes, checked
 """
 
 from collections.abc import Hashable
@@ -17,54 +21,53 @@ from ir_scatter.ops.spec import Role
 
 
 class Fact(StrEnum):
-    """Something that can be known of a scatter node.
+    """A fact about a scatter node that a rule or a rewrite may read.
 
-    A rule or a rewrite declares all that it reads. Nodes that are the same in all of it are handled
-    once; whoever reads a fact that no group of nodes shares is asked about each node.
+    A rule or a rewrite declares all facts that it reads. Nodes with equal facts are handled once; a rule that
+    reads a fact which groups do not share is checked for each node.
     """
 
     OPERATOR = "operator"
-    """Domain, type and opset, and the row of the table that applies."""
+    """Domain, type and opset, and the specification that applies."""
     ATTRIBUTES = "attributes"
-    """The attributes, written or by default, and so the reduction."""
+    """All attributes, written or default, including the reduction."""
     AXIS = "axis"
-    """The axis if it is constant; of one that is computed between which numbers it lies."""
+    """The constant axis, or the bounds of a computed one."""
     INPUTS = "inputs"
-    """How many inputs and outputs there are, which of them are left out, open or the same."""
+    """The number of inputs and outputs; which inputs are omitted, unconnected or the same value."""
     SHAPES = "shapes"
-    """Ranks and shapes of inputs and outputs, as far as they are known."""
+    """Shapes of inputs and outputs, as far as they are known."""
     TYPES = "types"
     """Element types of inputs and outputs."""
     STORED = "stored"
-    """Shapes and types that the file stores at inputs and outputs, and whether wrong ones are refused."""
+    """Stored shapes and types of inputs and outputs, and whether runtimes refuse wrong ones."""
     CONSTANCY = "constancy"
-    """Whether the indices are constant in effect."""
+    """Whether the indices can be computed from constants."""
 
     INDEX_FAULTS = "index-faults"
-    """Constant indices, and where they come from, if one of them is out of range, negative, or names a
-    target again, and whether updates of one target are equal then; computed indices that are certainly out
-    of range, and whether the node is computed; of other indices only whether updates are equal, and only if
-    there are more of them than targets."""
+    """Faulty indices. Constant indices with their origin, if one is out of range, negative or repeated, and
+    whether all updates of a target are equal; computed indices that are always out of range, and when the
+    node runs; for other indices only whether updates are equal, and only if indices outnumber targets."""
     UNREAD_INDICES = "unread-indices"
-    """The constant that the indices come from, if it is too large to be read; nothing of others."""
+    """The constant that the indices come from, if it is too large to be read."""
 
     CONDITIONS = "conditions"
-    """What is proven of the indices, by condition (rewrites: `View.proof`, which remembers who asked)."""
+    """Proofs about the indices, by condition (rewrites: `View.proof`, which records the request)."""
     NOTED_INDICES = "noted-indices"
-    """The numbers of constant indices (rewrites: `View.index_numbers`, which notes that what is made
-    of them is right for no others)."""
+    """The values of constant indices (rewrites: `View.index_numbers`, which records that the result is valid
+    for these values only)."""
     INDICES = "indices"
-    """The numbers of the indices, whatever they are."""
+    """The values of the indices."""
     VALUES = "values"
-    """The numbers of data and updates."""
+    """The values of data and updates."""
     PRODUCERS = "producers"
-    """What stands in front of the inputs and around the node."""
+    """The nodes upstream of the inputs, and the node whose body contains this one."""
     NAMES = "names"
-    """Names and places of the node and of its inputs."""
+    """Names and locations of the node and its inputs."""
 
 
 EVERYTHING = frozenset(Fact)
-"""What is read by whoever declares nothing."""
+"""The facts of a rule that declares nothing."""
 
 SIGNATURE = frozenset(
     {
@@ -72,27 +75,27 @@ SIGNATURE = frozenset(
         Fact.CONSTANCY,
     }
 )  # fmt: skip
-"""What nodes of one signature have in common."""
+"""The facts that all nodes with the same signature share."""
 
 FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
-"""What a node has nothing of unless it says so (`ScatterNode.has_faults`)."""
+"""Facts that are empty for a node without faulty indices (`ScatterNode.has_faults`)."""
 
 REMEMBERED = frozenset({Fact.CONDITIONS, Fact.NOTED_INDICES})
-"""What is written down when a rewrite asks for it."""
+"""Facts whose use by a rewrite is recorded, so that its result is reused only for equal facts."""
 
 
-_known = attrgetter("element_type", "shape", "stored_type", "stored_shape")
+_tensor = attrgetter("element_type", "shape", "stored_type", "stored_shape")
 _stored = attrgetter("is_present", "stored_type", "stored_shape")
 
 
 def signature(scatter: ScatterNode) -> Hashable | None:
-    """Return the values of the facts in `SIGNATURE`; None if the node is like no other."""
+    """Return a key of the facts in `SIGNATURE`; None if the node belongs to no group."""
     node, facts = scatter.node, scatter.facts
     attributes = exactly(node.attributes)
     if scatter.lookup.spec is None or attributes is None or scatter.computed_axis is not None:
         return None
 
-    def known(value: Value) -> Hashable:
+    def inferred(value: Value) -> Hashable:
         return facts.shape(value), facts.element_type(value) if facts.propagates else None
 
     ports = node.inputs
@@ -101,29 +104,30 @@ def signature(scatter: ScatterNode) -> Hashable | None:
         (node.domain, node.type, node.opset, node.graph.refuses_types),
         attributes,
         tuple(map(_stored, ports)),
-        tuple([value and (_known(value), value.constant is None and known(value)) for value in values]),
+        tuple([value and (_tensor(value), value.constant is None and inferred(value)) for value in values]),
         tuple(map(values.index, values)) if len({*values}) < len(values) else (),
-        tuple(map(_known, node.outputs)),
+        tuple(map(_tensor, node.outputs)),
         scatter.written_axis,
         True if scatter.few_indices else scatter.has_constant_indices and scatter.indices_shape,
     )
 
 
 class NodeGroups:
-    """Groups the nodes of one model that have one signature; the first of each stands for it."""
+    """Groups the nodes of one model by signature; the first node of a group represents it."""
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, ScatterNode] = {}
         self._by_key: dict[Hashable, ScatterNode | None] = {}
 
     def representative(self, scatter: ScatterNode) -> ScatterNode | None:
-        """Return the first node of the group of a node, None if it is like no other."""
-        spec, node, short_cut = scatter.lookup.spec, scatter.node, None
+        """Return the first node of a node's group, None if it belongs to no group."""
+        spec, node, shortcut = scatter.lookup.spec, scatter.node, None
         if spec is not None and scatter.facts.max_elements >= FEW and not scatter.facts.propagates:
-            short_cut = node.graph.key_of(node, *_ports(spec.key))
-        if short_cut is None:
+            # The file index compares layers by their bytes, faster than `signature`; None if it cannot.
+            shortcut = node.graph.key_of(node, *_ports(spec.key))
+        if shortcut is None:
             return self._of_signature(scatter)
-        key, scatter.few_indices = short_cut
+        key, scatter.few_indices = shortcut
         if key not in self._by_key:
             for value in filter(None, [port.value for port in node.inputs]):
                 scatter.facts.trust(value)
@@ -137,7 +141,7 @@ class NodeGroups:
 
 @cache
 def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
-    """Return the input of the indices, and those whose numbers belong to the signature: the axis."""
+    """Return the port of the indices, and the ports whose values belong to the signature: the axis."""
     spec = SPECS[key]
     indices, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
     assert indices is not None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ir_scatter.analysis.conditions import Condition, Verdict
+from ir_scatter.analysis.conditions import Condition, ProofState
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -51,7 +51,7 @@ def prove(
     except InputsTooLarge as error:
         problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     view, promises = View(scatter, rewriter.promises), rewriter.promises
-    proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
+    proven = {condition for condition in Condition if view.proof(condition).verdict is ProofState.PROVEN}
     smaller = Rewriter(rewriter.model, replace(promises, conditions=promises.conditions | proven))
     like = smaller.scatter(_with_unknown_sizes(scatter).nodes[0])
     assert like is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
 
-from ir_scatter.analysis.conditions import Condition, Proof, Verdict
+from ir_scatter.analysis.conditions import Condition, Proof, ProofState
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -406,7 +406,7 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
         if view.holds(condition):
             continue
         proof, words = view.proof(condition), condition.replace("-", " ")
-        if proof.verdict is Verdict.VIOLATED:
+        if proof.verdict is ProofState.VIOLATED:
             return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {words}")
         message = f"{words} are not known; {Parameter('assume', str(condition))} promises them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)

@@ -149,7 +149,7 @@ def is_folded(scatter: ScatterNode, value: Value) -> bool | None:
     """
     if scatter.is_constant(value):
         return True
-    reachability = scatter.facts.derived(reachability_of)
+    reachability = scatter.facts.result_of(reachability_of)
     folding = Folding.NO if reachability is None else reachability.folding(value)
     return None if folding is Folding.MAYBE else folding is Folding.YES
 

@@ -77,7 +77,7 @@ class _Loop(NamedTuple):
     def _parts(self, facts: Facts, inflow: BodyInput) -> int | None:
         """Return how many parts an input is cut into, None if that is not known."""
         value = None if inflow.outer is None else self.node.inputs[inflow.outer].value
-        shape, cut = None if value is None else facts.propagating().shape(value), inflow.slice
+        shape, cut = None if value is None else facts.with_propagation().shape(value), inflow.slice
         if shape is None or cut is None or not -len(shape) <= cut.axis < len(shape):
             return None
         size = shape[cut.axis]

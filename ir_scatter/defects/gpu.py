@@ -459,12 +459,12 @@ def _all_is_static(scatter: ScatterNode) -> Known:
 
 def _is_open(scatter: ScatterNode, operand: Operand) -> Known:
     """Return whether the shape of an input is open; None where it could not be inferred."""
-    return Known(scatter.facts.is_open(operand.value), f"the shape of {operand.port.name} is open")
+    return Known(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is open")
 
 
 def _is_static_node(scatter: ScatterNode) -> Known:
     """Return whether the shapes of all inputs are static; None where one could not be inferred."""
-    opened = [scatter.facts.is_open(one.value) for one in scatter.operands()]
+    opened = [scatter.facts.is_dynamic(one.value) for one in scatter.operands()]
     return Known(False if True in opened else None if None in opened else True, "its shapes are static")
 
 

@@ -183,7 +183,7 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
     """Return the inputs that come from constants without elements."""
     if scatter.node.domain != ONNX:
         return {}
-    reachability = scatter.facts.derived(reachability_of)
+    reachability = scatter.facts.result_of(reachability_of)
     pairs = [(one, _empty_constant(one, reachability)) for one in scatter.operands()]
     return {operand: constant for operand, constant in pairs if constant is not None}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ir_scatter.analysis.reachability import Use, reachability_of
+from ir_scatter.analysis.reachability import UseKind, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import ONNX, Function, Graph, Model, Node
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
@@ -58,9 +58,9 @@ def local_functions_refused(scatter: ScatterNode) -> Meeting | None:
         return meets(f"the node is in function {function.name}", [_has_no_operator(function)])
     if scatter.node.graph not in calls.main:
         return None  # in a function that is never called
-    reachability = scatter.facts.derived(reachability_of)
+    reachability = scatter.facts.result_of(reachability_of)
     for node, called in calls.nodes.items():
-        if reachability is None or reachability.reach(node).uses != Use.UNREAD:
+        if reachability is None or reachability.reach(node).uses != UseKind.UNREAD:
             return meets(f"{node.name} calls function {called.name}", [_has_no_operator(called)])
     return None
 

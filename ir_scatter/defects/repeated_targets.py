@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import Condition, Verdict, judge
+from ir_scatter.analysis.conditions import Condition, ProofState, judge
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
@@ -26,9 +26,9 @@ _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 def _targets(scatter: ScatterNode) -> Known:
     """Return whether targets are named more than once."""
     proof = judge(Condition.UNIQUE, scatter)
-    if proof.verdict is Verdict.UNKNOWN:
+    if proof.verdict is ProofState.UNKNOWN:
         return Known(None, "two updates have one target")
-    return Known(proof.verdict is Verdict.VIOLATED)
+    return Known(proof.verdict is ProofState.VIOLATED)
 
 
 @Defect(
@@ -66,7 +66,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
 
 def _is_difference(scatter: ScatterNode) -> bool:
     """Tell whether data holds results of such a node: of one before it, or of an earlier iteration."""
-    reachability = scatter.facts.derived(reachability_of)
+    reachability = scatter.facts.result_of(reachability_of)
     pending, seen = [scatter.data.value] if scatter.data is not None else [], set[Value]()
     while pending and len(seen) < _MOST_FOLLOWED:
         value = pending.pop()

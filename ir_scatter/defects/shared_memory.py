@@ -169,7 +169,7 @@ def _read_at(node: Node, port: int, when: str = "") -> _Step | None:
 
 
 def _case(facts: Facts, value: Value, node: Node) -> ViewCase:
-    following = facts.propagating()
+    following = facts.with_propagation()
 
     def type_of(value: Value | None) -> str:
         element_type = None if value is None else following.element_type(value)
@@ -249,7 +249,7 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
 
 def _axis(facts: Facts, node: Node, source: Value) -> int | None:
     """Return the axis of a join or a split from the front, None if it is not known."""
-    shape = facts.propagating().shape(source)
+    shape = facts.with_propagation().shape(source)
     try:
         written = Attributes(node.attributes).integer("axis") if "axis" in node.attributes else None
     except (ValueError, TypeError):  # of a broken file
@@ -268,7 +268,7 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
 
     from ir_scatter.ops import general_kernels
 
-    shape, axis = facts.propagating().shape(source), _axis(facts, node, source)
+    shape, axis = facts.with_propagation().shape(source), _axis(facts, node, source)
     if shape is None or axis is None or not 0 <= axis < len(shape):
         return "the parts are the whole"
     if not isinstance(shape[axis], int):  # measured: the plugin keeps slices of a dynamic dimension

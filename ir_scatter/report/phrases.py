@@ -55,12 +55,12 @@ def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
     """Return how to fix a finding: a sentence and a command, "" where there is none."""
     path, sentence = diagnostic.location.path, visible(diagnostic.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
-    if diagnostic.mended_by is None or not is_file:
+    if diagnostic.fixed_by is None or not is_file:
         return sentence, ""
     from shlex import quote
 
     command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
-    return sentence, f"{command} {diagnostic.mended_by}".rstrip()
+    return sentence, f"{command} {diagnostic.fixed_by}".rstrip()
 
 
 def whole_help(diagnostic: Diagnostic) -> str:

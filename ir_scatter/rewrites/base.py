@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ir_scatter.analysis.conditions import Condition, Proof, Verdict, judge
+from ir_scatter.analysis.conditions import Condition, Proof, ProofState, judge
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import REMEMBERED, SIGNATURE, Fact
 from ir_scatter.core.fragment import Fragment, NewNode
@@ -63,10 +63,10 @@ class View:
     def holds(self, condition: Condition) -> bool:
         """Tell whether a condition is proven, or unknown and promised."""
         verdict = self.proof(condition).verdict
-        if verdict is Verdict.UNKNOWN and condition in self.promises.conditions:
+        if verdict is ProofState.UNKNOWN and condition in self.promises.conditions:
             self.relied_on.add(condition)
             return True
-        return verdict is Verdict.PROVEN
+        return verdict is ProofState.PROVEN
 
     def index_numbers(self) -> "Array | None":
         """Return the values of constant indices, and record that the new form is bound to them."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.analysis.conditions import Condition, Verdict
+from ir_scatter.analysis.conditions import Condition, ProofState
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import LARGEST_DIM, UNKNOWN_DIM, Shape, element_count
@@ -206,7 +206,7 @@ def _marked(
 
 def _each_once(view: View, build: Builder) -> Value | None:
     """Return the targets of constant indices, each once; None if none repeats or they are unknown."""
-    if view.proof(Condition.UNIQUE).verdict is Verdict.PROVEN:
+    if view.proof(Condition.UNIQUE).verdict is ProofState.PROVEN:
         return None
     array, axis, data = view.index_numbers(), view.scatter.axis, view.data.shape
     if array is None or axis is None or not 0 < array.size <= LARGEST_FOLDED:

@@ -1,4 +1,4 @@
-"""The rules: checks of scatter nodes, found by scanning this folder, and a table about broken files."""
+"""All rules: checks of scatter nodes, from the modules of this folder, and the table of file defects."""
 
 import pkgutil
 from functools import cache
@@ -10,7 +10,7 @@ from ir_scatter.rules.file_defects import FILE_DEFECTS
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     rules = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     return tuple(sorted([*FILE_DEFECTS, *rules], key=lambda rule: rule.code))
 

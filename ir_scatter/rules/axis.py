@@ -1,4 +1,4 @@
-"""The shape and the value of an axis."""
+"""Rules about the shape and the value of the axis."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -10,11 +10,11 @@ from ir_scatter.rules.base import Finding, Findings, Rule, attribute
 
 @Rule("SCT212", "axis-shape", reads={Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES})
 def axis_shape(scatter: ScatterNode) -> Findings:
-    """The axis input is neither a scalar nor of shape [1].
+    """The axis input is not a scalar and not of shape [1].
 
     Why: the operator has one axis.
     Applies to: operators whose axis is an input (ScatterUpdate, ScatterElementsUpdate).
-    Runtimes: OpenVINO refuses most; an axis constant of shape [0] ends the process of the CPU plugin.
+    Runtimes: OpenVINO refuses most other shapes; an axis constant of shape [0] crashes the CPU plugin.
     Example: an axis of shape [2].
     Fix: make the axis one number.
     """
@@ -27,17 +27,17 @@ def axis_shape(scatter: ScatterNode) -> Findings:
 
 @Rule("SCT301", "axis-out-of-range", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
 def axis_out_of_range(scatter: ScatterNode) -> Findings:
-    """The axis is no dimension of data.
+    """The axis is out of range for the rank of data.
 
-    Why: the runtime refuses the model, or counts on a dimension that was not meant.
-    Applies to: every operator with an axis: from -r to r-1 for data of rank r. For TensorScatter it
-    cannot be 0, the batch.
-    Runtimes: OpenVINO: "Axis ... out of the tensor rank range". onnx.checker does not look.
+    Why: the runtime refuses the model, or uses another dimension than intended.
+    Applies to: every operator with an axis: -r to r-1 is legal for data of rank r. For TensorScatter it
+    cannot be 0, the batch dimension.
+    Runtimes: OpenVINO: "Axis ... out of the tensor rank range". onnx.checker does not check it.
     Example: axis 2 with data [4, 5].
-    Fix: count the axis in the data that arrives here; a squeeze or a layout change upstream moves it.
+    Fix: count the axis in the shape of data at this node; a squeeze or a layout change upstream shifts it.
     """
     axis, data, source = scatter.written_axis, scatter.data_shape, scatter.spec.axis
-    yield from _computed_axis(scatter)
+    yield from _check_computed_axis(scatter)
     if axis is None or data is None or source is None:
         return
     rank = len(data)
@@ -49,14 +49,14 @@ def axis_out_of_range(scatter: ScatterNode) -> Findings:
         message = f"axis is {axis}, expected {legal} for data {show(data)}"
         yield Finding(message, role=role, part=part, help=help)
     elif axis % rank in source.excluded:
-        others = [str(other) for other in range(rank) if other not in source.excluded]
-        help = f"write axis {' or '.join(others)}" if others else ""
-        message = f"axis is {axis}, the batch of data {show(data)}, expected another"
+        legal_axes = [str(dim) for dim in range(rank) if dim not in source.excluded]
+        help = f"write axis {' or '.join(legal_axes)}" if legal_axes else ""
+        message = f"axis is {axis}, the batch dimension of data {show(data)}, expected another axis"
         yield Finding(message, role=role, part=part, help=help)
 
 
-def _computed_axis(scatter: ScatterNode) -> Findings:
-    """Yield that an axis which is computed is certainly no dimension of data."""
+def _check_computed_axis(scatter: ScatterNode) -> Findings:
+    """Report a computed axis whose bounds exclude every dimension of data."""
     bounds, data = scatter.computed_axis, scatter.data_shape
     if bounds is None or data is None or scatter.reach.is_never:
         return

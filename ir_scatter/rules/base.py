@@ -1,4 +1,4 @@
-"""What a rule is, and what it finds."""
+"""The types of a rule and of its findings, and how a rule is registered."""
 
 import re
 from collections.abc import Callable, Iterator, Set
@@ -15,26 +15,27 @@ from ir_scatter.ops.spec import Role
 
 PAGES = Path(__file__).parent.with_name("docs") / "rules"
 END = "<!-- end -->\n"
-"""In the page of a rule it is followed by the example."""
+"""Separates the documentation on a rule's page from the example after it."""
 
 _SECTION = "(Why|Applies to|Runtimes|Example|Fix)"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One violation, before code, severity, node and place are added: what is, then what was expected.
-
-    It is about the input of a role, or a port without one: a superfluous input, the output. What runtimes
-    take as meant (`is_tolerated`) is a warning, whatever the row says, and what one refuses (`is_refused`)
-    an error.
+    """One violation of a rule: `validate` adds code, severity, node and place to make a diagnostic.
 
     Attributes:
-        aspect: what is wrong with the input: its "type" or "shape"; "" for its values, or that it is there.
-        dim: the one dimension of the shape that is wrong.
-        part: what is at fault, if it is not the input.
-        label: what to say of it in a few words, "expected 2".
-        help: how to mend it in a sentence, if more can be said than what the rule says.
-        mended_by: as that of `Rule`, if it is not the same for all findings.
+        message: the actual state, then the expected one: "updates is [2], expected [2, 3]".
+        role: the input that is at fault.
+        port: name of a port without a role: a superfluous input, the output.
+        is_tolerated: runtimes compute the node as its author intended, so it is a warning.
+        aspect: the wrong property of the input: "type" or "shape"; "" for its values or its presence.
+        dim: the one wrong dimension of the shape.
+        part: the faulty part of the node, if that is not the input.
+        label: a few words at the caret of the excerpt, "expected 2".
+        help: how to fix this finding, more specific than `Rule.fix`.
+        fixed_by: replaces `Rule.fixed_by` for this finding.
+        is_refused: a runtime refuses the node, so it is an error.
     """
 
     message: str
@@ -48,7 +49,7 @@ class Finding:
     part: Part | None = None
     label: str = ""
     help: str = ""
-    mended_by: str | None = None
+    fixed_by: str | None = None
     is_refused: bool = False
 
 
@@ -57,7 +58,7 @@ def attribute(name: str) -> Part:
 
 
 def to_opset(opset: str | int) -> str:
-    """Return how to get to an opset: a layer has one of its own, an ONNX model one for all nodes."""
+    """Return the instruction to use an opset: in an IR each layer has one, in ONNX the model has one."""
     if isinstance(opset, str):
         return f'write version="{opset}"'
     return f"raise the opset of the model to {opset}"
@@ -73,20 +74,20 @@ def first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: one code. A check of scatter nodes that it decorates becomes it.
+    """One rule with its code. Used as a decorator of a check, it returns the rule with that check.
 
     Attributes:
-        name: "updates-shape-mismatch"; a defect of this name found by a reader belongs to it.
-        severity: the row of an operator may lower an error to a warning.
-        check: yields the violations of one scatter node; None if a reader finds them.
-        text: what documents a check, its docstring; of others their page does.
-        reads: all that it looks at to tell whether anything is to be found. What it finds for one node
-            it finds for all that are the same in that; if nothing is declared it is asked about each.
-        is_legality: whether a node that breaks it has no documented result.
-        mended_by: what `ir-scatter convert` must be told to mend it, "{type}" for the operator; "" if
-            nothing, None if no conversion mends it.
-        needs_row: whether it is asked only about nodes whose opset has the operator, of which there is a
-            row (`ScatterNode.spec`).
+        name: "updates-shape-mismatch"; file defects that a reader reports under this name belong to the rule.
+        severity: the table row of an operator may lower an error to a warning.
+        check: yields the violations of one scatter node; None if readers find them (`FILE_DEFECTS`).
+        text: documentation, from the check's docstring; "" if the rule's page holds it.
+        reads: all facts that the check reads. Nodes with equal facts are checked once, as a group; by default
+            each node is checked.
+        is_legality: whether the specification gives no result for a node that breaks the rule.
+        fixed_by: options of `ir-scatter convert` that fix it, with "{type}" for the operator; "" if it fixes
+            the node without options, None if no conversion does.
+        needs_row: whether the check runs only if the opset contains the operator, so that the node has a
+            specification (`ScatterNode.spec`).
     """
 
     code: str
@@ -96,7 +97,7 @@ class Rule:
     text: str = ""
     reads: Set[Fact] = EVERYTHING
     is_legality: bool = True
-    mended_by: str | None = None
+    fixed_by: str | None = None
     needs_row: bool = True
 
     def __call__(self, check: Callable[[ScatterNode], Findings]) -> "Rule":
@@ -104,28 +105,28 @@ class Rule:
 
     @property
     def summary(self) -> str:
-        """The first sentence of what documents it."""
-        return first_sentence(self._told)
+        """The first sentence of the documentation."""
+        return first_sentence(self._source)
 
     @property
     def fix(self) -> str:
-        """How to mend what it finds, without a full stop; "" if the documentation does not say."""
-        _, word, fix = self._told.rpartition("Fix: ")
-        return " ".join(fix.split()).removesuffix(".") if word else ""
+        """The Fix section of the documentation without a full stop; "" without such a section."""
+        _, heading, fix = self._source.rpartition("Fix: ")
+        return " ".join(fix.split()).removesuffix(".") if heading else ""
 
     @property
     def documentation(self) -> str:
-        """What `explain` prints."""
-        return re.sub(rf"\n+(?={_SECTION}: )", "\n\n", self._told.strip())
+        """The text that `explain` prints."""
+        return re.sub(rf"\n+(?={_SECTION}: )", "\n\n", self._source.strip())
 
     @property
-    def _told(self) -> str:
-        return self.text or _of_page(self.code)
+    def _source(self) -> str:
+        return self.text or _page_documentation(self.code)
 
 
 @cache
-def _of_page(code: str) -> str:
-    """Return what the page of a rule says before its example, "" if there is none."""
+def _page_documentation(code: str) -> str:
+    """Return the documentation on the page of a rule, before its example; "" without a page."""
     page = PAGES / f"{code}.md"
     if not page.exists():
         return ""

@@ -1,4 +1,4 @@
-"""Rules about the file itself: what readers find broken in it. The pages in `docs/rules` document them."""
+"""Rules about the file itself: readers report these defects; their pages in `docs/rules` document them."""
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.base import Rule

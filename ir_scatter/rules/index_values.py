@@ -1,8 +1,8 @@
-"""What constant indices name, and how many there are."""
+"""Rules about the values of indices and their number."""
 
 from dataclasses import replace
 
-from ir_scatter.analysis.conditions import crowding, index_count, position_count
+from ir_scatter.analysis.conditions import index_count, index_excess, position_count
 from ir_scatter.analysis.relative_sizes import LARGE, Relative, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -19,11 +19,11 @@ from ir_scatter.rules.base import Finding, Findings, Rule
 _OF_FAULTS = frozenset(
     {Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS}
 )
-"""What it takes to find faults of constant indices."""
+"""The facts that checks of constant index values read."""
 
 
 def _constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
-    """Name the constant that an input comes from, if there is one, and where a bad index stands."""
+    """Return a note with the constant that an input comes from, and the position of the bad index in it."""
     operand = scatter.operand(role)
     constant = scatter.facts.origin(operand.value) if operand else None
     if operand is None or constant is None:
@@ -50,10 +50,10 @@ def _bad_indices(scatter: ScatterNode, bad: BadIndices, expected: str, help: str
     return Finding(message, role=Role.INDICES, related=related, label=expected, help=help)
 
 
-def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
-    """Yield that computed indices are certainly out of range, or negative where that is forbidden.
+def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
+    """Report computed indices that are out of range, or illegally negative, for every possible input.
 
-    It is an error where the node is certainly computed, and indices are not empty; otherwise a warning.
+    An error if the node always runs and its indices are never empty; otherwise a warning.
     """
     outside, indices = scatter.computed_outside, scatter.indices
     if outside is None or indices is None or outside.is_negative is not is_negative:
@@ -70,59 +70,59 @@ def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     numbers = show_bounds(*outside.bounds)
     if outside.relative is not None:
         numbers, expected = _in_terms_of_size(scatter, outside.bounds, outside.relative)
-    whens = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
-    when = listed([text for text in whens if text])
-    message = f"{subject} is {numbers}, {expected}{when and f', if {when}'}"
+    conditions = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
+    condition = listed([text for text in conditions if text])
+    message = f"{subject} is {numbers}, {expected}{condition and f', if {condition}'}"
     related = tuple(filter(None, [scatter.outside_source]))
-    yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(when))
+    yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(condition))
 
 
 def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
-    """Return indices that are the size of a dimension plus a number, and what was expected, as text."""
-    dim = scatter.facts.derived(RelativeSizes).dim(limit.size)
+    """Return in words indices that are a dynamic size plus a number, and the expected range."""
+    dim = scatter.facts.result_of(RelativeSizes).dim(limit.size)
     symbol = "" if isinstance(dim, int) else dim.symbol or ""
     name = symbol or "n"
 
-    def shown(offset: float) -> str:
+    def format_sum(offset: float) -> str:
         return f"{name} {'+' if offset > 0 else '-'} {abs(int(offset))}" if offset else name
 
     if offsets.low == offsets.high:
-        numbers = shown(offsets.low)
+        numbers = format_sum(offsets.low)
     else:
-        end = f"to {shown(offsets.high)}" if offsets.high < LARGE else "or more"
-        numbers = f"{shown(offsets.low)} {end}"
-    size = shown(limit.offset)
+        end = f"to {format_sum(offsets.high)}" if offsets.high < LARGE else "or more"
+        numbers = f"{format_sum(offsets.low)} {end}"
+    size = format_sum(limit.offset)
     low = f"-({size})" if limit.offset else f"-{size}"
     where = "" if symbol else f", where n is dimension {limit.size.axis} of {limit.size.value.name or 'data'}"
-    return numbers, f"expected {low if scatter.wraps else 0} to {shown(limit.offset - 1)}{where}"
+    return numbers, f"expected {low if scatter.wraps else 0} to {format_sum(limit.offset - 1)}{where}"
 
 
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
 def index_out_of_range(scatter: ScatterNode) -> Findings:
-    """An index names a position that data does not have.
+    """Index out of range: data has no such position.
 
-    Why: runtimes refuse it at best; some write outside of their memory.
-    Applies to: every operator, wherever indices are constant or constant in effect, or are computed such
-    that one is out of range whatever the inputs are, also where the size is open and indices are computed
-    from it: 0 to n of n positions. On a dimension of size s an index outside of [-s, s-1] is illegal in
-    every version. For TensorScatter in linear mode the whole run of updates must fit. A warning where it
-    depends on the inputs whether the node is computed, or indices are empty.
-    Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
+    Why: runtimes refuse it at best; some write outside of the tensor's memory.
+    Applies to: every operator, if indices are constant, can be computed from constants, or are out of range
+    for all possible inputs, also for a dynamic size: indices 0 to n for n positions. On a dimension of size s
+    an index outside of [-s, s-1] is illegal in every version. For TensorScatter in linear mode all updates
+    from the start position must fit. A warning if the inputs decide whether the node runs or whether indices
+    are empty.
+    Runtimes: OpenVINO's CPU plugin crashes or silently writes outside of the tensor for ScatterUpdate on
     small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
     Example: index 7 on a dimension of size 5.
-    Fix: look at the producer of the indices: off by one, counted on another axis, or a padding value.
+    Fix: check the producer of the indices: off by one, the size of another axis, or a padding value.
     """
     bad = scatter.out_of_range
     if bad is not None:
         size = bad.size or 0
         low = -size if scatter.wraps else 0
         expected = f"{low} to {size - 1}" if size else "none: the dimension is empty"
-        yield _bad_indices(scatter, bad, f"expected {expected}", _in_range(scatter, bad, low))
-    yield from _computed(scatter, is_negative=False)
+        yield _bad_indices(scatter, bad, f"expected {expected}", _help_for_range(scatter, bad, low))
+    yield from _check_computed(scatter, is_negative=False)
 
 
-def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
-    """Say what the indices may have been meant as."""
+def _help_for_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
+    """Return how to fix indices, by the likely cause: counted from 1, one past the end, or padding."""
     array, size = scatter.index_array, bad.size or 0
     if not size or array is None or not bad.position:
         return ""
@@ -133,27 +133,27 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
     if bad.value == size == int(column.max()) and int(column.min()) >= 1:
         return f"subtract 1 from the indices if they count from 1{more}"
     nearest = {size: f"{size - 1} for the last position", low - 1: f"{low} for the first position"}
-    meant = nearest.get(bad.value, f"an index from {low} to {size - 1}")
-    return f"write {meant}, or look whether these indices belong to another axis{more}"
+    legal = nearest.get(bad.value, f"an index from {low} to {size - 1}")
+    return f"write {legal}, or check if these indices belong to another axis{more}"
 
 
 @Rule("SCT303", "negative-index", reads=_OF_FAULTS)
 def negative_index(scatter: ScatterNode) -> Findings:
-    """An index is negative where the version forbids it.
+    """Negative index: this version of the operator does not allow it.
 
-    Why: counting from the end came with later versions; here the text says error.
+    Why: only later versions count negative indices from the end; the specification of this one forbids them.
     Applies to: ScatterUpdate-3, ScatterNDUpdate-3, and TensorScatter in linear mode. A warning for
-    ScatterElementsUpdate-3, where runtimes count from the end as meant.
-    Runtimes: ScatterUpdate: CPU refuses it or writes outside its memory, GPU writes elsewhere.
-    ScatterNDUpdate-3: CPU counts from the end, GPU writes elsewhere. ScatterElementsUpdate-3: both
-    count from the end.
+    ScatterElementsUpdate-3, because runtimes count from the end as intended.
+    Runtimes: ScatterUpdate: OpenVINO's CPU plugin refuses it or writes outside of the tensor, the GPU plugin
+    writes to wrong positions. ScatterNDUpdate-3: CPU counts from the end, GPU writes to wrong positions.
+    ScatterElementsUpdate-3: both count from the end.
     Example: index -1 of ScatterUpdate on a dimension of size 5: write 4.
     Fix: add the size of the dimension to negative indices, or use ScatterNDUpdate-15 or
     ScatterElementsUpdate-12, which allow them.
     """
     if scatter.spec.index_range is not IndexRange.NON_NEGATIVE:
         return
-    yield from _computed(scatter, is_negative=True)
+    yield from _check_computed(scatter, is_negative=True)
     if scatter.index_array is None or scatter.limits is None:
         return
     bad = negative(scatter.index_array, scatter.limits)
@@ -163,56 +163,58 @@ def negative_index(scatter: ScatterNode) -> Findings:
         help = "" if bad.size is None else f"write {bad.value + bad.size}, which is {bad.value} from the end"
         if scatter.spec.layout is Layout.SEQUENCE:
             help = f"start at 0{high}"
-        found = _bad_indices(scatter, bad, expected, help)
+        finding = _bad_indices(scatter, bad, expected, help)
         later = scatter.lookup.family[-1]
         if scatter.wraps and later.index_range is IndexRange.WRAPPING:
-            help, mended_by = f"{later.key} counts from the end", "--from {type} --to {type}"
-            found = replace(found, help=help, mended_by=mended_by)
-        yield found
+            help, fixed_by = f"{later.key} counts from the end", "--from {type} --to {type}"
+            finding = replace(finding, help=help, fixed_by=fixed_by)
+        yield finding
 
 
 @Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)
 def repeated_targets(scatter: ScatterNode) -> Findings:
-    """Constant indices name the same target more than once, and there is no reduction.
+    """Duplicate indices: constant indices target an element more than once, and there is no reduction.
 
-    Why: the document leaves the order of writing open, so the result may differ from run to run and
+    Why: the specification does not define the order of writes, so the result may change from run to run and
     from device to device.
-    Applies to: every operator with reduction none, unless the updates of a target are certainly the same
-    number, as those of a fill are.
+    Applies to: every operator with reduction none, unless all updates of a target are proven equal, as in
+    a fill.
     Runtimes: OpenVINO's CPU plugin gives different results from run to run for ScatterUpdate and
-    ScatterNDUpdate; ScatterElementsUpdate was last-wins wherever it was measured.
+    ScatterNDUpdate; for ScatterElementsUpdate the last update won in all measurements.
     Example: indices [3, 1, 3] of ScatterUpdate.
-    Fix: remove the repetition, or name the reduction that was meant.
+    Fix: remove the repetition, or set the reduction you intend.
     """
     if scatter.reduction is not Reduction.NONE or scatter.out_of_range is not None:
         return
-    found = scatter.repeats
-    if found is None or scatter.has_equal_updates:
+    repeats = scatter.repeats
+    if repeats is None or scatter.has_equal_updates:
         return
-    what = "tuples" if scatter.spec.layout is Layout.TUPLES else "indices"
+    noun = "tuples" if scatter.spec.layout is Layout.TUPLES else "indices"
     message = (
-        f"{found.count} of {found.total} {what} repeat a target, first at {list(found.first)} that of "
-        f"{list(found.earlier)}, expected different ones: with reduction none the order is undefined"
+        f"{repeats.count} of {repeats.total} {noun} repeat a target, first at {list(repeats.first)} that of "
+        f"{list(repeats.earlier)}, expected different ones: with reduction none the order is undefined"
     )
-    help = "" if scatter.spec.reductions else "remove the repetition: the last update alone may be meant"
+    help = (
+        "" if scatter.spec.reductions else "remove the repetition: probably only the last update is intended"
+    )
     related = _constant_note(scatter, Role.INDICES)
     yield Finding(message, role=Role.INDICES, related=related, label="a target twice", help=help)
 
 
 @Rule("SCT306", "more-indices-than-positions", Severity.WARNING, reads=_OF_FAULTS | {Fact.CONSTANCY})
 def more_indices_than_positions(scatter: ScatterNode) -> Findings:
-    """There are more indices than positions they could name, and there is no reduction.
+    """More indices than positions they can target, and there is no reduction.
 
-    Why: some target must be named more than once: all of its updates but one are lost, and the order of
-    writing, which decides which one stays, is undefined. A sum or a mean may have been meant.
+    Why: some element is targeted more than once: only one of its updates survives, and the specification does
+    not say which one. The author may have intended a sum or a mean.
     Applies to: every operator with reduction none whose indices are not constant, unless all updates are
-    certainly the same number.
+    proven equal.
     Runtimes: see SCT304. torch's exporter (2.14) writes `scatter_reduce` with `reduce="mean"` without a
     reduction.
     Example: 7 indices of ScatterUpdate on a dimension of size 5.
-    Fix: name the reduction that was meant, or give fewer indices.
+    Fix: set the reduction you intend, or use fewer indices.
     """
-    numbers = crowding(scatter)
+    numbers = index_excess(scatter)
     if numbers is None or scatter.has_equal_updates:
         return
     count, positions = numbers
@@ -230,11 +232,11 @@ def more_indices_than_positions(scatter: ScatterNode) -> Findings:
     "SCT307", "indices-not-checked", Severity.NOTE, reads={Fact.INPUTS, Fact.CONSTANCY, Fact.UNREAD_INDICES}
 )
 def indices_not_checked(scatter: ScatterNode) -> Findings:
-    """Constant indices were not looked at because there are too many.
+    """Constant indices were not checked because there are too many.
 
-    Why: silence would look like success.
+    Why: without this note, no finding would look like correct indices.
     Applies to: constant indices with more elements than --max-index-elements.
-    Runtimes: none is concerned.
+    Runtimes: not affected.
     Example: a constant of 100 million indices.
     Fix: raise --max-index-elements.
     """
@@ -261,19 +263,19 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
     is_legality=False,
 )  # fmt: skip
 def sum_looks_lost(scatter: ScatterNode) -> Findings:
-    """Data is all zeros, indices are an input that may repeat a target, and there is no reduction.
+    """A sum may be lost: a scatter into zeros without a reduction whose input indices may repeat.
 
     Why: a scatter into zeros often stands for a sum of updates by index, as `tf.scatter_nd` computes it. Here
     the updates of a target overwrite each other.
-    Applies to: every operator with reduction none that writes into zeros, where indices are an input of the
-    model (in a function, at each call), moved or shifted at most, unless all updates are the same number, or
-    there is one index only. Indices that are computed, as those of TopK and NonZero are, count as different.
-    Runtimes: OpenVINO's TensorFlow frontend reads ScatterNd, which adds, as ScatterNDUpdate without a
+    Applies to: every operator with reduction none that writes into zeros, if indices are a model input
+    (for a function, at each call), possibly reshaped or with an offset, unless all updates are equal or there
+    is only one index. Computed indices, such as those of TopK and NonZero, are assumed to be distinct.
+    Runtimes: OpenVINO's TensorFlow frontend imports ScatterNd, which adds, as ScatterNDUpdate without a
     reduction.
-    Example: ScatterNDUpdate-3 of zeros, indices that are an input, and updates.
-    Fix: write the reduction sum (add in ONNX) if targets may repeat; nothing if they never do.
+    Example: ScatterNDUpdate-3 with zeros as data and a model input as indices.
+    Fix: set the reduction to sum (add in ONNX) if targets may repeat; otherwise ignore this note.
     """
-    # What costs least comes first: this is asked about each node of a model.
+    # The cheapest conditions come first, because this check runs for every node of a model.
     if scatter.has_constant_indices or scatter.spec.layout is Layout.SEQUENCE:
         return
     data, indices = scatter.data, scatter.indices
@@ -281,13 +283,13 @@ def sum_looks_lost(scatter: ScatterNode) -> Findings:
         return
     if data.element_type is None or data.element_type.name not in NUMERIC or index_count(scatter) in {0, 1}:
         return
-    if not scatter.sets_zeros_at_given:
+    if not scatter.scatters_inputs_into_zeros:
         return
-    if crowding(scatter) is not None or scatter.has_equal_updates:
+    if index_excess(scatter) is not None or scatter.has_equal_updates:
         return
     message = (
         "data is all zeros, and indices are an input that may repeat a target: without a reduction updates "
-        "overwrite each other, where a sum may be meant"
+        "overwrite each other, but a sum may be intended"
     )
     help = ""
     if Reduction.SUM not in scatter.spec.reductions.values():

@@ -1,4 +1,4 @@
-"""Which opsets hold an operator."""
+"""Rules about opsets and the operators they contain."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -9,16 +9,16 @@ from ir_scatter.rules.base import Finding, Findings, Rule, to_opset
 _TYPE, _OPSET = Part(Side.NODE, name="type"), Part(Side.NODE, name="opset")
 
 
-@Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, mended_by="")
+@Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, fixed_by="")
 def deprecated_operator(scatter: ScatterNode) -> Findings:
     """The operator is deprecated.
 
-    Why: a deprecated operator is refused by runtimes sooner or later, Scatter from opset 11 on.
+    Why: runtimes stop supporting deprecated operators; they refuse Scatter from opset 11 on.
     Applies to: ONNX Scatter: a warning at opset 9 and 10, where it is legal; an error from 11 on.
-    Runtimes: onnx.checker and onnxruntime refuse it at opset 11 and above; OpenVINO takes it at any
+    Runtimes: onnx.checker and onnxruntime refuse it at opset 11 and above; OpenVINO accepts it at any
     opset.
     Example: Scatter in a model of opset 13.
-    Fix: replace it by ScatterElements, which means the same, as `ir-scatter convert` does.
+    Fix: replace it with ScatterElements, which computes the same; `ir-scatter convert` does it.
     """
     successor = scatter.spec.deprecated_by
     if successor is None:
@@ -30,7 +30,7 @@ def deprecated_operator(scatter: ScatterNode) -> Findings:
         message = (
             f"legal here, deprecated at opset {successor.version}: {key.type}, use {successor.type} there"
         )
-    yield Finding(message, part=_TYPE, help=f"replace it by {successor.type}, which means the same")
+    yield Finding(message, part=_TYPE, help=f"replace it with {successor.type}, which computes the same")
 
 
 _READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})
@@ -41,8 +41,8 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
     """The opset does not contain the operator.
 
     Why: the runtime does not find the operator and refuses the model.
-    Applies to: every operator. ScatterNDUpdate came with opset4, not opset3; opset17 holds newly
-    added operators only.
+    Applies to: every operator. opset4, not opset3, added ScatterNDUpdate; opset17 contains only newly
+    added operators.
     Runtimes: OpenVINO: "Opset opset3 doesn't contain the operation with type: ScatterNDUpdate".
     onnxruntime: "is not a registered function/op".
     Example: <layer type="ScatterNDUpdate" version="opset3">.
@@ -55,29 +55,29 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
 
 
 def _nearest(scatter: ScatterNode) -> str | int:
-    """Return the opset that is next to the written one of those with the operator and its attributes."""
+    """Return the opset to use: the newest or oldest one with the operator and all attributes of the node."""
     family = scatter.lookup.family
-    whole = [spec for spec in family if all(map(spec.attribute, scatter.node.attributes))]
-    opsets = [opset for spec in whole or family for opset in spec.opsets]
+    complete = [spec for spec in family if all(map(spec.attribute, scatter.node.attributes))]
+    opsets = [opset for spec in complete or family for opset in spec.opsets]
     written, last = opset_number(scatter.node), int(str(opsets[-1]).removeprefix("opset"))
     return opsets[-1] if written is not None and written > last else opsets[0]
 
 
 @Rule("SCT403", "unknown-opset", reads=_READS, is_legality=False, needs_row=False)
 def unknown_opset(scatter: ScatterNode) -> Findings:
-    """The opset of a scatter operator is no opset.
+    """Unknown opset of a scatter operator.
 
-    Why: the runtime does not know where to look for the operator and refuses the model.
-    Applies to: the version word of scatter layers in an IR (other layers may carry any word,
-    "extension" among them) and the imported opset of ONNX models.
+    Why: the runtime cannot look up the operator and refuses the model.
+    Applies to: the version attribute of scatter layers in an IR (other layers may have any version, such as
+    "extension") and the imported opset of ONNX models.
     Runtimes: OpenVINO: "Cannot create ScatterUpdate layer from unsupported opset".
     Example: <layer type="ScatterUpdate" version="extension">.
     Fix: write the opset, "opset3" to "opset16" in an IR.
     """
     if scatter.lookup.spec is None and not scatter.lookup.is_known_opset:
         opset = scatter.node.opset
-        found = "missing" if opset is None else f"{opset!r}"
-        message = f"the opset of {scatter.lookup.type} is {found}, expected {scatter.lookup.show_opsets()}"
+        actual = "missing" if opset is None else f"{opset!r}"
+        message = f"the opset of {scatter.lookup.type} is {actual}, expected {scatter.lookup.show_opsets()}"
         help = to_opset(_nearest(scatter))
         if opset is None and not isinstance(_nearest(scatter), str):
             help = f"import {scatter.lookup.show_opsets()} of the default domain"
@@ -86,13 +86,13 @@ def unknown_opset(scatter: ScatterNode) -> Findings:
 
 @Rule("SCT404", "newer-than-known", Severity.NOTE, reads={Fact.OPERATOR}, is_legality=False)
 def newer_than_known(scatter: ScatterNode) -> Findings:
-    """The opset is newer than the newest one that the operators were checked against.
+    """The opset is newer than the newest one that ir-scatter supports.
 
-    Why: the operator may have a new version there, with other rules. What is reported of the node is
-    that of the newest version known, and may be wrong.
+    Why: the operator may have a new version there, with different rules. The node was checked as the newest
+    known version, so its other findings may be wrong.
     Applies to: ONNX models that import opset 29 or above. In an IR an opset above opset17 is
-    unknown-opset, as OpenVINO refuses it.
-    Runtimes: onnxruntime 1.32.0 refuses opset 29, which is in preparation: "Current official support
+    an unknown-opset (SCT403), because OpenVINO refuses it.
+    Runtimes: onnxruntime 1.32.0 refuses opset 29, which is under development: "Current official support
     for domain ai.onnx is till opset 28".
     Example: ScatterElements in a model of opset 29.
     Fix: check the model with a newer ir-scatter, or export it with opset 28 or below.

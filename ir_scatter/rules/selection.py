@@ -1,4 +1,4 @@
-"""Which rules and defects a user selects: by names, codes or beginnings of codes."""
+"""Selection of rules and known defects by name, code or code prefix."""
 
 from collections.abc import Iterable
 
@@ -8,39 +8,39 @@ from ir_scatter.rules import all_rules, by_code, by_name
 
 
 def code_prefixes(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Return what codes begin with that are meant by beginnings of codes or names, in any case.
+    """Return the code prefixes that a user's selection stands for; upper and lower case are equal.
 
     Args:
-        texts: "SCT3", "SCT203", "index-out-of-range", "DEV1" for known defects of devices; each text may hold
-            several with commas between.
+        texts: code prefixes, codes or names: "SCT3", "SCT203", "index-out-of-range", "DEV1" for known defects
+            of devices; a text may list several, separated by commas.
 
     Raises:
-        UsageError: a text means no rule and no defect.
+        UsageError: a word matches no rule and no known defect.
     """
-    found: list[str] = []
+    prefixes: list[str] = []
     for text in (texts,) if isinstance(texts, str) else texts:
         words = [word for part in text.split(",") if (word := part.strip())]
-        found += map(_prefix, words or [""])
-    return tuple(found)
+        prefixes += map(_prefix, words or [""])
+    return tuple(prefixes)
 
 
 def _prefix(word: str) -> str:
-    named, prefix = by_name().get(word.lower().replace("_", "-")), word.upper()
-    if named is not None:
-        return named.code
+    rule, prefix = by_name().get(word.lower().replace("_", "-")), word.upper()
+    if rule is not None:
+        return rule.code
     if prefix and any(code.startswith(prefix) for code in by_code()):
         return prefix
-    from ir_scatter.defects import all_defects  # which seldom are meant
+    from ir_scatter.defects import all_defects  # slow to import and rarely selected
 
     for defect in all_defects():
         if word.lower().replace("_", "-") == defect.name:
             return defect.code
         if prefix and defect.code.startswith(prefix):
             return prefix
-    known = [word for rule in all_rules() for word in (rule.name, rule.code)]
-    known += [word for defect in all_defects() for word in (defect.name, defect.code)]
+    candidates = [word for rule in all_rules() for word in (rule.name, rule.code)]
+    candidates += [word for defect in all_defects() for word in (defect.name, defect.code)]
     span = f"{all_rules()[0].code} to {all_rules()[-1].code}"
     raise UsageError(
-        f"there is no rule {word!r}{did_you_mean(word, known)}, expected the beginning of {span}, or a name; "
-        "`ir-scatter rules` lists them"
+        f"there is no rule {word!r}{did_you_mean(word, candidates)}, expected the beginning of {span}, "
+        "or a name; `ir-scatter rules` lists them"
     )

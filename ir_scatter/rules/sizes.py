@@ -1,4 +1,4 @@
-"""Which sizes dimensions must have that the model leaves open."""
+"""Rules about the only possible or least size of dynamic dimensions."""
 
 from dataclasses import replace
 
@@ -18,16 +18,16 @@ def _finding(requirement: Requirement) -> Finding:
 
 @Rule("SCT215", "open-dimension-fixed", Severity.NOTE, reads=_OF_SHAPES)
 def open_dimension_fixed(scatter: ScatterNode) -> Findings:
-    """A dimension that the model leaves open can have one size only.
+    """A dynamic dimension can have only one size.
 
-    Why: the model was exported for one batch or one length: it promises any size, and fails at another one.
-    Applies to: updates, indices and data of every operator, where the formula of updates ties an open
-    dimension with a symbol to a static one. In an IR, which has no symbols, only open dimensions of updates
-    that constant indices fix. An error where the same symbol must be two sizes, or where an earlier node
-    demands another size of the same dimension of the same value.
-    Runtimes: they load the model, and refuse other sizes when it runs.
+    Why: the model was exported for one batch size or length. It declares any size, but fails with all others.
+    Applies to: updates, indices and data of every operator, if the shape formula of updates equates a dynamic
+    dimension with a symbol and a static one. In an IR, which has no symbols, only dynamic dimensions of
+    updates that constant indices determine. An error if a symbol must have two sizes, or if an earlier node
+    requires another size of the same dimension of the same value.
+    Runtimes: they load the model, and refuse other sizes at inference.
     Example: ScatterElements with indices [1, 1] and updates [batch, 1]: batch must be 1.
-    Fix: export the static input with an open dimension too, or fix the open one.
+    Fix: export the static input with a dynamic dimension too, or make the dynamic one static.
     """
     sizes: dict[str, Requirement] = {}
     for requirement in fixed_sizes(scatter):
@@ -41,21 +41,20 @@ def open_dimension_fixed(scatter: ScatterNode) -> Findings:
 
 @Rule("SCT308", "least-size", Severity.NOTE, reads=_OF_SHAPES | {Fact.INDEX_FAULTS})
 def least_size(scatter: ScatterNode) -> Findings:
-    """Constant indices name positions that data may not have, as the model leaves its size open.
+    """A dynamic dimension of data may be too small for constant indices.
 
-    Why: the indices were exported for one size: the model promises any size, and fails at a smaller one.
-    Applies to: every operator where the constant indices count on an open dimension (TensorScatter in
-    linear mode). In an ONNX model the dimension must have a symbol. An error where the same symbol must be
-    smaller for updates, or where an earlier node demands a smaller size of the same dimension of the same
-    value.
-    Runtimes: see SCT302; what they do is known when the model runs.
+    Why: the indices were exported for one size. The model declares any size, but fails with a smaller one.
+    Applies to: every operator (TensorScatter in linear mode), if a dynamic dimension limits constant indices.
+    In an ONNX model the dimension must have a symbol. An error if updates require a smaller size of the same
+    symbol, or if an earlier node requires a smaller size of the same dimension of the same value.
+    Runtimes: see SCT302, at inference.
     Example: data [N, 5] and indices 0 to 8: N must be 9 or more.
-    Fix: compute the indices from the shape of data, or fix the size of the dimension.
+    Fix: compute the indices from the shape of data, or make the dimension static.
     """
-    sizes = {one.name: one for one in fixed_sizes(scatter)}
+    exact_sizes = {exact.name: exact for exact in fixed_sizes(scatter)}
     for requirement in least_sizes(scatter):
-        exact, found = sizes.get(requirement.name), _finding(requirement)
+        exact, finding = exact_sizes.get(requirement.name), _finding(requirement)
         if exact is not None and exact.size < requirement.size:
             message = f"{requirement}, as {requirement.reason}, and {exact.size}, as {exact.reason}"
-            found = replace(found, message=message, is_refused=True)
-        yield found
+            finding = replace(finding, message=message, is_refused=True)
+        yield finding

@@ -73,7 +73,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
         ),
         **dict.fromkeys(("written_axis", "axis", "computed_axis"), (Fact.AXIS,)),
         **dict.fromkeys(("attribute", "reduction"), (Fact.ATTRIBUTES,)),
-        "counts_on_open": (Fact.AXIS, Fact.SHAPES),
+        "has_dynamic_limits": (Fact.AXIS, Fact.SHAPES),
         **dict.fromkeys(
             (
                 "has_faults",
@@ -86,7 +86,7 @@ _GUARDED: dict[type, dict[str, tuple[Fact, ...]]] = {
             (Fact.INDEX_FAULTS,),
         ),
         "reach": (Fact.INDEX_FAULTS, Fact.AXIS),
-        "sets_zeros_at_given": (Fact.PRODUCERS,),
+        "scatters_inputs_into_zeros": (Fact.PRODUCERS,),
         **dict.fromkeys(("few_indices", "index_array"), (Fact.INDEX_FAULTS, Fact.INDICES)),
         "has_constant_indices": (Fact.CONSTANCY,),
         "refuses_types": (Fact.STORED,),

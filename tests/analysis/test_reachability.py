@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, Use, reachability_of
+from ir_scatter.analysis.reachability import BarrierKind, Extent, Folding, Reach, UseKind, reachability_of
 from ir_scatter.core.model import Model, Node
 from ir_scatter.reading import read
 from tests.models.nested_ir import put_in, put_out, result
@@ -39,26 +39,26 @@ def reach_of(model: Model) -> Reach:
 @pytest.mark.parametrize(
     ("body", "uses", "extent"),
     [
-        (f"{SCATTER} out = Relu (y)", Use.NUMBERS, Extent.ALWAYS),
-        (f"{SCATTER} out = Relu (x)", Use.UNREAD, Extent.NEVER),
-        (f"{SCATTER} z = Relu (y) out = Relu (x)", Use.UNREAD, Extent.NEVER),
-        (f"{SCATTER} out = Shape (y)", Use.STATIC_SHAPE, Extent.NEVER),
-        (f"{SCATTER} z = Relu (y) out = Shape (z)", Use.STATIC_SHAPE, Extent.NEVER),
-        (f"{SCATTER} out = Size (y)", Use.STATIC_COUNT, Extent.NEVER),
+        (f"{SCATTER} out = Relu (y)", UseKind.NUMBERS, Extent.ALWAYS),
+        (f"{SCATTER} out = Relu (x)", UseKind.UNREAD, Extent.NEVER),
+        (f"{SCATTER} z = Relu (y) out = Relu (x)", UseKind.UNREAD, Extent.NEVER),
+        (f"{SCATTER} out = Shape (y)", UseKind.STATIC_SHAPE, Extent.NEVER),
+        (f"{SCATTER} z = Relu (y) out = Shape (z)", UseKind.STATIC_SHAPE, Extent.NEVER),
+        (f"{SCATTER} out = Size (y)", UseKind.STATIC_COUNT, Extent.NEVER),
         (f"{SCATTER} z = Shape (y) u = Relu (y) out = Cast <to = 1> (z)",
-         Use.STATIC_SHAPE | Use.UNREAD, Extent.NEVER),
+         UseKind.STATIC_SHAPE | UseKind.UNREAD, Extent.NEVER),
         (f"{SCATTER} z = Shape (y) v = Cast <to = 1> (z) out = Add (v, y)",
-         Use.STATIC_SHAPE | Use.NUMBERS, Extent.ALWAYS),
+         UseKind.STATIC_SHAPE | UseKind.NUMBERS, Extent.ALWAYS),
     ],
 )  # fmt: skip
-def test_uses(body: str, uses: Use, extent: Extent, tmp_path: Path) -> None:
+def test_uses(body: str, uses: UseKind, extent: Extent, tmp_path: Path) -> None:
     found = reach_of(main(body, tmp_path))
     assert (found.uses, found.extent) == (uses, extent)
 
 
 def test_a_dynamic_shape_is_computed(tmp_path: Path) -> None:
     found = reach_of(main(f"{SCATTER} out = Shape (y)", tmp_path, "float[N, 2] x"))
-    assert (found.uses, found.extent) == (Use.SHAPE, Extent.ALWAYS)
+    assert (found.uses, found.extent) == (UseKind.SHAPE, Extent.ALWAYS)
 
 
 def branch(condition: str) -> str:
@@ -138,7 +138,7 @@ def test_a_function_is_computed_if_one_call_is(tmp_path: Path) -> None:
         "{ a, b = own.F (x, at, new) c, d = own.F (x, at, new) out = Add (a, d) }\n"
     )
     found = reach_of(model_of(call + FUNCTION, tmp_path))
-    assert (found.uses, found.extent) == (Use.UNREAD | Use.NUMBERS, Extent.ALWAYS)
+    assert (found.uses, found.extent) == (UseKind.UNREAD | UseKind.NUMBERS, Extent.ALWAYS)
 
 
 @pytest.mark.parametrize(

@@ -337,7 +337,7 @@ class Campaign:
 
 def _computes_scatter(model: Model) -> bool:
     """Tell whether an output of a model may depend on a scatter node."""
-    reachability = Facts(model=model).derived(reachability_of)
+    reachability = Facts(model=model).result_of(reachability_of)
     nodes = [node for node in model.graph.walk() if find_scatter(node.domain, node.type, node.opset)]
     return reachability is None or any(not reachability.reach(node).is_never for node in nodes)
 

@@ -181,7 +181,7 @@ REFUSED = {
     ],
     "SCT505 'x' is float[5, 3], the file stores int64[5, 3]": [stored("x", 7, (5, 3))],
     "SCT502 the stored type of output is int64, expected float like data": [stored("y", 7, (5, 3))],
-    "SCT504 the stored type of data is int64, but what flows in is float": [
+    "SCT504 the stored type of data is int64, but the input receives float": [
         stored("x", 7, (5, 3), PUT.replace("data", "x"))
     ],
     "SCT505 'u' is float[2, 3], the file stores float[2, 4]": [default((2, 4))],

@@ -218,7 +218,7 @@ def test_nothing_is_wider_than_the_terminal() -> None:
         location=far,
         span=Span(1, 4000, 1, 4030),
         message="word " * 40 + "x" * 300,
-        mended_by="--from ScatterElementsUpdate --to ScatterElementsUpdate",
+        fixed_by="--from ScatterElementsUpdate --to ScatterElementsUpdate",
         related=(replace(SHAPE.related[0], span=None, message="y" * 200),),
     )
     report = report_of(place, excerpts={(1, 4000): Excerpt("é" * 2000, 3000, goes_on=True)})

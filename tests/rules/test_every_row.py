@@ -67,7 +67,11 @@ def _attributes(row: Row) -> Iterator[Expected]:
         return replace(legal(row), attributes=written)
 
     word = "sum" if row.is_ir else "add"
-    yield "unknown_attribute", attributes(depth="1"), ["SCT103 error attribute depth is not documented"]
+    yield (
+        "unknown_attribute",
+        attributes(depth="1"),
+        ["SCT103 error attribute depth is not in the specification"],
+    )
     if row.is_ir or row.family == TUPLES:
         yield "axis_attribute", attributes(axis="1"), ["SCT103 error attribute axis"]
     else:
@@ -210,7 +214,7 @@ def _axes(row: Row) -> Iterator[Expected]:
         wrong = [f"SCT301 error axis is {axis}, expected {-rank} to {rank - 1} for data"]
         yield f"axis_{axis}", with_axis(row, case, axis), wrong
     for axis in (0, -rank):
-        batch = [f"SCT301 error axis is {axis}, the batch of data"]
+        batch = [f"SCT301 error axis is {axis}, the batch dimension of data"]
         yield f"axis_{axis}", with_axis(row, case, axis), batch if row.family == CACHE else []
     if row.has_axis_input:
         wrong = ["SCT212 error axis is [2..3], expected [] or [1]"]

@@ -39,13 +39,13 @@ def test_every_rule_says_how_to_mend_what_it_finds() -> None:
         (
             "SCT105_word_of_another_operator.xml",
             [
-                "choose another reduction, or ScatterNDUpdate, which has sub",
-                "choose another reduction, or ScatterElementsUpdate, which has mean",
+                "choose another reduction, or use ScatterNDUpdate, which has sub",
+                "choose another reduction, or use ScatterElementsUpdate, which has mean",
             ],
         ),
         ("SCT105_word_of_onnx.xml", ['did you mean reduction="sum"?']),
         ("SCT105_word_of_openvino.onnxtxt", ['did you mean reduction="add"?'] * 2),
-        ("SCT106_off.xml", ['write use_init_val="false" if that is meant']),
+        ("SCT106_off.xml", ['write use_init_val="false" if that is intended']),
         ("SCT107_float_axis.onnxtxt", ["write axis as the int 1"]),
         ("SCT201_bfloat16_before_13.onnxtxt", ["raise the opset of the model to 13, which allows bfloat16"]),
         ("SCT202_half_updates.xml", ["convert updates to f32"]),
@@ -62,7 +62,7 @@ def test_every_rule_says_how_to_mend_what_it_finds() -> None:
         ("SCT203_one_element_for_0d.onnxtxt", ["reshape updates to []"]),
         ("SCT204_int32_tuples.onnxtxt", ["convert indices to int64"]),
         ("SCT208_one_start.onnxtxt", ["broadcast write_indices to [2]"]),
-        ("SCT209_flat_list.xml", ["reshape indices to [5, 1]: each index a tuple of one coordinate"]),
+        ("SCT209_flat_list.xml", ["reshape indices to [5, 1]: one coordinate per tuple"]),
         (
             "SCT303_from_the_end.xml",
             [
@@ -117,9 +117,9 @@ def test_indices_that_count_from_one(tmp_path: Path) -> None:
     assert help("5 1") == f"subtract 1 from the indices if they count from 1{drops}"
     assert help("5 0").startswith("write 4 for the last position")
     assert help("5 0").endswith(drops)
-    assert help("6 0").startswith("write an index from 0 to 4, or look")
+    assert help("6 0").startswith("write an index from 0 to 4, or check")
     assert drops not in help("6 0")
-    assert help("8 0").startswith("write an index from 0 to 4, or look")
+    assert help("8 0").startswith("write an index from 0 to 4, or check")
 
 
 def test_scatter_is_legal_at_opset_10_and_deprecated_at_11(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_indices_for_a_batch_of_one(tmp_path: Path) -> None:
         path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
         help.update(one.help for one in validate(read(path)))
     assert help == {
-        "export indices with dimension 0 open: they were exported for size 1, and a slice of updates "
+        "export indices with dynamic dimension 0: they were exported for size 1, and a slice of updates "
         "would drop 31 of 32 updates",
         "slice updates to [2, 1]",
     }

@@ -9,8 +9,8 @@ there for the commands after it:
                                              of an ONNX model, and a line `<!-- weights: i64 0 1 -->` of an IR
                                              says what its .bin holds
     <!-- file: NAME, broken OTHER -->        the block is a diff that makes NAME of the file OTHER
-    <!-- file: NAME, mended PATH -->         the block is a diff from NAME to the sample PATH, which is
-                                             there as mended.xml as well
+    <!-- file: NAME, fixed PATH -->          the block is a diff from NAME to the sample PATH, which is
+                                             there as fixed.xml as well
 """
 
 import difflib
@@ -146,12 +146,12 @@ class Files:
         if verb == "broken":
             text = patched(self.texts[other][1], text)
             kind = self.texts[other][0]
-        elif verb == "mended":
+        elif verb == "fixed":
             sample = (self.folder / other).read_text(encoding="utf-8")
             text = patched(sample, text, is_reversed=True)
-            for stem in (Path(name).stem, "mended"):
+            for stem in (Path(name).stem, "fixed"):
                 shutil.copy((self.folder / other).with_suffix(".bin"), self.folder / f"{stem}.bin")
-            shutil.copy(self.folder / other, self.folder / "mended.xml")
+            shutil.copy(self.folder / other, self.folder / "fixed.xml")
         self.texts[name] = kind, text
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

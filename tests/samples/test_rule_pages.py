@@ -1,4 +1,4 @@
-"""Every rule has a page: what it is, by its docstring, and a broken and a mended model.
+"""Every rule has a page: what it is, by its docstring, and a broken and a fixed model.
 
 `UPDATE_README=1 pytest tests/samples` writes what comes before `<!-- end -->`, and what commands print.
 """
@@ -30,7 +30,7 @@ RULES = {rule.code: rule for rule in all_rules()}
 NO_MODEL = {"SCT999"}
 """A bug of ir-scatter: there is no model that shows it."""
 
-NOTHING_TO_MEND = {"SCT901"}
+NOTHING_TO_FIX = {"SCT901"}
 _WORD = re.compile(r"^(Why|Applies to|Runtimes|Example|Fix): ", re.MULTILINE)
 
 
@@ -57,7 +57,7 @@ def test_every_page_is_of_a_rule() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(RULES.keys() - NO_MODEL))
-def test_the_broken_model_is_found_and_the_mended_one_is_clean(
+def test_the_broken_model_is_found_and_the_fixed_one_is_clean(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     page = DOCS / "rules" / f"{code}.md"
@@ -80,7 +80,7 @@ def test_the_broken_model_is_found_and_the_mended_one_is_clean(
     check(page, folder, here(call) if all(is_plain(one) for one, _ in commands) else in_a_shell)
     first, *_, last = [out for command, out in shown_commands(page) if "ir-scatter validate " in command] * 2
     assert f" {code} " in first
-    assert code in NOTHING_TO_MEND or last.startswith("no findings")
+    assert code in NOTHING_TO_FIX or last.startswith("no findings")
 
 
 def shown_commands(page: Path) -> list[tuple[str, str]]:
