@@ -12,7 +12,7 @@ MODULES = {
     ".".join(("ir_scatter", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(LIBRARY.rglob("*.py"))
 }
-MOST_LINES = 55_000
+MOST_LINES = 55_500
 """Lines of Python in the library; size is a metric, so this bound has room and is stated anew each quarter."""
 
 

@@ -150,10 +150,10 @@ def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Dia
     is written and read again, but only if a new node is in a loop or the model has state.
     """
     model = conversion.model
-    places = {one.node.scope: one.node for one in conversion.converted if one.fragment is not None}
+    places = {new.node.scope: new.node for new in conversion.converted if new.fragment is not None}
     in_loops = any(node.graph.scope for node in places.values())
     may_be = in_loops or any(has_state(node) for node in model.graph.walk() if places)
-    codes = {one.code for one in all_defects() if one.taps_hide}
+    codes = {defect.code for defect in all_defects() if defect.taps_hide}
     if not may_be or (conversion.move is not None and conversion.move.obstacles):
         return ()
     try:
@@ -162,10 +162,10 @@ def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Dia
     except (NotEditable, UnreadableModel):  # reported when the model is written
         return ()
     warnings = list[Diagnostic]()
-    for one in diagnose(result, portability):
-        scope = next((name for name in places if one.location.scope.startswith(name)), None)
-        if one.code in codes and scope is not None:
-            warnings.append(replace(one, severity=Severity.WARNING, location=places[scope].location))
+    for diagnostic in diagnose(result, portability):
+        scope = next((name for name in places if diagnostic.location.scope.startswith(name)), None)
+        if diagnostic.code in codes and scope is not None:
+            warnings.append(replace(diagnostic, severity=Severity.WARNING, location=places[scope].location))
     return tuple(warnings)
 
 
