@@ -36,7 +36,7 @@ def test_every_operator(spec: OpSpec) -> None:
         assert f"{row.name} = " in text
         for word in row.choices:
             assert word in text
-    assert explain(spec.key.type).count("\nDocument\n") == sum(
+    assert explain(spec.key.type).count("\nSpecification\n") == sum(
         1 for other in SPECS.values() if other.key.type == spec.key.type
     )
 
