@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Verdict
+from ir_scatter.compare.nodes import nodes_by_tap, output_of
 from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
-from ir_scatter.compare.run import nodes_by_tap, output_of
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable

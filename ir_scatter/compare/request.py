@@ -9,9 +9,10 @@ from weakref import WeakSet
 
 from ir_scatter import runners
 from ir_scatter.compare.extract import extract
+from ir_scatter.compare.nodes import nodes_by_tap, tolerance_names
 from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
-from ir_scatter.compare.run import compare, nodes_by_tap, tolerance_names
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError

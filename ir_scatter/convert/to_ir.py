@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ir_scatter.compare.guard import Reference
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.nodes import computed_in, facts_about, is_one_node
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.result import Compared, Guarded, Level, ModelFacts, Relation, Settings
-from ir_scatter.compare.run import compare, computed_in, facts_about, is_one_node
+from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.report import comparison_text

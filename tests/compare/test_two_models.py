@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.request import find_sources
 from ir_scatter.compare.result import Compared, Level, Relation, Settings, has_failed
 from ir_scatter.compare.run import compare

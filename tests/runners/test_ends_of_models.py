@@ -11,8 +11,9 @@ import pytest
 
 import ir_scatter
 from ir_scatter import runners
+from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.compare.result import Settings
-from ir_scatter.compare.run import compare, nodes_by_tap
+from ir_scatter.compare.run import compare
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.model import make_feeds
