@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 from ir_scatter.compare.guard import Open, Seeds, Sight, Watcher, arrays_of, foresee
@@ -113,7 +114,9 @@ class Reference:
         return replace(self._ended(Status.OK), runs=tuple(runs), seconds=seconds)
 
     def _ended(self, status: Status, message: str = "") -> Outcome:
-        path = re.escape(self._model.path)  # everybody knows it
+        # reports name the model anyway; one from memory has another path in the places of its nodes
+        paths = {self._model.path, *(node.location.path for node in islice(self._model.walk(), 1))}
+        path = f"(?:{'|'.join(map(re.escape, sorted(paths)))})"
         message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
         return Outcome(NUMPY, status, message, precision="model", versions=versions())
 

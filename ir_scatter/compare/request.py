@@ -1,8 +1,9 @@
 """One call of `compare`: models, who runs them by the names that users write, inputs, and what is written."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -14,6 +15,7 @@ from ir_scatter.compare.phases import Interrupted, begin, within
 from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
@@ -96,8 +98,8 @@ class Job:
     """The runners that are asked; empty for NumPy and every device found."""
     settings: Settings = field(default_factory=Settings)
     each: bool = False
-    inputs: str | None = None
-    """An npz with the inputs of the first case, None to generate them."""
+    inputs: str | Mapping[str, Array] | None = None
+    """The inputs of the first case: the path of an npz, or arrays by name; None to generate them."""
     skip_missing: bool = False
     save: str | None = None
     against: str | None = None
@@ -106,6 +108,8 @@ class Job:
     """Models of single nodes that differ."""
     overwrite: bool = True
     """Whether results and models that stand in these folders already are replaced."""
+    loaded: tuple[Model | None, ...] = ()
+    """The models in the order of `models`, None for a model that is still to be read; or empty."""
 
 
 @record(eq=False, is_brief=True)
@@ -146,7 +150,7 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
     """
     if STANDARD_INPUT in job.models:
         raise UsageError("standard input cannot be compared, expected the path of a model")
-    if job.each and (job.inputs or job.against):
+    if job.each and (job.inputs is not None or job.against):
         raise UsageError("--inputs and --against are for one model, not for --each")
     if not job.each and not 1 <= len(job.models) <= 2:
         raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
@@ -157,11 +161,12 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
         raise UsageError("--save, --against and --extract are for one model, not two")
     if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
         raise UsageError("--map-input and --map-output are for two models")
-    if job.against and (job.inputs or job.settings.cases > 1):
+    if job.against and (job.inputs is not None or job.settings.cases > 1):
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
     begin("reading")
-    models = [] if job.each else [read(path) for path in job.models]
+    pairs = () if job.each else zip_longest(job.models, job.loaded)
+    models = [read(path) if model is None else model for path, model in pairs]
     names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
     sources = Sources((), False)
     if names or not job.names:
@@ -237,7 +242,8 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
         settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if job.inputs is not None:
-        feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
+        feeds = archive.read_arrays(job.inputs) if isinstance(job.inputs, str) else job.inputs
+        feeds = archive.fit_types(feeds, dataflow_of(models[0]).inputs)
     with_numpy, against = sources.with_numpy, job.against
     return compare(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, against=against)
 

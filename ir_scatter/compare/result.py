@@ -10,7 +10,7 @@ import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
-from ir_scatter.compare.pairing import Pairing
+from ir_scatter.compare.pairing import NamePair, Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
@@ -212,9 +212,10 @@ class Settings:
     precision: str = "f32"
     pairwise: bool = False
     """Whether every pair of runners is compared at level model."""
-    map_inputs: tuple[str, ...] = ()
-    """Which inputs of two models are the same, "A=B"; so are `map_outputs`."""
-    map_outputs: tuple[str, ...] = ()
+    map_inputs: tuple[NamePair, ...] = ()
+    """Inputs of the first model and the inputs of the second that get the same values."""
+    map_outputs: tuple[NamePair, ...] = ()
+    """Outputs of the first model and the outputs of the second that are compared with them."""
     reference: bool = True
     """Whether NumPy computes the model as the reference though nobody named it."""
     timeout: float = 600.0

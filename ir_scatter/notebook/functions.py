@@ -4,7 +4,6 @@ Everything heavy is imported when it is called.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,7 +23,7 @@ from ir_scatter.notebook.shown import (
     Outputs,
     ScatterNodes,
 )
-from ir_scatter.notebook.sources import InputShapes, Readable, file_of, input_shape, read, type_with_article
+from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
 from ir_scatter.validate import validate as validate_model
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ir_scatter.compare.request import Done
+    from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import Finding
 
 
@@ -382,23 +382,24 @@ def compare(
         timeout=timeout,
         tap_memory=tap_memory,
         describes=True,
-        map_inputs=_pairs(map_inputs),
-        map_outputs=_pairs(map_outputs),
+        map_inputs=tuple((map_inputs or {}).items()),
+        map_outputs=tuple((map_outputs or {}).items()),
     )
     given = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        models = [opened.enter_context(file_of(one)) for one in given]
+        sources = [opened.enter_context(in_a_file(readable)) for readable in given]
         job = Job(
-            tuple(path for path, _ in models),
+            tuple(source.path for source in sources),
             _several(on, "on"),
             settings,
-            inputs=None if inputs is None else opened.enter_context(_npz(inputs)),
+            inputs=None if inputs is None else _arrays(inputs),
             skip_missing=skip_missing,
             save=_path(save),
             against=_path(against),
             extract=_path(extract),
+            loaded=tuple(source.model for source in sources),
         )
-        names = dict(models)
+        names = {source.path: source.name for source in sources}
         try:
             done = run_job(job)
         except Interrupted as interrupt:
@@ -417,10 +418,6 @@ def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
     return ComparisonResult(replace(done, found=tuple(found)))
 
 
-def _pairs(names: Mapping[str, str] | None) -> tuple[str, ...]:
-    return tuple(f"{first}={second}" for first, second in (names or {}).items())
-
-
 def _path(folder: "str | PathLike[str] | None") -> str | None:
     return None if folder is None else fspath(folder)
 
@@ -428,26 +425,17 @@ def _path(folder: "str | PathLike[str] | None") -> str | None:
 _PRECISIONS = ("f32", "f16", "bf16", "default")
 
 
-@contextmanager
-def _npz(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> Iterator[str]:
-    """Give the path of an npz: of arrays as long as this lasts."""
+def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
+    """Return the path of an npz, or arrays by name."""
     if isinstance(inputs, str | PathLike):
-        yield fspath(inputs)
-        return
+        return fspath(inputs)
     if not isinstance(inputs, Mapping):
         raise BadFeed(
             f"the inputs are {type_with_article(inputs)}, expected arrays by name or the path of an npz"
         )
     import numpy
 
-    from ir_scatter.core.temporary import temporary_folder
-    from ir_scatter.evaluate.archive import write_arrays
-
-    with temporary_folder() as folder:
-        path = Path(folder, "inputs.npz")
-        with path.open("wb") as file:
-            write_arrays(file, {name: numpy.asarray(array) for name, array in inputs.items()})
-        yield str(path)
+    return {name: numpy.asarray(array) for name, array in inputs.items()}
 
 
 def devices() -> Devices:
