@@ -24,7 +24,6 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
-from ir_scatter.formats.base import IR
 from ir_scatter.jobs import Engine, Gone, NotDone, register
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.local import local
@@ -34,9 +33,6 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
-
-_BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
-"""Runners that are no devices, or stand in for one."""
 
 _USED = WeakSet[Runner]()
 """Runners whose processes have run a model of many."""
@@ -62,8 +58,7 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        known = [name for name in runners.known() if name not in _BY_NAME_ONLY]
-        others = [name for name in known if name.startswith("openvino:") or format != IR]
+        others = runners.default_runners(format)
     found: dict[str, Runner] = {}
     skipped = []
     for name in others:

@@ -19,6 +19,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
+from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TIME_LIMIT
 
 NUMPY = "numpy"
 """The evaluator, by the name that it has among runners."""
@@ -209,7 +210,7 @@ class Settings:
     """Or "edge"."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     tolerances: Tolerances = field(default_factory=Tolerances)
-    precision: str = "f32"
+    precision: str = PRECISION
     pairwise: bool = False
     """Whether every pair of runners is compared at level model."""
     map_inputs: tuple[NamePair, ...] = ()
@@ -218,9 +219,9 @@ class Settings:
     """Outputs of the first model and the outputs of the second that are compared with them."""
     reference: bool = True
     """Whether NumPy computes the model as the reference though nobody named it."""
-    timeout: float = 600.0
+    timeout: float = TIME_LIMIT
     """In seconds, for each run."""
-    tap_memory: int = 1 << 30
+    tap_memory: int = TAP_MEMORY
     """Bytes of tapped tensors that may be held at once."""
     keeps_runs: bool = False
     """Whether outputs and tapped values are kept, for saving."""

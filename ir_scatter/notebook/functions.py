@@ -25,6 +25,7 @@ from ir_scatter.notebook.shown import (
 )
 from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
 from ir_scatter.validate import validate as validate_model
 
 if TYPE_CHECKING:
@@ -303,11 +304,11 @@ def compare(
     inputs: "str | PathLike[str] | Mapping[str, ArrayLike] | None" = None,
     input_shapes: "InputShapes | None" = None,
     tolerance: str | Sequence[str] = (),
-    precision: str = "f32",
+    precision: str = PRECISION,
     pairwise: bool = False,
     reference: bool = True,
-    timeout: float = 600.0,
-    tap_memory: int = 1 << 30,
+    timeout: float = TIME_LIMIT,
+    tap_memory: int = TAP_MEMORY,
     skip_missing: bool = False,
     save: "str | PathLike[str] | None" = None,
     against: "str | PathLike[str] | None" = None,
@@ -366,7 +367,7 @@ def compare(
     from ir_scatter.compare.request import Job, run_job
     from ir_scatter.compare.result import Settings
 
-    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, _PRECISIONS)):
+    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
         if word not in known:
             raise UsageError(f"{name} is {word!r}, expected one of {', '.join(known)}")
     settings = Settings(
@@ -420,9 +421,6 @@ def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
 
 def _path(folder: "str | PathLike[str] | None") -> str | None:
     return None if folder is None else fspath(folder)
-
-
-_PRECISIONS = ("f32", "f16", "bf16", "default")
 
 
 def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
