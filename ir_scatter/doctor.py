@@ -35,7 +35,7 @@ from ir_scatter.defects.evidence import (
     result_of,
     text_of,
 )
-from ir_scatter.jobs import Engine, Gone, Job, NotDone, register
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.portability import cache_file, find_targets, plain_name
 from ir_scatter.runners.base import Availability, Runner, Status, Streamed
@@ -160,7 +160,7 @@ def examine(
     names: Sequence[str] = (),
     tell: Callable[[str], object] | None = None,
     record: Path | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     *,
     is_demanded: bool = True,
 ) -> Iterator[Diagnosis]:
@@ -171,13 +171,13 @@ def examine(
         is_demanded: whether to tell of those that cannot run here, too.
         tell: is told what is at work.
         record: a file of rows where what is found is entered, too.
-        engine: does it elsewhere; names may begin with that of a machine then.
+        executor: does it elsewhere; names may begin with that of a machine then.
 
     Raises:
         UsageError: a name is that of no runner, or of one that hands on to other devices.
     """
     futures = []
-    with local() if engine is None else nullcontext(engine) as used:
+    with local() if executor is None else nullcontext(executor) as used:
         for name in names or runners.known():
             machine, _, rest = runners.find(name).name.rpartition("/")
             find_targets([rest])  # which refuses those that hand on to others

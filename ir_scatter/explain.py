@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
 def _rule(rule: Rule) -> str:
     text = f"{rule.code} {rule.name} ({rule.severity})\n\n{rule.documentation}\n"
     if lowered := _warns_for(rule):
-        text += f"\nA warning for {', '.join(lowered)}, where runtimes take it as meant.\n"
+        text += f"\nA warning for {', '.join(lowered)}, where runtimes accept it.\n"
     page = PAGES / f"{rule.code}.md"
     _, _, example = page.read_text(encoding="utf-8").partition(END) if page.exists() else ("", "", "")
     return text + _plain(example)
@@ -146,7 +146,7 @@ def _operator(spec: OpSpec) -> str:
         ],
         "Valid in": [" to ".join(map(str, dict.fromkeys((spec.opsets[0], spec.opsets[-1]))))],
         "Errata": list(spec.errata),
-        "Document": [spec.url],
+        "Specification": [spec.url],
     }
     if spec.deprecated_by:
         parts["Valid in"].append(f"deprecated by {spec.deprecated_by}")
@@ -159,14 +159,14 @@ def _operator(spec: OpSpec) -> str:
 def _rules(spec: OpSpec) -> Iterator[str]:
     yield f"updates = {spec.updates_formula}"
     if spec.scalar_updates:
-        yield "where that is 0-D, one element of any rank is also allowed"
+        yield "if that is 0-D, one element of any rank is also allowed"
     yield f"indices in {spec.index_range} on a dimension of size s"
     if spec.indices_limit != "nowhere":
         yield f"indices are not longer than data {spec.indices_limit}"
     if spec.axis is not None:
         yield f"axis ({spec.axis.attribute or 'input axis'}) in [-r, r-1] for data of rank r"
     order = "reduced; with reduction none the order" if spec.reductions else "the order of writing"
-    yield f"targets named twice: {order} is undefined"
+    yield f"two updates of one element: {order} is undefined"
     if spec.tolerated:
         codes = ", ".join(sorted(spec.tolerated))
-        yield f"forbidden by the text and taken as meant by runtimes (warnings): {codes}"
+        yield f"forbidden by the specification, but accepted by runtimes (warnings): {codes}"

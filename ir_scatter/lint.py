@@ -21,7 +21,7 @@ from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.shortage import cannot_run
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats.base import IR, ONNX_FORMAT, ReadOptions
-from ir_scatter.jobs import Engine, Gone, Job, NotDone, register
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
@@ -103,20 +103,20 @@ def check_files(
     options: Options,
     *,
     jobs: int = 1,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     seen: Callable[[FileResult], object] | None = None,
 ) -> list[FileResult]:
-    """Check files in the order given, in so many processes or by an engine; `seen` is called after each.
+    """Check files in the order given, in so many processes or by an executor; `seen` is called after each.
 
     Files that nobody is left to check are left out.
     """
     if any(source.path == STANDARD_INPUT for source in sources):
-        jobs, engine = 1, None
+        jobs, executor = 1, None
     jobs, checked = min(jobs, len(sources)), list[FileResult]()
     if jobs > 1 and any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
         with suppress(Exception):  # the package may be broken: what reads a file says so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
-    with local(jobs) if engine is None else nullcontext(engine) as used:
+    with local(jobs) if executor is None else nullcontext(executor) as used:
         futures = [used.submit(Job("validate", (source, options), source.path)) for source in sources]
         for source, future in zip(sources, futures, strict=True):
             try:

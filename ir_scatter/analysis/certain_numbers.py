@@ -27,7 +27,7 @@ from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Shape, lowest
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, named
-from ir_scatter.ops.general_bounds import ANY, Bounds
+from ir_scatter.ops.general_bounds import ANY, Interval
 
 _MOST_VISITED = 48
 """At most this many values upstream are looked at for one value."""
@@ -61,7 +61,7 @@ class Outside(NamedTuple):
     """
 
     occurrence: Occurrence
-    bounds: Bounds
+    bounds: Interval
     column: int | None
     size: int | None
     is_negative: bool
@@ -92,7 +92,7 @@ def find_outside(
     return fallback
 
 
-def _is_outside(bounds: Bounds, size: int) -> bool:
+def _is_outside(bounds: Interval, size: int) -> bool:
     return size > 0 and (bounds.high < -size or bounds.low >= size)
 
 
@@ -151,7 +151,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
             columns = columns_of_array(array)
             for number, bounds in enumerate(columns):
                 for end in {*bounds}:
-                    yield Occurrence(_with(columns, number, Bounds(end, end)), value)
+                    yield Occurrence(_with(columns, number, Interval(end, end)), value)
         return
     if step is not None and step.op is named("Concat"):
         yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
@@ -163,7 +163,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
         trips = None if reachability is None else reachability.trips(value)
         if trips:
             yield Occurrence(
-                (Bounds(trips - 1, trips - 1),), value, remark="the number of the last iteration"
+                (Interval(trips - 1, trips - 1),), value, remark="the number of the last iteration"
             )
     if node is None or row_of(node) is not named("Range") or len(node.inputs) < 3:
         return
@@ -171,10 +171,10 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
         ANY if port.value is None else joined(bounds_of(facts, port.value)) for port in node.inputs[:3]
     ]
     if increment.low >= 1:
-        last = Bounds(max(stop.low - increment.high, start.low), stop.high - 1)
+        last = Interval(max(stop.low - increment.high, start.low), stop.high - 1)
         is_filled = is_filled or start.high < stop.low
     elif increment.high <= -1:
-        last = Bounds(stop.low + 1, min(stop.high - increment.low, start.high))
+        last = Interval(stop.low + 1, min(stop.high - increment.low, start.high))
         is_filled = is_filled or start.low > stop.high
     else:
         return
@@ -183,7 +183,7 @@ def _begin(facts: Facts, value: Value, step: _Step | None, *, is_in_body: bool) 
         yield Occurrence(columns, value, is_certain=is_filled, remark=remark)
 
 
-def _with(columns: Columns, number: int, bounds: Bounds) -> Columns:
+def _with(columns: Columns, number: int, bounds: Interval) -> Columns:
     return (*columns[:number], bounds, *columns[number + 1 :])
 
 

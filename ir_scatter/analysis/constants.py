@@ -9,7 +9,7 @@ from ir_scatter.core.model import Model, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
 from ir_scatter.ops.general import find_computed
-from ir_scatter.ops.general_bounds import Bounds
+from ir_scatter.ops.general_bounds import Interval
 from ir_scatter.ops.lookup import find, is_scatter, opset_number
 from ir_scatter.ops.spec import Role
 
@@ -67,7 +67,7 @@ class Facts:
         self._budget = MAX_COMPUTED
         self._shapes: dict[Value, Shape] = {}
         self._arrays: dict[Value, Array | None] = {}
-        self.bounds: dict[bool, dict[Value, tuple[Bounds, ...] | None]] = {False: {}, True: {}}
+        self.bounds: dict[bool, dict[Value, tuple[Interval, ...] | None]] = {False: {}, True: {}}
 
     def shape(self, value: Value) -> Shape:
         """Return the shape that a value has, whatever the file stores for it.
@@ -206,7 +206,7 @@ class Facts:
                 output_count=len(node.outputs),
                 element_limit=limit,
             )
-        except general_kernels.TooLarge:
+        except general_kernels.OutputTooLarge:
             self.given_up.add(value)
             return None
         except general_kernels.UnsupportedCase:

@@ -16,7 +16,7 @@ from ir_scatter.core.model import OPENVINO, Node, Value
 from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, static
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find, named
-from ir_scatter.ops.general_bounds import ANY, Bounds, BoundsCase, added, greatest, least
+from ir_scatter.ops.general_bounds import ANY, BoundsCase, Interval, added, greatest, least
 from ir_scatter.ops.lookup import opset_number
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 16
 
-Columns: TypeAlias = tuple[Bounds, ...]
+Columns: TypeAlias = tuple[Interval, ...]
 """One for all elements, or one for each position on the last axis."""
 
 
@@ -95,9 +95,9 @@ def bounds_within_type(
     return tuple([bounds if bounds.is_within(*limit) else limit for bounds in columns])
 
 
-def _cut(bounds: Bounds, limit: Bounds) -> Bounds:
+def _cut(bounds: Interval, limit: Interval) -> Interval:
     """Return bounds without what is beyond a limit."""
-    return Bounds(max(bounds.low, limit.low), min(bounds.high, limit.high))
+    return Interval(max(bounds.low, limit.low), min(bounds.high, limit.high))
 
 
 def _of_type(facts: Facts, value: Value) -> Columns:
@@ -106,8 +106,8 @@ def _of_type(facts: Facts, value: Value) -> Columns:
     if type is None or type.kind not in {"signed", "unsigned", "boolean"}:
         return (ANY,)
     if type.kind == "signed":
-        return (Bounds(-(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1),)
-    return (Bounds(0, (1 << type.bits) - 1 if type.kind == "unsigned" else 1),)
+        return (Interval(-(1 << (type.bits - 1)), (1 << (type.bits - 1)) - 1),)
+    return (Interval(0, (1 << type.bits) - 1 if type.kind == "unsigned" else 1),)
 
 
 def _computed(facts: Facts, value: Value, known: Mapping[Value, Columns | None]) -> Columns:
@@ -145,8 +145,8 @@ def columns_of_array(array: "Array") -> Columns:
     columns = array.shape[-1] if array.ndim and 0 < array.shape[-1] <= _MOST_COLUMNS else 1
     table = array.reshape(-1, columns)
     if not table.size:
-        return (Bounds(0, 0),)
-    return tuple(map(Bounds, table.min(0).tolist(), table.max(0).tolist()))
+        return (Interval(0, 0),)
+    return tuple(map(Interval, table.min(0).tolist(), table.max(0).tolist()))
 
 
 def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
@@ -157,13 +157,13 @@ def _is_along_last(facts: Facts, node: Node, shape: Shape) -> bool:
     return found == [-1] or (shape is not None and found == [len(shape) - 1])
 
 
-def _total(columns: Columns, shape: Shape) -> Bounds:
+def _total(columns: Columns, shape: Shape) -> Interval:
     """Return the bounds of the sum of all columns; of one that stands for all as many as a shape tells."""
     width = shape[-1] if shape else UNKNOWN_DIM
     if len(columns) == 1 and isinstance(width, int) and width <= _MOST_COLUMNS:
         columns *= width
     elif len(columns) != width:
-        return Bounds(0) if all(one.low >= 0 for one in columns) else ANY
+        return Interval(0) if all(one.low >= 0 for one in columns) else ANY
     return reduce(lambda one, other: added(_case(one, other)), columns)
 
 
@@ -186,12 +186,12 @@ def _chosen(
     end = facts.whole_numbers(compared[1])
     if other is compared[0] and end is not None and end.size and not _is_sum_of(then, other):
         # What is chosen where it is not less than a constant is that constant at least.
-        least_end = Bounds(int(end.min()), int(end.max()))
+        least_end = Interval(int(end.min()), int(end.max()))
         parts = [columns[0], (least_end,), known.get(then) or (ANY,)]
         return tuple([_not_less(*part) for part in zip(*_repeated(parts), strict=True)])
     start = facts.whole_numbers(compared[0])
     if other is compared[1] and start is not None and start.size:
-        most = Bounds(int(start.min()), int(start.max()))
+        most = Interval(int(start.min()), int(start.max()))
         parts = [columns[1], (most,), known.get(then) or (ANY,)]
         return tuple([_not_more(*part) for part in zip(*_repeated(parts), strict=True)])
     added = _inputs(then, "Add")
@@ -206,15 +206,15 @@ def _is_sum_of(value: Value, term: Value) -> bool:
     return term in (_inputs(value, "Add") or ())
 
 
-def _not_less(numbers: Bounds, end: Bounds, instead: Bounds) -> Bounds:
+def _not_less(numbers: Interval, end: Interval, instead: Interval) -> Interval:
     """Return the bounds of numbers where they are not less than an end, of others elsewhere."""
-    kept = Bounds(max(numbers.low, end.low), max(numbers.high, end.low))
+    kept = Interval(max(numbers.low, end.low), max(numbers.high, end.low))
     return kept.joined(instead)
 
 
-def _not_more(numbers: Bounds, end: Bounds, instead: Bounds) -> Bounds:
+def _not_more(numbers: Interval, end: Interval, instead: Interval) -> Interval:
     """Return the bounds of numbers where they are not more than an end, of others elsewhere."""
-    kept = Bounds(min(numbers.low, end.high), min(numbers.high, end.high))
+    kept = Interval(min(numbers.low, end.high), min(numbers.high, end.high))
     return kept.joined(instead)
 
 
@@ -231,15 +231,15 @@ def _inputs(value: Value, type: str) -> list[Value] | None:
     return present if len(present) == len(values) else None
 
 
-def _from_front(numbers: Bounds, size: Bounds, are_legal: bool) -> Bounds:
+def _from_front(numbers: Interval, size: Interval, are_legal: bool) -> Interval:
     if numbers.low >= 0:
         return numbers
     if are_legal:
-        return Bounds(0, size.high - 1)
-    return Bounds(min(numbers.low + size.low, 0), max(numbers.high, size.high - 1))
+        return Interval(0, size.high - 1)
+    return Interval(min(numbers.low + size.low, 0), max(numbers.high, size.high - 1))
 
 
-def _case(*inputs: Bounds) -> BoundsCase:
+def _case(*inputs: Interval) -> BoundsCase:
     return BoundsCase(inputs, (), {}, False, 0)
 
 
@@ -263,6 +263,6 @@ def _repeated(inputs: Sequence[Columns]) -> list[Columns]:
     return [one if len(one) == count else one * count for one in inputs]
 
 
-def joined(columns: Sequence[Bounds]) -> Bounds:
+def joined(columns: Sequence[Interval]) -> Interval:
     """Return the bounds of elements of any column."""
-    return reduce(Bounds.joined, columns)
+    return reduce(Interval.joined, columns)

@@ -13,7 +13,7 @@ from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
 from ir_scatter.core.shapes import Dim, Shape, at_most, is_static, lowest, static
 from ir_scatter.ops import index_values
-from ir_scatter.ops.general_bounds import Bounds
+from ir_scatter.ops.general_bounds import Interval
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
 from ir_scatter.ops.spec import NEGATIVE_INDEX, IndexRange, Kind, Layout, OpSpec, Port, Reduction, Role
 
@@ -268,7 +268,7 @@ class ScatterNode:
         return Related(f'it {of}comes from {node.type} "{node.name}"', node.location)
 
     @cached_property
-    def computed_axis(self) -> Bounds | None:
+    def computed_axis(self) -> Interval | None:
         """Between which numbers the axis lies where it is computed; None where it is constant."""
         value = self._value(Role.AXIS)
         if value is None or self.written_axis is not None:

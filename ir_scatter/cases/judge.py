@@ -12,7 +12,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.core.shortage import names_shortage
 from ir_scatter.defects.base import Symptom
 from ir_scatter.evaluate.certainty import DetailedResult
-from ir_scatter.evaluate.operator import Case as Evaluated
+from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.runners.base import Status, Streamed
 
@@ -34,7 +34,7 @@ def reference(case: Case) -> DetailedResult:
     operation = case.operation()
     task, data, indices, updates = operation.task, operation.data, operation.indices, operation.updates
     values = scatter(task, data, indices, updates)
-    return DetailedResult(values, Evaluated(task, data, indices, updates, case.spec, data.dtype))
+    return DetailedResult(values, CheckedCase(task, data, indices, updates, case.spec, data.dtype))
 
 
 def judge(case: Case, answer: Streamed, again: Sequence[Array] = ()) -> Judged:

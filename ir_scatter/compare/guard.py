@@ -40,7 +40,7 @@ from ir_scatter.evaluate.model import (
     compute_node,
     scatter_node_of,
 )
-from ir_scatter.evaluate.operator import Case
+from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
@@ -219,7 +219,7 @@ def declared_shape(step: Step, number: int) -> tuple[int, ...] | None:
 
 
 def scattered(
-    step: Step, case: Case, result: DetailedResult, cells: Mapping[Role, Marked], register: Register
+    step: Step, case: CheckedCase, result: DetailedResult, cells: Mapping[Role, Marked], register: Register
 ) -> Open | None:
     """Return what of the output of a scatter node is open."""
     marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}

@@ -24,7 +24,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
-from ir_scatter.jobs import Engine, Gone, NotDone, register
+from ir_scatter.jobs import Executor, Gone, NotDone, register
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
@@ -132,10 +132,10 @@ class Done:
     """Of the fleet that did it."""
 
 
-def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engine | None = None) -> Done:
+def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Executor | None = None) -> Done:
     """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
 
-    With `each` an engine may do it, elsewhere.
+    With `each` an executor may do it, elsewhere.
 
     Raises:
         Interrupted: by the user, with a `Done` of what was finished; an unfinished model is not saved.
@@ -168,12 +168,12 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, engine: Engi
         format = models[0].format if models else None
         begin("looking for devices")
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
-    machines: tuple[Machine, ...] = tuple(getattr(engine, "machines", ()))
+    machines: tuple[Machine, ...] = tuple(getattr(executor, "machines", ()))
     found, failures = list[Compared](), list[Failure]()
     written, unwritten = list[str](), list[str]()
     try:
         for one, folder in (
-            _each(job, sources, seen, engine) if job.each else [(_one(job, models, sources), "")]
+            _each(job, sources, seen, executor) if job.each else [(_one(job, models, sources), "")]
         ):
             if isinstance(one, Failure):
                 failures.append(one)
@@ -244,7 +244,7 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
 
 
 def _each(
-    job: Job, sources: Sources, seen: Callable[[object], None] | None, engine: Engine | None
+    job: Job, sources: Sources, seen: Callable[[object], None] | None, executor: Executor | None
 ) -> Iterator[tuple[Compared | Failure, str]]:
     """Yield what came of each model, and the folder for what is written of it.
 
@@ -255,7 +255,7 @@ def _each(
     models = find_files(job.models, ()).sources
     needs = tuple(runner.name for runner in sources.runners)
     names = (NUMPY, *needs) if sources.with_numpy else needs
-    with local() if engine is None else nullcontext(engine) as used:
+    with local() if executor is None else nullcontext(executor) as used:
         futures = [
             used.submit(Work("compare", (one, names, job.settings), one.path), needs) for one in models
         ]

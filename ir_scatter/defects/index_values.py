@@ -11,7 +11,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, rank_of
 from ir_scatter.defects.element_types import element_type_is
-from ir_scatter.ops.general_bounds import ANY, Bounds
+from ir_scatter.ops.general_bounds import ANY, Interval
 from ir_scatter.ops.index_values import negative
 from ir_scatter.ops.spec import Layout, Role
 
@@ -152,7 +152,7 @@ def _open_sides(scatter: ScatterNode) -> set[str]:
     return found
 
 
-def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Bounds]]:
+def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
     """Return sizes that indices count on, and between which numbers the indices of each lie."""
     layout, data, axis = scatter.spec.layout, scatter.data_shape, scatter.axis
     count = scatter.depth if layout is Layout.TUPLES else 1

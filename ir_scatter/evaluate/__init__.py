@@ -1,4 +1,4 @@
-"""Compute scatter operators, and whole models around them, with NumPy as their documents say."""
+"""Computes scatter operators, and whole models around them, with NumPy as their specifications demand."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,34 +29,34 @@ def evaluate(
 ) -> "Array":
     """Compute the output of a scatter operator.
 
-    Follows the document of the operator's version; where that is silent, the choices that
-    `ir_scatter.ops.kernels` lists: with reduction none the last of several updates of one element in
-    row-major order of indices stays, narrow floating-point types are reduced in f64 and rounded once,
-    min and max propagate NaN, an element that nothing hits keeps its bits.
+    Follows the specification of the operator's version, and where that does not specify the result, the
+    choices that `ir_scatter.ops.kernels` lists: with reduction none the last of several updates of one
+    element in row-major order of indices stays, narrow floating-point types are reduced in f64 and rounded
+    once, min and max propagate NaN, and an element without an update keeps its bits.
 
     Args:
-        operator: a row of the table of operators by type and version, "ScatterElementsUpdate-12"; the
-            newest version of the type without one.
-        data: what is written into; TensorScatter calls it past_cache. Never changed. A sequence
-            without an element type of its own (a list) is read as `numpy.asarray` reads it.
-        indices: where to write; TensorScatter calls them write_indices, and they may be left out.
-        updates: what is written; TensorScatter calls it update. Numbers without an element type of
-            their own (a list) take that of data where that is exact.
-        axis: a whole number, or an array of shape [] or [1]. OpenVINO's operators that have it need
+        operator: type and version of an operator, "ScatterElementsUpdate-12"; without a version, the newest
+            version of the type.
+        data: the tensor before the updates, which stays unchanged; TensorScatter calls it past_cache. A
+            sequence without an element type of its own (a list) is read as `numpy.asarray` reads it.
+        indices: where to write; TensorScatter calls them write_indices, and they are optional.
+        updates: what to write; TensorScatter calls it update. Numbers without an element type of
+            their own (a list) get that of data if the conversion is exact.
+        axis: an integer, or an array of shape [] or [1]. OpenVINO's operators with an axis require
             it; ONNX's have a default.
-        reduction: in the words of the operator's dialect, "sum" or "add"; None is the default, as below.
+        reduction: a word of the operator's dialect, "sum" or "add"; None means the default of the operator.
         use_init_val: whether the old value takes part in a reduction (ScatterElementsUpdate-12).
         mode: "linear" or "circular" (TensorScatter).
-        **unknown: attributes that no operator documents; they are refused like those of other operators.
+        **unknown: attributes that no operator has; they are refused like those of other operators.
 
     Returns:
         A new contiguous array of the shape and dtype of data. Fixed-width text is as wide as the
         wider of data and updates.
 
     Raises:
-        UsageError: the operator or an argument does not exist, or one is missing or no array.
-        IllegalIndex: an index is out of range, or negative where the document forbids it.
-        IllegalCase: something else breaks the document; the message is that of the rule of `validate`.
+        UsageError: the operator or an argument does not exist, or an argument is missing or not an array.
+        IllegalIndex: an index is out of range, or negative although the specification forbids it.
+        IllegalCase: another rule of the specification is broken; the message is that of `validate`.
 
     Example:
         >>> import ir_scatter as irs
@@ -87,18 +87,18 @@ def evaluate_detailed(
     mode: str | None = None,
     **unknown: "Never",
 ) -> "DetailedResult":
-    """Compute the output of a scatter operator, and what is certain about it.
+    """Compute the output of a scatter operator, and how certain it is.
 
-    Takes and raises what `evaluate` does.
+    Arguments and errors are those of `evaluate`.
 
     Returns:
-        The values, how many updates hit each element, which elements are contested and by which
-        values, and how far a floating-point reduction in another order may be from the exact result.
+        The values, the number of updates of each element, the contested elements and their candidates,
+        and a bound of the rounding error of a floating-point reduction in another order.
 
     Example:
         >>> import ir_scatter as irs
-        >>> found = irs.evaluate_detailed("ScatterND", data=[1, 2, 3], indices=[[1], [1]], updates=[5, 7])
-        >>> found.contested, found.candidates([1])
+        >>> result = irs.evaluate_detailed("ScatterND", data=[1, 2, 3], indices=[[1], [1]], updates=[5, 7])
+        >>> result.contested, result.candidates([1])
         (array([False,  True, False]), array([5, 7]))
     """
     from ir_scatter.evaluate.certainty import detail

@@ -1,8 +1,8 @@
-"""Reads inputs from `.npz` files, and writes outputs into them, without pickles.
+"""Reads inputs from `.npz` files, and writes outputs to them, without pickles.
 
-What the format of NumPy cannot say: strings are written as fixed-width text; types of ml_dtypes
-become float32, or int8 and uint8 for whole numbers of less than 8 bits. They are read the same way,
-where that is exact, and as the raw bytes that `numpy.savez` makes of them.
+NumPy's format lacks some types: strings are written as fixed-width text, and types of ml_dtypes as
+float32, or as int8 and uint8 for integers of less than 8 bits. They are read back from these types if the
+conversion is exact, and from the raw bytes that `numpy.savez` writes for them.
 """
 
 import zipfile
@@ -22,10 +22,10 @@ from ir_scatter.core.shortage import memory_of_machine
 from ir_scatter.core.suggestions import why_missing
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
-"""How an npz, an npy and a pickle begin; NumPy takes anything else for a pickle."""
+"""First bytes of an npz, an npy and a pickle; NumPy would read any other file as a pickle."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The date of every entry: the same outputs give the same bytes."""
+"""The date of every entry, so that the same outputs give the same bytes."""
 
 _WIDER = {"float": np.float32, "signed": np.int8, "unsigned": np.uint8}
 
@@ -34,7 +34,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
     """Return the arrays of an npz file by name.
 
     Raises:
-        BadFeed: it cannot be read, is no npz, holds pickles, or more than the memory of this machine.
+        BadFeed: the file cannot be read, is not an npz, holds pickles, or more than this machine's memory.
     """
     try:
         with open_regular(path) as file:
@@ -42,14 +42,14 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
                 raise BadFeed(f"{path}: not an npz file")
             file.seek(0)
             try:
-                found = np.load(file, allow_pickle=False)
-            except Exception as error:  # whatever its parsers raise for bytes that are something else
+                archive = np.load(file, allow_pickle=False)
+            except Exception as error:  # NumPy's parsers raise many types for bytes of another format
                 raise BadFeed(f"{path}: {_reason(error)}") from None
-            if not isinstance(found, np.lib.npyio.NpzFile):
+            if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise BadFeed(f"{path}: one array without a name, expected an npz file")
-            if found.zip is not None:
-                _demand_room(found.zip, path)
-            return {name: _entry(found, name, path) for name in found.files}
+            if archive.zip is not None:
+                _demand_room(archive.zip, path)
+            return {name: _entry(archive, name, path) for name in archive.files}
     except FileNotFoundError:
         raise BadFeed(f"{path}: {why_missing(path, ['.npz'])}") from None
     except OSError as error:
@@ -57,18 +57,18 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
 
 
 def fit_types(arrays: Mapping[str, Array], inputs: Sequence[GraphInput]) -> dict[str, Array]:
-    """Give arrays from an npz the types that the file format cannot say.
+    """Convert arrays from an npz to the types of the inputs that the file format lacks.
 
-    An array that cannot be had in the wanted type without loss stays as it is.
+    An array that cannot be converted without loss stays unchanged.
     """
-    wanted = {name: input.element_type for input in inputs for name in input.names}
-    found = {}
+    types = {name: input.element_type for input in inputs for name in input.names}
+    fitted = {}
     for name, array in arrays.items():
-        type = wanted.get(name)
+        type = types.get(name)
         expected = None if type is None else dtype(type)
         is_foreign = expected is not None and not _is_known_to_npz(expected)
-        found[name] = array if expected is None or not is_foreign else _converted(array, expected)
-    return found
+        fitted[name] = array if expected is None or not is_foreign else _converted(array, expected)
+    return fitted
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
@@ -93,9 +93,9 @@ def storable(array: Array) -> Array:
 
 
 def _demand_room(archive: zipfile.ZipFile, path: "str | Path") -> None:
-    """Demand that arrays fit into memory: a few kilobytes of an archive may unpack to terabytes.
+    """Check that arrays fit into memory: a few kilobytes of an archive may unpack to terabytes.
 
-    No entry gives more than the size that its archive says.
+    No entry unpacks to more than the size that its archive states.
     """
     size, room = sum(entry.file_size for entry in archive.infolist()), memory_of_machine()
     if room is not None and size > room:
@@ -104,16 +104,16 @@ def _demand_room(archive: zipfile.ZipFile, path: "str | Path") -> None:
         )
 
 
-def _entry(found: Any, name: str, path: "str | Path") -> Array:
+def _entry(archive: Any, name: str, path: "str | Path") -> Array:
     try:
-        array = found[name]
-    except Exception as error:  # a damaged entry fails in as many ways as there are parsers
+        array = archive[name]
+    except Exception as error:  # a damaged entry raises the errors of many parsers
         raise BadFeed(f"{path}: {name}: {_reason(error)}") from None
     if not isinstance(array, np.ndarray):
-        raise BadFeed(f"{path}: {name} is no array")
+        raise BadFeed(f"{path}: {name} is not an array")
     if array.dtype.kind == "V" and array.dtype.itemsize in {2, 4, 8}:
-        with found.zip.open(f"{name}.npy") as member:
-            is_swapped = b"'>V" in member.read(256)  # which NumPy's reader forgets
+        with archive.zip.open(f"{name}.npy") as member:
+            is_swapped = b"'>V" in member.read(256)  # NumPy's reader ignores the byte order of raw bytes
         if is_swapped:
             whole = array.view(np.dtype(f"u{array.dtype.itemsize}"))
             return np.asarray(whole.byteswap().view(array.dtype))
@@ -130,16 +130,16 @@ def _is_known_to_npz(type: "np.dtype[Any]") -> bool:
 
 def _converted(array: Array, expected: "np.dtype[Any]") -> Array:
     if array.dtype.kind == "V" and array.dtype.itemsize == expected.itemsize and array.dtype.names is None:
-        seen, type = array.view(expected), from_dtype(expected)
+        viewed, type = array.view(expected), from_dtype(expected)
         if type is None or type.bits >= 8:
-            return seen
-        # Below 8 bits most bytes are no values; a whole number may fill its byte with its sign.
-        raw, wide = array.view(np.int8), seen.astype(np.float32)
+            return viewed
+        # Below 8 bits most bytes are not values; an integer may fill its byte with its sign.
+        raw, wide = array.view(np.int8), viewed.astype(np.float32)
         is_value = (raw == wide.astype(expected).view(np.int8)) | (raw == wide)
-        return seen if is_value.all() else array
+        return viewed if is_value.all() else array
     if array.dtype != _WIDER[kind(np.empty(0, expected))]:
         return array
     with np.errstate(all="ignore"):
-        found = array.astype(expected)
-        is_exact = np.array_equal(found.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
-    return found if is_exact else array
+        converted = array.astype(expected)
+        is_exact = np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
+    return converted if is_exact else array

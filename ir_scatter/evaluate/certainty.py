@@ -1,4 +1,4 @@
-"""The output of one operator, and what is certain about it."""
+"""The output of one operator, and how certain it is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from ir_scatter.core.arrays import Array, in_own_dtype
 from ir_scatter.core.display import record_html, record_repr
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.shapes import show_numbers
-from ir_scatter.evaluate.operator import Case, run
+from ir_scatter.evaluate.operator import CheckedCase, run
 from ir_scatter.ops.kernels.certainty import (
     MANY,
     Rounding,
@@ -29,32 +29,32 @@ from ir_scatter.ops.kernels.certainty import (
 from ir_scatter.ops.spec import Reduction
 
 _COMPUTED_BYTES = 4
-"""Shorter floating-point types (bf16, f16, f8) are computed in f32 and put back after each step, and no
-document says how: OpenVINO's bf16 cuts off what does not fit (5.625 times -3.75 is -21.0 there, and -21.125
-is nearest). So each step of a reduction that rounds at all may be off by a whole unit in the last place,
-where rounding to nearest is off by half of one."""
+"""Size in bytes of f32. Runtimes compute shorter floating-point types (bf16, f16, f8) in f32 and convert back
+after each step, and no specification says how: OpenVINO's bf16 truncates (5.625 times -3.75 gives -21.0, but
+-21.125 is nearest). So each step of an inexact reduction may be off by one unit in the last place, while
+rounding to nearest is off by half a unit."""
 
 
 @dataclass(frozen=True, eq=False)
 class DetailedResult:
-    """What a scatter operator gives, and what is certain about it. Every array has the shape of data.
+    """The output of a scatter operator, and how certain it is. Every array has the shape of data.
 
     Attributes:
-        values: the output, as `evaluate` gives it.
-        hits: i64: how many updates hit each element.
-        contested: boolean: the document leaves open which value stays. Updates with different bits hit the
-            element and the reduction is none; or NaN and numbers meet there in a min or max.
-        rounding_bound: f64: how far the result of a sum, difference, product or mean of a floating-point
-            or complex type, computed in the element type or a wider one, may be from the exact one. Up
-            to 16 additions it holds for any order; for more it is an estimate, which an order that was
-            made to collect errors of one sign may exceed. It follows the values: 0 where nothing is
-            rounded in any order, infinite where some order overflows and another does not, never NaN.
+        values: the output of `evaluate`.
+        hits: i64: the number of updates of each element.
+        contested: boolean: the specification does not define which value stays. Either the reduction is
+            none and the element has updates with different bits, or it is a min or max of NaN and numbers.
+        rounding_bound: f64: a bound of the distance from the exact result of a sum, difference, product or
+            mean of a floating-point or complex type, computed in the element type or a wider one. For up
+            to 16 additions it holds in any order. For more it is an estimate, which an order that
+            accumulates errors of one sign on purpose may exceed. It depends on the values: 0 if no order
+            rounds, infinite if some order overflows and another does not, never NaN.
     """
 
     __repr__, _repr_html_ = record_repr, record_html
 
     values: Array
-    _case: Case = field(repr=False)
+    _case: CheckedCase = field(repr=False)
     _knows_updates: bool = field(default=True, repr=False)
 
     @cached_property
@@ -64,14 +64,14 @@ class DetailedResult:
 
     @cached_property
     def contested(self) -> Array:
-        reduction, known = self._case.task.reduction, in_own_dtype(self.values)
+        reduction, values = self._case.task.reduction, in_own_dtype(self.values)
         if reduction is Reduction.NONE:
             several: Array = self.hits > 1
             is_settled = not self._knows_updates or not several.any()
-            return several if is_settled else several & has_other_updates(self._case, known)
-        if reduction not in {Reduction.MIN, Reduction.MAX} or not (known != known).any():
-            return np.zeros(known.shape, np.bool_)
-        return contested_by_nan(self._case, known)
+            return several if is_settled else several & has_other_updates(self._case, values)
+        if reduction not in {Reduction.MIN, Reduction.MAX} or not (values != values).any():
+            return np.zeros(values.shape, np.bool_)
+        return contested_by_nan(self._case, values)
 
     @property
     def rounding_bound(self) -> Array:
@@ -82,20 +82,20 @@ class DetailedResult:
         return rounding_bound(self._case, in_own_dtype(self.values), self.hits)
 
     def settled(self) -> Self:
-        """Compute everything now, before somebody changes the arrays that were passed in."""
+        """Compute everything now, so that later changes of the caller's arrays have no effect."""
         _ = self.hits, self.contested, self._rounding
         return self
 
     def candidates(self, position: Sequence[int]) -> Array:
-        """Return every value that the document allows for an element, in row-major order of indices.
+        """Return every value that the specification allows for an element, in row-major order of indices.
 
         Args:
             position: one coordinate for each dimension of data; negative ones count from the end.
 
         Returns:
-            A 1-D array: for reduction none the updates that hit the element, or its old value if none
-            does; for a contested min or max the old value, where it takes part, and the updates; for
-            another reduction its value. The arrays that were passed in are read again.
+            A 1-D array: for reduction none the updates of the element, or its old value without an update;
+            for a contested min or max the old value, if it takes part, and the updates; for another
+            reduction the result. This reads the caller's arrays again.
 
         Raises:
             UsageError: data has no such position.
@@ -113,66 +113,66 @@ class DetailedResult:
         is_one_value = not self.contested[place] if reduction is not Reduction.NONE else self.hits[place] == 0
         if is_one_value:
             return self.values[(*place, np.newaxis)].copy()
-        found = find_candidates(case, place)
+        values = find_candidates(case, place)
         if reduction is not Reduction.NONE and case.task.keeps_initial:
-            found = np.concatenate((case.data[(*place, np.newaxis)], found))
-        return found.astype(self.values.dtype, copy=False)
+            values = np.concatenate((case.data[(*place, np.newaxis)], values))
+        return values.astype(self.values.dtype, copy=False)
 
     def allows(self, values: Array, absolute: float = 0.0, relative: float = 0.0) -> Array:
-        """Tell which contested elements of another result have a value that the document allows.
+        """Return which contested elements of another result have a value that the specification allows.
 
         Args:
-            values: of the shape and dtype of `values`.
-            absolute: how far a number may be off; both are 0 for strings.
-            relative: how far it may be off in proportion to the update.
+            values: another result, of the shape and dtype of `values`.
+            absolute: the absolute tolerance; both tolerances are 0 for strings.
+            relative: the tolerance relative to the update.
 
         Returns:
-            Booleans: true where an element is contested and one of its candidates has the value.
+            Booleans: true if the element is contested and its value is one of the candidates.
 
         Raises:
-            UsageError: the shape is another one.
+            UsageError: the shape differs.
         """
-        case, known = self._case, in_own_dtype(np.asarray(values))
-        if known.shape != self.values.shape:
-            found, expected = show_numbers(known.shape), show_numbers(self.values.shape)
-            raise UsageError(f"values have shape {found}, expected {expected}")
+        case, result = self._case, in_own_dtype(np.asarray(values))
+        if result.shape != self.values.shape:
+            actual, expected = show_numbers(result.shape), show_numbers(self.values.shape)
+            raise UsageError(f"values have shape {actual}, expected {expected}")
         if not self.contested.any():
             return self.contested.copy()
-        is_allowed = is_candidate(case, known, absolute, relative)
+        is_allowed = is_candidate(case, result, absolute, relative)
         if case.task.reduction is not Reduction.NONE and case.task.keeps_initial:
-            is_allowed |= is_near(case.data, known, absolute, relative)
+            is_allowed |= is_near(case.data, result, absolute, relative)
         allowed: Array = self.contested & is_allowed
         return allowed
 
     def bound_from_values(self, coarser: float = 1.0) -> Array:
-        """Bound the difference between `values` and what another computation gives.
+        """Bound the difference between `values` and the result of another computation.
 
         Args:
-            coarser: how much coarser than the element type the precision of that one is; then its
-                operands are rounded too, and nothing is exact.
+            coarser: the ratio of the other computation's precision to that of the element type; above 1
+                operands are rounded too, so that no result is exact.
 
         Returns:
-            f64 of the shape of data, never NaN. Of types shorter than f32 each step may be cut off instead
-            of rounded.
+            f64 of the shape of data, never NaN. For types shorter than f32 each step may be truncated
+            instead of rounded.
         """
         if coarser == 1:
             bound, error = self._rounding
             if self.values.dtype.itemsize < _COMPUTED_BYTES:
-                bound, known = 2 * bound, in_own_dtype(self.values)
-                if (is_many := (self.hits >= MANY) & (bound > 0)).any():  # errors of one sign are no chance
-                    counted = 2 * counted_bound(self._case, known, self.hits)
+                bound, values = 2 * bound, in_own_dtype(self.values)
+                if (is_many := (self.hits >= MANY) & (bound > 0)).any():  # truncation errors have one sign
+                    counted = 2 * counted_bound(self._case, values, self.hits)
                     bound = np.where(is_many, np.maximum(bound, counted), bound)
-                # f8e8m0 has neither 0 nor a sign, f8e4m3 no infinity: what a number beyond it becomes is open
-                bound = np.where(beyond_type(self._case, known, self.hits), np.inf, bound)
-            found: Array = bound + error
-            return found
+                # f8e8m0 lacks 0 and signs, f8e4m3 infinity: the result of an overflow is not specified
+                bound = np.where(beyond_type(self._case, values, self.hits), np.inf, bound)
+            total: Array = bound + error
+            return total
         return 2 * coarser * counted_bound(self._case, in_own_dtype(self.values), self.hits)
 
 
-def detail(case: Case, *, knows_updates: bool = True) -> DetailedResult:
-    """Compute the output of a case, and what is certain about it when it is asked for.
+def detail(case: CheckedCase, *, knows_updates: bool = True) -> DetailedResult:
+    """Compute the output of a case; hits, contested elements and bounds are computed when read.
 
-    Unless it `knows_updates`, these stand for any others of their shape, and no two of them count as equal.
+    Without `knows_updates`, the updates are placeholders for any values, and no two of them count as equal.
 
     Raises:
         IllegalIndex: an index is not legal.

@@ -1,4 +1,4 @@
-"""Runs whole models in NumPy: `prepare` once, and then `run` as often as one likes."""
+"""Runs whole models in NumPy: `prepare` once, then `run` any number of times."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.core.words import with_article
-from ir_scatter.evaluate.operator import TEXT_KINDS, Case, make_case, read_array, run
+from ir_scatter.evaluate.operator import TEXT_KINDS, CheckedCase, make_case, read_array, run
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
@@ -39,7 +39,7 @@ from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
 MOST_ELEMENTS = 1 << 31
-"""No output of a general operator is larger: such a shape is taken for a mistake."""
+"""Limit of elements per output of a general operator; a larger shape counts as a mistake."""
 
 _Cell = TypeVar("_Cell")
 
@@ -58,8 +58,8 @@ class ForwardArrays(Forward[Array]):
         return compute_node(step, cells)
 
 
-class _Noting(ForwardArrays):
-    """Notes the scatter nodes without a reduction of which several updates meet in an element."""
+class _RepeatRecorder(ForwardArrays):
+    """Records the scatter nodes without a reduction whose indices select an element more than once."""
 
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans)
@@ -70,22 +70,23 @@ class _Noting(ForwardArrays):
         if isinstance(step.work, Lookup) and step.node.scope not in self.repeated:
             case = case_of_node(scatter_node_of(step), cells)
             is_sequence = case.task.layout is Layout.SEQUENCE
-            if case.task.reduction is Reduction.NONE and not is_sequence and _meets(case):
+            if case.task.reduction is Reduction.NONE and not is_sequence and _has_repeats(case):
                 self.repeated[step.node.scope] = None
         return outputs
 
 
-def _meets(case: Case) -> bool:
+def _has_repeats(case: CheckedCase) -> bool:
     return bool((count_hits(case.task, case.data.shape, case.indices, case.updates.shape) > 1).any())
 
 
 def compute_node(step: Step, arrays: Sequence[Array | None], *, wraps: bool = False) -> Sequence[Array]:
-    """Return the outputs of a node without bodies; None stands for an input that was left out.
+    """Return the outputs of a node without bodies; None stands for a missing input.
 
-    If it `wraps`, negative indices count from the end where the text forbids them, as in every runtime.
+    With `wraps`, negative indices count from the end even if the specification forbids them, as in every
+    runtime.
 
     Raises:
-        EvaluationFailed: it cannot be computed with these inputs.
+        EvaluationFailed: the node cannot be computed with these inputs.
     """
     node = step.node
     try:
@@ -107,7 +108,7 @@ def compute_node(step: Step, arrays: Sequence[Array | None], *, wraps: bool = Fa
 
 
 def scatter_node_of(step: Step) -> ScatterNode:
-    """Return a scatter node as rules see it; only its attributes are of use here."""
+    """Return the scatter node of a step; it knows attributes, but nothing of its inputs."""
     assert isinstance(step.work, Lookup)
     return ScatterNode(step.node, step.work, Facts())
 
@@ -118,8 +119,8 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
     return {port.role: array for port, array in pairs if array is not None}
 
 
-def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> Case:
-    """Return what is computed by a scatter node whose inputs are given, in the order of the document."""
+def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> CheckedCase:
+    """Return the case of a scatter node with these inputs, in the order of the specification."""
     operator, arguments = arguments_of(scatter, by_role(scatter.lookup, inputs))
     return make_case(operator, **arguments)
 
@@ -135,18 +136,18 @@ def arguments_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> tuple[
         arguments["axis"] = scatter.attribute(of_axis) if of_axis else operands.get(Role.AXIS)
     row = spec.attribute("reduction")
     word = None if row is None else scatter.attribute("reduction")
-    if row is not None and word in row.undocumented:  # of a later row, and runtimes take it as meant
+    if row is not None and word in row.undocumented:  # specified in a later version, accepted by runtimes
         spec = next(later for later in scatter.lookup.family if word in later.reductions)
     return str(spec.key), arguments
 
 
 def check_feeds(inputs: Sequence[GraphInput], feeds: Mapping[str, Any]) -> list[Array]:
-    """Return one array for each input of a model, in the own dtype of its element type.
+    """Return one array for each input of a model, in the dtype of the input's element type.
 
-    The feeds may have any name of an input.
+    A feed may use any name of an input.
 
     Raises:
-        BadFeed: one is missing, superfluous, given twice, or of the wrong type or shape.
+        BadFeed: a feed is missing, unknown, given twice, or of the wrong type or shape.
     """
     if not isinstance(feeds, Mapping):
         raise BadFeed(f"the feeds are {with_article(type(feeds).__name__)}, expected arrays by name")
@@ -162,19 +163,19 @@ def _array(input: GraphInput, name: str, feeds: Mapping[str, Any]) -> Array:
         array = in_own_dtype(read_array(feeds[name]))
     except OverflowError as error:
         raise BadFeed(f"{name} holds {error}") from None
-    except Exception as error:  # whatever an object raises that is asked for its array
-        raise BadFeed(f"{name} is no array: {error}") from None
-    wanted = input.element_type
-    if wanted is not None and wanted.kind == "string":
+    except Exception as error:  # any error of the object's own conversion
+        raise BadFeed(f"{name} is not an array: {error}") from None
+    element_type = input.element_type
+    if element_type is not None and element_type.kind == "string":
         if array.dtype.kind not in TEXT_KINDS:
             raise BadFeed(f"{name} is {array.dtype.name}, expected strings")
         array = array.astype(object)
         if not all(isinstance(text, str) for text in array.flat):
             raise BadFeed(f"{name} holds more than strings")
-    elif wanted is not None:
-        expected = dtype(wanted)
+    elif element_type is not None:
+        expected = dtype(element_type)
         if expected is None:
-            raise BadFeed(f"{name} is {wanted.name}, which NumPy has no type for")
+            raise BadFeed(f"{name} is {element_type.name}, which NumPy has no type for")
         if array.dtype != expected:
             raise BadFeed(f"{name} is {array.dtype.name}, expected {expected.name}")
     if not agree(input.shape, array.shape):
@@ -184,7 +185,7 @@ def _array(input: GraphInput, name: str, feeds: Mapping[str, Any]) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """What is known of how a model is computed: what is done in the main graph, and in every graph."""
+    """The plans of a model's main graph and of all its graphs; some nodes may not be computable."""
 
     path: str
     plan: Plan
@@ -204,30 +205,30 @@ class Program(Sketch):
         return self._run(feeds, ForwardArrays(self.plans))
 
     def run_noting(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], tuple[str, ...]]:
-        """Compute the outputs, and say at which scatter nodes without a reduction several updates meet."""
-        noting = _Noting(self.plans)
-        return self._run(feeds, noting), tuple(noting.repeated)
+        """Compute the outputs, and the scopes of scatter nodes without reduction that repeat a target."""
+        recorder = _RepeatRecorder(self.plans)
+        return self._run(feeds, recorder), tuple(recorder.repeated)
 
     def _run(self, feeds: Mapping[str, Any], forward: ForwardArrays) -> dict[str, Array]:
         arrays = check_feeds(self.inputs, feeds)
-        found = self.named(forward.run(self.plan, arrays))
-        for name, array in found.items():
-            if any(np.may_share_memory(array, one) for one in arrays):
-                found[name] = array.copy()
-        return found
+        outputs = self.named(forward.run(self.plan, arrays))
+        for name, array in outputs.items():
+            if any(np.may_share_memory(array, feed) for feed in arrays):
+                outputs[name] = array.copy()
+        return outputs
 
     def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
-        found = {}
+        arrays = {}
         for output, array in zip(self.plan.outputs, cells, strict=True):
             if array is None:
-                message = f"output {output.name} is an input of a function that was left out"
+                message = f"output {output.name} is a missing input of a function"
                 raise EvaluationFailed(message, Location(self.path))
-            found[output.name] = array
-        return found
+            arrays[output.name] = array
+        return arrays
 
 
 def _demand_ranks(plan: Plan, path: str) -> None:
-    """Raise EvaluationFailed if NumPy has no array for an input, as none can be given or drawn."""
+    """Raise EvaluationFailed if an input has more dimensions than an array of NumPy can have."""
     for input in plan.inputs:
         problem = too_many_dimensions(len(input.shape or ()))
         if problem:
@@ -235,41 +236,41 @@ def _demand_ranks(plan: Plan, path: str) -> None:
 
 
 def make_sketch(model: "Model | str | Path") -> Sketch:
-    """Return what is known of a model, whatever operators it has and whichever rules it breaks.
+    """Return the plans of a model; unknown operators and broken rules are allowed.
 
     Raises:
-        UnreadableModel: it cannot be read, an output of it comes from nowhere, or functions that call
-            functions stand for more graphs than can be looked at.
+        UnreadableModel: it cannot be read, an output has no source, or nested function calls expand to too
+            many graphs.
         EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
-    known = model if isinstance(model, Model) else read(model)
+    loaded = model if isinstance(model, Model) else read(model)
     with collector_paused():
         try:
-            main = dataflow_of(known)
+            main = dataflow_of(loaded)
         except UnknownOperator as error:
             raise UnreadableModel("not-looked-at", str(error), error.location) from None
-        plans = make_plans(main, known.path, is_sketch=True)
-    _demand_ranks(plans[main], known.path)
-    return Sketch(known.path, plans[main], plans)
+        plans = make_plans(main, loaded.path, is_sketch=True)
+    _demand_ranks(plans[main], loaded.path)
+    return Sketch(loaded.path, plans[main], plans)
 
 
 def prepare(model: "Model | str | Path") -> Program:
-    """Make a model ready to be run.
+    """Check a model and plan its computation.
 
     Raises:
         UnreadableModel: it cannot be read.
         BrokenModel: its operators, or the file itself, break rules.
-        UnknownOperator: NumPy does not compute one of its nodes.
+        UnknownOperator: a node has no NumPy kernel.
         EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
-    known = model if isinstance(model, Model) else read(model)
-    errors = tuple(found for found in validate(known) if found.severity is Severity.ERROR)
+    loaded = model if isinstance(model, Model) else read(model)
+    errors = tuple(finding for finding in validate(loaded) if finding.severity is Severity.ERROR)
     if errors:
         first = errors[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        raise BrokenModel(f"{known.path}: {first.code} {first.message}{more}", errors)
+        raise BrokenModel(f"{loaded.path}: {first.code} {first.message}{more}", errors)
     with collector_paused():
-        main = dataflow_of(known)
-        plans = make_plans(main, known.path)
-    _demand_ranks(plans[main], known.path)
-    return Program(known.path, plans[main], plans)
+        main = dataflow_of(loaded)
+        plans = make_plans(main, loaded.path)
+    _demand_ranks(plans[main], loaded.path)
+    return Program(loaded.path, plans[main], plans)

@@ -1,4 +1,4 @@
-"""One use of an operator: arguments read as arrays, held against the rules, run by the kernels."""
+"""Evaluates one operator: reads arguments as arrays, checks them against the rules, runs the kernel."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,18 +34,18 @@ TEXT_KINDS = frozenset("OUST")
 _TEXT_TYPES = frozenset({str, bytes, np.str_, np.bytes_})
 _CODES = {"indices": "SCT204", "updates": "SCT202", "axis": "SCT205"}
 _NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
-"""An untyped sequence may take a type that is as far on as its own, or further."""
+"""Ranks of kinds: an untyped sequence may be converted to a type whose kind has the same or a higher rank."""
 
 
-def as_array(role: str, given: "ArrayLike") -> Array:
+def as_array(role: str, argument: "ArrayLike") -> Array:
     """Read an argument as an array.
 
     Raises:
-        UsageError: it cannot be read as one, or holds objects that are not text.
-        IllegalCase: no one type of 64 bits holds all of its whole numbers, and f64 changes some.
+        UsageError: it cannot be read as an array, or holds objects that are not text.
+        IllegalCase: its integers do not fit one 64-bit integer type, and f64 would change some.
     """
     try:
-        array = read_array(given)
+        array = read_array(argument)
     except OverflowError as error:
         raise IllegalCase(f"{role} holds {error}", _CODES.get(role, "SCT201")) from None
     except Exception as error:
@@ -57,59 +57,58 @@ def as_array(role: str, given: "ArrayLike") -> Array:
     return array
 
 
-def read_array(given: Any) -> Array:
-    """Read what a caller passes as `numpy.asarray` does, but for whole numbers that it makes f64 or objects.
+def read_array(argument: Any) -> Array:
+    """Read an argument like `numpy.asarray`, except for integers that NumPy would convert to f64 or objects.
 
-    Whole numbers without an element type of their own become u64 if none is negative, i64 otherwise.
+    Such integers without an element type of their own become i64 if one is negative, u64 otherwise.
 
     Raises:
-        OverflowError: no one type of 64 bits holds all of them; the message says what is and was expected.
-        TypeError: elements are masked, and would count as what the mask hides.
-        Exception: whatever NumPy, or the object that is given, raises.
+        OverflowError: they do not fit one 64-bit type; the message has the numbers and the expectation.
+        TypeError: elements are masked; the values under the mask would count.
+        Exception: any error of NumPy, or of the argument itself.
     """
-    parts = given if isinstance(given, list | tuple) else (given,)
+    parts = argument if isinstance(argument, list | tuple) else (argument,)
     masked = sum(int(np.count_nonzero(part.mask)) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
         raise TypeError(f"{masked} of its elements are masked, expected none")
-    array = np.asarray(given)
-    is_untyped = not hasattr(given, "dtype") and array.size > 0
+    array = np.asarray(argument)
+    is_untyped = not hasattr(argument, "dtype") and array.size > 0
     if not is_untyped or not (array.dtype == np.float64 or array.dtype.kind == "O"):
         return array
     if array.dtype.kind == "f" and not bool((array == np.floor(array)).all()):
         return array
-    whole = np.array(given, object)
+    whole = np.array(argument, object)
     kinds = set(map(type, whole.reshape(-1)))
     if not all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return array
     numbers = [int(number) for number in whole.reshape(-1)]
     low, high = min(numbers), max(numbers)
     if not -(2**63) <= low <= high < 2**64 or (low < 0 and high >= 2**63):
-        found = f"{low} and {high}" if low != high else f"{low}"
-        raise OverflowError(f"{found}, expected whole numbers that one type of 64 bits holds")
+        extremes = f"{low} and {high}" if low != high else f"{low}"
+        raise OverflowError(f"{extremes}, expected whole numbers that one type of 64 bits holds")
     return np.array(numbers, np.int64 if low < 0 else np.uint64).reshape(whole.shape)
 
 
-def as_updates(given: "ArrayLike", data: Array) -> Array:
+def as_updates(argument: "ArrayLike", data: Array) -> Array:
     """Read updates as an array.
 
-    The elements of a sequence without a type of its own take the type of data where that is exact
-    for whole numbers, and as near as the type allows for others; not where it has no room for a number
-    that is finite, or nothing for an infinity or NaN.
+    A sequence without a type of its own is converted to the type of data: integers if that is exact, other
+    numbers rounded. It is not converted if a finite number would overflow, or the type lacks infinity or NaN.
     """
-    array = in_own_dtype(as_array("updates", given))
-    if array.dtype == data.dtype or hasattr(given, "dtype"):
+    array = in_own_dtype(as_array("updates", argument))
+    if array.dtype == data.dtype or hasattr(argument, "dtype"):
         return array
     if array.size == 0:
         return array.astype(data.dtype)
-    own, wanted = from_dtype(array.dtype), from_dtype(data.dtype)
-    if own is None or wanted is None or not {own.kind, wanted.kind} <= _NUMBERS.keys():
+    source, target = from_dtype(array.dtype), from_dtype(data.dtype)
+    if source is None or target is None or not {source.kind, target.kind} <= _NUMBERS.keys():
         return array
-    if _NUMBERS[own.kind] > _NUMBERS[wanted.kind]:
+    if _NUMBERS[source.kind] > _NUMBERS[target.kind]:
         return array
     with np.errstate(all="ignore"):
         converted = array.astype(data.dtype)
-        if _NUMBERS[own.kind] == 0:  # Python compares whole numbers and others exactly
-            is_whole = _NUMBERS[wanted.kind] == 0
+        if _NUMBERS[source.kind] == 0:  # Python compares integers and floats exactly
+            is_whole = _NUMBERS[target.kind] == 0
             plain = converted if is_whole else converted.real.astype(np.float64)
             is_kept = plain.astype(object).tolist() == array.tolist()
             return converted if is_kept else array
@@ -121,7 +120,7 @@ def as_updates(given: "ArrayLike", data: Array) -> Array:
 def make_scatter_node(
     spec: OpSpec, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> ScatterNode:
-    """Return a node as rules see it, whose inputs come from nowhere."""
+    """Return a scatter node for rules, without a graph around it."""
     (domain, type), opset, output = spec.key[:2], spec.opsets[0], Value("output", None, None)
     lookup = find(domain, type, opset)
     assert lookup is not None
@@ -136,12 +135,12 @@ def _checks() -> list[tuple[str, Callable[[ScatterNode], Findings]]]:
 
 
 _Form = tuple[Any, tuple[int, ...]]
-"""What rules see of an array: dtype and shape."""
+"""Dtype and shape of an array, all that rules read of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case(Operation):
-    """Legal inputs and attributes, but for the numbers in indices; `result` is the dtype that was given."""
+class CheckedCase(Operation):
+    """Inputs and attributes, legal except maybe for index values; `result` is the dtype of the output."""
 
     spec: OpSpec
     result: np.dtype[Any]
@@ -155,12 +154,12 @@ def make_case(
     updates: "ArrayLike | None",
     axis: "ArrayLike | None" = None,
     **attributes: Any,
-) -> Case:
-    """Read the arguments of `evaluate` and hold them against the rules.
+) -> CheckedCase:
+    """Read the arguments of `evaluate` and check them against the rules.
 
     Raises:
-        UsageError: the operator or an argument does not exist, or one is missing or no array.
-        IllegalCase: types, ranks, shapes, axis or attributes break the document.
+        UsageError: the operator or an argument does not exist, or an argument is missing or not an array.
+        IllegalCase: types, ranks, shapes, axis or attributes violate the specification.
     """
     spec = by_text(operator) or newest(operator) if isinstance(operator, str) else None
     if spec is None:
@@ -173,39 +172,39 @@ def make_case(
             raise UsageError(f"{port.role} is missing, expected {roles}")
     assert data is not None
     assert updates is not None
-    given = as_array("data", data)
-    old = in_own_dtype(given)
+    data_array = as_array("data", data)
+    old = in_own_dtype(data_array)
     new = as_updates(updates, old)
     index_array = None if indices is None else in_own_dtype(as_array("indices", indices))
     if index_array is not None and index_array.size == 0 and not hasattr(indices, "dtype"):
-        index_array = index_array.astype(np.int64)  # an empty list holds whole numbers
+        index_array = index_array.astype(np.int64)  # an empty list counts as integers
     arrays = (old, index_array, new)
     forms = tuple([None if array is None else (array.dtype, array.shape) for array in arrays])
     task = _task(spec.key, forms, *_read_axis(spec, axis), _read_attributes(spec, attributes))
-    result = given.dtype
+    result = data_array.dtype
     if old.dtype != new.dtype and old.dtype.kind in TEXT_KINDS:
         common: np.dtype[Any] = np.dtype(object)
         if old.dtype.kind == new.dtype.kind:  # fixed-width text: the greater width
-            with suppress(TypeError):  # texts of variable width with different words for a missing one
+            with suppress(TypeError):  # variable-width strings with different objects for a missing string
                 common = np.promote_types(old.dtype, new.dtype)
-        result = given.dtype if common == old.dtype else common
+        result = data_array.dtype if common == old.dtype else common
         old, new = old.astype(common), new.astype(common)
-    return Case(task, old, index_array, new, spec, result)
+    return CheckedCase(task, old, index_array, new, spec, result)
 
 
-def run(case: Case) -> Array:
+def run(case: CheckedCase) -> Array:
     """Compute the output of a case.
 
     Raises:
         IllegalIndex: an index is not legal.
     """
     try:
-        found = scatter(case.task, case.data, case.indices, case.updates)
+        output = scatter(case.task, case.data, case.indices, case.updates)
     except IndexOutOfRange:
         assert case.indices is not None
         illegal = find_illegal(case.task, case.data, case.indices, case.updates)
     else:
-        return found if found.dtype == case.result else found.astype(case.result)
+        return output if output.dtype == case.result else output.astype(case.result)
     assert illegal is not None
     port = case.spec.port(Role.INDICES)
     name = port.name if port else "indices"
@@ -219,7 +218,7 @@ def run(case: Case) -> Array:
 
 
 def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
-    """Return the axis if it is a whole number, and the dtype and shape that it was given in."""
+    """Return the axis, None if it is not an integer, and the dtype and shape of the argument."""
     if axis is None:
         return None, None
     if isinstance(axis, int) and not isinstance(axis, bool):
@@ -234,10 +233,10 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
     return int(array.reshape(-1)[0]) if is_number else None, (array.dtype, array.shape)
 
 
-def _read_attributes(spec: OpSpec, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the attributes that are given; a bool may be written as a word, as in a file."""
+def _read_attributes(spec: OpSpec, arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the attributes that are not None; a bool may be written as a word, as in a file."""
     written = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         row = spec.attribute(name)
         if value is None and any(spec.attribute(name) for spec in SPECS.values()):
             continue
@@ -257,7 +256,7 @@ def _task(
     axis_form: _Form | None,
     attributes: tuple[tuple[str, Any], ...],
 ) -> Task:
-    """Hold a combination of types, shapes and attributes against the rules, each once."""
+    """Check a combination of types, shapes and attributes against the rules; results are cached."""
     spec = SPECS[key]
     forms = dict(zip((Role.DATA, Role.INDICES, Role.UPDATES), operands, strict=True))
     inputs = [_value(port.role, forms[port.role]) for port in spec.ports if port.role in forms]
@@ -266,13 +265,13 @@ def _task(
         if spec.axis is not None and spec.axis.attribute is None:
             inputs.append(_value(Role.AXIS, axis_form, axis))
         elif axis is None:
-            raise UsageError("axis is no whole number, expected one")
+            raise UsageError("axis is not a whole number, expected one")
         else:
             written["axis"] = axis
     node = make_scatter_node(spec, inputs, written)
     for code, check in _checks():
         for finding in check(node):
-            # What the text forbids and runtimes take as meant is a warning of `validate`, and passes.
+            # A tolerated finding, forbidden but accepted by runtimes, is a warning of `validate`, and passes.
             if not finding.is_tolerated and code not in spec.tolerated:
                 raise IllegalCase(finding.message, code)
     assert node.reduction is not None
@@ -287,7 +286,7 @@ def _task(
 
 
 def _value(role: Role, form: _Form | None, number: int | None = None) -> Value | None:
-    """Return an input as rules see it; `number` is what it holds if that is known."""
+    """Return an input for rules; `number` is its value if known."""
     if form is None:
         return None
     dtype, shape = form

@@ -1,6 +1,6 @@
-"""The file formats, how they are told apart, and how a file becomes a Model.
+"""File formats: detects the format of a file, and reads it into a Model.
 
-A new format is one folder here, whose `FORMAT` is what `base.Format` asks for, and one line below.
+A new format is one folder here, whose `FORMAT` implements `base.Format`, and one line below.
 """
 
 from collections.abc import Mapping
@@ -26,47 +26,51 @@ _FOLDERS = (
     "openvino",
     "onnx",
 )  # fmt: skip
-"""What no format claims by its content or by its name is of the last one."""
+"""A file that no format recognises by content or by name counts as the last one."""
 
 FORMATS: Mapping[str, Format] = {
-    found.name: found for found in (import_module(f"{__name__}.{folder}").FORMAT for folder in _FOLDERS)
+    format.name: format for format in (import_module(f"{__name__}.{folder}").FORMAT for folder in _FOLDERS)
 }
-"""By name."""
+"""All formats, by name."""
 
 _HEAD = 1024
-"""So many bytes tell a format."""
-_PLAINLY = ReadOptions()
+"""Number of bytes at the beginning of a file that are enough to detect its format."""
+_DEFAULT_OPTIONS = ReadOptions()
 
 
 def detect(path: str, data: bytes) -> str:
-    """Return the format of a file by its content, and by its name where that says nothing."""
+    """Return the format of a file by its content; by its name if no format recognises the content."""
     for format in FORMATS.values():
         if format.sniff(data[:_HEAD]):
             return format.name
-    named = (name for name, format in FORMATS.items() if path.lower().endswith(format.suffix))
-    return next(named, [*FORMATS][-1])
+    candidates = (name for name, format in FORMATS.items() if path.lower().endswith(format.suffix))
+    return next(candidates, [*FORMATS][-1])
 
 
 def format_of(path: str) -> str:
     """Return the format of a file without reading more than its head; by its name if it cannot be read."""
     try:
-        with open_regular(path) as file:  # what a pipe holds can be read only once
+        with open_regular(path) as file:  # not a pipe: its content can be read only once
             return detect(path, file.read(_HEAD))
     except (OSError, ValueError):
         return detect(path, b"")
 
 
 def read(
-    path: str, data: bytes | None = None, *, format: str | None = None, options: ReadOptions = _PLAINLY
+    path: str,
+    data: bytes | None = None,
+    *,
+    format: str | None = None,
+    options: ReadOptions = _DEFAULT_OPTIONS,
 ) -> Model:
-    """Read a model file, whose format its content tells unless it is named.
+    """Read a model file; without `format` its content decides the format.
 
-    Its bytes may be given where they did not come from `path`, so that there is nothing beside them.
+    `data` are bytes that do not come from the file `path`; such a model has no files beside it.
 
     Raises:
         UnreadableModel: with the reason and the place.
     """
-    known = identity(Path(path)) if data is None else None
+    file_identity = identity(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
@@ -74,46 +78,48 @@ def read(
     try:
         with collector_paused():
             model = FORMATS[name].read(path, raw, replace(options, has_folder=data is None))
-            return replace(model, identity=known)
+            return replace(model, identity=file_identity)
     except UnreadableModel as error:
-        is_told = format or FORMATS[name].sniff(raw[:_HEAD])
-        named = path if data is None else ""
-        mistaken = None if is_told else _mistaken(named, raw, name, error.defect)
-        if mistaken is not None:
-            error = UnreadableModel(error.defect, mistaken, Location(path))
-            error.help = "name the right file, or this one rightly"
+        is_certain = format or FORMATS[name].sniff(raw[:_HEAD])
+        file_path = path if data is None else ""
+        mistake = None if is_certain else _mistake(file_path, raw, name, error.defect)
+        if mistake is not None:
+            error = UnreadableModel(error.defect, mistake, Location(path))
+            error.help = "pass the .xml or .onnx file, or fix the file extension"
             raise error from None
         error.format = name if error.is_model else None
         raise
 
 
-def _mistaken(path: str, data: bytes, name: str, defect: str) -> str | None:
-    """Return what a file is that is no model of the format that its name tells; None if nobody knows."""
-    found, suffix = Path(path), Path(path).suffix.lower()
+def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
+    """Return what an unreadable file is if its name suggests the wrong format; None if unknown."""
+    file, suffix = Path(path), Path(path).suffix.lower()
     if suffix in {".bin", ".data"}:
-        models = (found.with_suffix(format.suffix) for format in FORMATS.values())
-        guess = next((f" (did you mean {one}?)" for one in models if one.is_file()), "")
+        models = (file.with_suffix(format.suffix) for format in FORMATS.values())
+        guess = next((f" (did you mean {model}?)" for model in models if model.is_file()), "")
         return f"a {suffix} holds weights, expected the model that they belong to{guess}"
     if suffix != FORMATS[name].suffix and defect == "malformed-protobuf":
         return "the file is neither XML nor a message of protobuf, expected an OpenVINO IR or an ONNX model"
-    for other in FORMATS.values():
+    for format in FORMATS.values():
         with suppress(UnreadableModel):
-            if other.name != name and other.read(path, data, _PLAINLY):
-                return f"the file holds a model of {other.title}, expected a name that ends in {other.suffix}"
+            if format.name != name and format.read(path, data, _DEFAULT_OPTIONS):
+                return (
+                    f"the file holds a model of {format.title}, expected a name that ends in {format.suffix}"
+                )
     return None
 
 
 def dataflow_of(model: Model) -> "Dataflow":
-    """Return how the values of a model flow.
+    """Return the dataflow of a model.
 
     Raises:
-        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+        UnknownOperator: nested function calls expand to too many graphs.
     """
     return FORMATS[model.format].dataflow(model)
 
 
 def _read_file(path: str) -> bytes:
-    """Return the bytes of a model, unless a killed conversion has replaced some of its files only."""
+    """Return the bytes of a model; raise if an interrupted conversion replaced only some of its files."""
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:

@@ -1,4 +1,4 @@
-"""What a file format offers: all that is particular to one stands behind `Format`."""
+"""The interface of a file format: `Format` hides all that is particular to one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ ONNX_FORMAT = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """What formats must know of operators.
+    """The facts about operators that formats need.
 
     Attributes:
-        outputs: gives type and shape of the first outputs of a use, as far as they are certain.
-        problem: tells what a runtime would refuse of it.
+        outputs: returns type and shape of the first outputs of a use; None for unknown ones.
+        problem: returns why a runtime would refuse the use; None if it would not.
     """
 
     outputs: Callable[[OperatorUse], Sequence[tuple[ElementType | None, Shape]]]
@@ -39,12 +39,12 @@ class ReadOptions:
     """How a model is read.
 
     Attributes:
-        types: the types of nodes the caller is interested in; None for all.
-        scatter_types: of them: those whose one output has the type and the shape of their first input.
-        operators: what there is to know of other operators of an IR.
-        has_folder: False if the bytes came from a stream, so that there is nothing beside them.
+        types: the types of nodes that the caller needs; None for all.
+        scatter_types: those of `types` whose one output has the type and the shape of their first input.
+        operators: facts about the other operators of an IR.
+        has_folder: False if the bytes came from a stream, so that there are no files beside them.
         input_shapes: shapes of the model's inputs, by any of their names.
-        shapes: shapes of the outputs of nodes as a runtime propagated them, by scope.
+        shapes: shapes of the outputs of nodes, as propagated by a runtime, by scope.
     """
 
     types: frozenset[str] | None = None
@@ -60,10 +60,10 @@ class FileBeside:
     """A file of weights that belongs to a model, links resolved.
 
     Attributes:
-        location: how it is named from the folder of the model: "sub/../weights.bin".
-        identity: what tells it from a file that is put in its place.
-        size: its bytes when the model was read, where new ones go behind them.
-        problem: what there is to say of a model without the file; None if it is there.
+        location: its path relative to the folder of the model: "sub/../weights.bin".
+        identity: distinguishes it from a file that replaces it.
+        size: its number of bytes when the model was read; new bytes are appended after them.
+        problem: the consequence for the model if the file is missing; None if it exists.
     """
 
     path: Path
@@ -74,20 +74,20 @@ class FileBeside:
 
 
 class Written(NamedTuple):
-    """A model with patches in it."""
+    """A model after patches."""
 
     content: bytes
     appended: bytes = b""
-    """What goes behind the end of a copy of its weights."""
+    """Bytes to append to a copy of its weights."""
     edits: "tuple[Edit, ...]" = ()
-    """Of the text as it was read, without a byte order mark, where the format is text."""
+    """The edits of the text that was read, without its byte order mark; empty for a binary format."""
     remark: str = ""
-    """What else had to change, in a sentence."""
+    """A sentence about any other change that was necessary."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneInput:
-    """An input of a node that is written, constant or declared with a shape, None being that of the array."""
+    """An input of a node to be written: constant, or declared with a shape; None means that of the array."""
 
     name: str
     element_type: ElementType
@@ -102,20 +102,25 @@ class OneInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneNode:
-    """A node and what feeds it: in a model of its own for whoever mends a runtime, or one beside others.
+    """A node with its inputs, to be written into a model of its own, or beside other such nodes.
 
-    The inputs stand in the order of the document, None for one that was left out; the element type and
-    the shape are those of the output. The prefix is that of the names of the node and its output. In an IR it
-    may stand in the body of a loop with some iterations, all of which are given the same; 0 for no loop.
-    General operators of the types `before` stand between the first input and the node, and change neither
-    shape nor elements. With `keeps_state` the first input is the initial value of a state, which the node
-    reads, and which is written as it was read.
-    In ONNX it may be in a function of the model that is called once.
+    Attributes:
+        opset: the word of an IR or the number of an ONNX model.
+        inputs: in the order of the specification, None for a missing one.
+        element_type: that of the output.
+        shape: that of the output.
+        prefix: begins the names of the node and its output.
+        iterations: in an IR, the number of iterations of a loop whose body holds the node; every iteration
+            has the same inputs. 0 for no loop.
+        before: types of general operators between the first input and the node, which change neither shape
+            nor elements.
+        keeps_state: whether the first input is the initial value of a state; the node reads the state, which
+            stays unchanged.
+        in_function: in ONNX, whether the node is in a local function, which is called once.
     """
 
     type: str
     opset: str | int
-    """An IR's word or an ONNX model's number."""
     attributes: Mapping[str, Any]
     inputs: Sequence[OneInput | None]
     element_type: ElementType
@@ -128,9 +133,11 @@ class OneNode:
 
 
 class NewNodes(NamedTuple):
-    """What takes the place of a node as messages of the format, in order.
+    """The replacement of a node: messages of the format, in order.
 
-    Their new `names` may be taken; nobody reads the outputs that are `gone`.
+    Attributes:
+        names: names that the messages introduce; the writer renames those that exist in the model already.
+        gone: outputs that no longer exist; no other node reads them.
     """
 
     nodes: Sequence[Any]
@@ -140,61 +147,61 @@ class NewNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OpsetMove:
-    """A model's way to another opset, and what nodes become, by the index of their graph and their handle."""
+    """A change of a model's opset, and the replacements of nodes, by the index of their graph and handle."""
 
     opset: int
     changes: Mapping[tuple[Any, int], NewNodes]
 
 
 class Format(Protocol):
-    """A file format: its name in models and reports, and what people call it."""
+    """A file format; `name` identifies it in models and reports, `title` is for sentences."""
 
     name: str
     title: str
     suffix: str
 
     def sniff(self, head: bytes) -> bool:
-        """Tell whether a file that begins so is of this format, whatever it is called."""
+        """Return whether a file that begins with these bytes has this format, regardless of its name."""
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
-        """Read a model; `path` is as it is to be named in findings.
+        """Read a model; findings print `path` unchanged.
 
         Raises:
             UnreadableModel: with the reason and the place.
         """
 
     def dataflow(self, model: Model) -> "Dataflow":
-        """Return how the values of a model flow."""
+        """Return the dataflow of a model."""
 
     def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
-        """Write patches, each of another node, into a copy of a model, in which nothing else changes.
+        """Apply patches, at most one per node, to a copy of a model, in which nothing else changes.
 
-        `move` changes the opset of the copy, where the format has one for the whole file, and other nodes.
+        `move` changes the opset of the copy, if the format has one for the whole file, and nodes for it.
 
         Raises:
-            NotEditable: the model is written in a way that cannot be edited safely.
+            NotEditable: the text of the model cannot be edited safely.
         """
 
     def files_beside(self, model: Model, path: Path) -> "Sequence[FileBeside]":
-        """Return the files that a model has its weights in, as a copy of it at a path would name them.
+        """Return the weight files of a model, with the locations that a copy of it at `path` would use.
 
         Raises:
-            UnreadableModel: one is outside of the model's folder, or not to be told from another.
+            UnreadableModel: a file is outside of the model's folder, or has the same location as another.
         """
 
     def diff(self, model: Model, patches: "Sequence[Patch]", path: str) -> Iterator[str]:
-        """Yield the lines that patches change, as people read them, each with its line break.
+        """Yield a readable diff of the lines that patches change, each with its line break.
 
         Raises:
-            NotEditable: the model is written in a way that cannot be edited safely.
+            NotEditable: the text of the model cannot be edited safely.
         """
 
     def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
-        """Return the files of a model with nodes that know nothing of each other, of one opset in ONNX.
+        """Return the files of a model of independent nodes, which have one opset in ONNX.
 
-        The files go by the ends of their names, that of the model first.
+        The keys are the suffixes of the files' names, that of the model first.
 
         Raises:
-            NotEditable: a constant is of a type that the format has not.
-            TypeError: an attribute is.
+            NotEditable: a constant has a type that the format lacks.
+            TypeError: an attribute has a type that the format lacks.
         """

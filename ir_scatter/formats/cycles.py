@@ -1,4 +1,4 @@
-"""Nodes that depend on themselves."""
+"""Finds nodes that depend on themselves."""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TypeVar
@@ -7,7 +7,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def find_cycles(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
-    """Return the groups of nodes that depend on each other, each sorted as the mapping is.
+    """Return the groups of nodes that depend on each other, each in the order of the mapping.
 
     Tarjan's algorithm without recursion: linear in nodes and edges, safe for long chains.
     """
@@ -28,7 +28,7 @@ def find_cycles(predecessors: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
             enter(root)
         while pending:
             key, rest = pending[-1]
-            following = next((other for other in rest if other in order), None)
+            following = next((candidate for candidate in rest if candidate in order), None)
             if following is None:
                 pending.pop()
                 if pending:

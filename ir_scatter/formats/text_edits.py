@@ -1,4 +1,4 @@
-"""Edits of a text by places: what no edit names stays as it is, byte for byte; and their unified diff."""
+"""Edits of a text by byte offsets, which leave every other byte unchanged; and their unified diff."""
 
 import difflib
 import re
@@ -14,7 +14,7 @@ _HEADER = re.compile(r"([-+])(\d+)(,\d+)?")
 
 
 class Edit(NamedTuple):
-    """A piece of a text, from its first byte to the one behind it, and what stands there afterwards."""
+    """A replacement of the bytes from `start` up to, but not including, `end`."""
 
     start: int
     end: int
@@ -22,9 +22,9 @@ class Edit(NamedTuple):
 
 
 def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return a text after edits, which may come in any order and never overlap.
+    """Apply edits, in any order, to a text; they must not overlap.
 
-    What is inserted at the same place keeps its order, and comes before a piece that begins there.
+    Insertions at one offset keep their order, and come before a replacement that begins there.
     """
     parts: list[bytes] = []
     position = 0
@@ -37,19 +37,19 @@ def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def line_lead(data: bytes, start: int) -> bytes:
-    """Return the line break and the white space before a byte, empty if more stands on its line."""
-    found = data.rfind(b"\n", max(0, start - _LONGEST_INDENT), start)
-    if found < 0 or data[found + 1 : start].strip(b" \t"):
+    """Return the line break and the white space before a byte; empty if its line has other text before it."""
+    line_break = data.rfind(b"\n", max(0, start - _LONGEST_INDENT), start)
+    if line_break < 0 or data[line_break + 1 : start].strip(b" \t"):
         return b""
-    is_pair = found > 0 and data[found - 1] == ord("\r")
-    return data[found - is_pair : start]
+    is_pair = line_break > 0 and data[line_break - 1] == ord("\r")
+    return data[line_break - is_pair : start]
 
 
 def removal(data: bytes, start: int, end: int) -> Edit:
-    """Return the edit that removes a piece, with its line if nothing else stands on that."""
-    lead, behind = line_lead(data, start), data[end : end + _LONGEST_INDENT]
+    """Return the edit that removes some bytes, and the whole line if it holds nothing else."""
+    lead, following = line_lead(data, start), data[end : end + _LONGEST_INDENT]
     if lead:
-        after = end + len(behind) - len(behind.lstrip(b" \t"))
+        after = end + len(following) - len(following.lstrip(b" \t"))
         is_alone = data[after : after + 1] in (b"\r", b"\n", b"")
         return Edit(start - len(lead), after, b"") if is_alone else Edit(start, end, b"")
     before = data[max(0, start - _LONGEST_INDENT) : start]
@@ -59,7 +59,8 @@ def removal(data: bytes, start: int, end: int) -> Edit:
 def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iterator[str]:
     """Yield the lines of a unified diff of a text in UTF-8, each with its line break.
 
-    `old` and `new` are its names before and afterwards.
+    `old` and `new` are the names of the file before and after. Only the regions around edits are compared:
+    a diff of the whole text would cost minutes for a large model.
     """
     regions = _regions(data, edits)
     if regions:
@@ -82,7 +83,7 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
 
 
 def _file_name(name: str) -> str:
-    r"""Return a name as `patch` reads it: in quotes if it holds such or a line end, else up to a tab."""
+    r"""Return a name for `patch`: quoted if it has special characters, followed by a tab if it has spaces."""
     if name.startswith('"') or any(character in name for character in "\n\t\r\\"):
         return f'"{name.translate(_ESCAPES)}"'
     return f"{name}\t" if " " in name else name
@@ -94,17 +95,17 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
-    """Return whole lines around edits, with lines of context; those that touch are one region."""
-    found: list[tuple[int, int, list[Edit]]] = []
+    """Return the whole lines around edits, with lines of context; regions that touch are joined."""
+    regions: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits, key=itemgetter(0, 1)):
         start, end = edit.start, edit.end
         for _ in range(_CONTEXT + 1):
             start = data.rfind(b"\n", 0, max(start, 0))
             end = data.find(b"\n", end) + 1 or len(data)
         start += 1
-        if found and start <= found[-1][1]:
-            first, _, inside = found[-1]
-            found[-1] = (first, end, [*inside, edit])
+        if regions and start <= regions[-1][1]:
+            first, _, inside = regions[-1]
+            regions[-1] = (first, end, [*inside, edit])
         else:
-            found.append((start, end, [edit]))
-    return found
+            regions.append((start, end, [edit]))
+    return regions

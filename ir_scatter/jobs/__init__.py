@@ -1,10 +1,10 @@
-"""Where work is done: a job is a function of ours by its name, with data; an engine does jobs somewhere.
+"""Jobs and executors: a job is a call of one of our functions by name, and an executor runs jobs somewhere.
 
-The module that defines such a function registers it. A process that does jobs of others must import all
-these modules first: the worker is told which module does.
+The module that defines such a function registers it. A process that does jobs for others must first import
+all these modules: the worker is told which module does that.
 
-`submit(job, needs)` gives a `Future` at once. Whoever has work to spread submits it and asks for the results
-in the order that he wants; who does it, this process, several or other machines, he does not know.
+`submit(job, needs)` returns a `Future` at once. The caller submits all its work and then reads the results in
+any order; the executor decides whether this process, several processes or other machines do it.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def register(name: str) -> Callable[[_Function], _Function]:
 
 
 class NotDone(Error):
-    """A job was not done: it `ended` the process that was at it, or its model did not arrive."""
+    """A job was not done: it `ended` its process, or its model did not arrive."""
 
     def __init__(self, message: str, *, ended: bool = False) -> None:
         super().__init__(message)
@@ -37,15 +37,15 @@ class NotDone(Error):
 
 
 class Gone(Error):
-    """Whoever hands jobs on is gone; this one was not done, and others were."""
+    """The scheduler is gone; this job was not done, although earlier ones were."""
 
 
 class Job(NamedTuple):
-    """A function of the table and what it is given: numbers, words, arrays, and records of ours.
+    """A function of the table and its arguments: numbers, words, arrays, and records of this package.
 
     Attributes:
-        model: the path of a model that it reads, which goes along to where it is done; "" if there is none.
-        machine: the name of the one that is to do it; "" for any.
+        model: the path of a model that it reads, which is sent with the job; "" if it reads none.
+        machine: the name of the machine that must do it; "" for any.
     """
 
     name: str
@@ -55,32 +55,32 @@ class Job(NamedTuple):
 
 
 class Future(Protocol):
-    """What will come of a job."""
+    """The future result of a job."""
 
     @property
     def machine(self) -> str:
-        """The name of the machine that did it, "" for this one."""
+        """The name of the machine that did the job, "" for this machine."""
 
     def done(self) -> bool:
-        """Tell whether the result is there, and need not be waited for."""
+        """Return whether `result` returns without waiting."""
 
     def result(self) -> Any:
-        """Return what the function returned, or raise what it raised, as soon as that is known.
+        """Wait for the job; return the function's result, or raise its error.
 
         Raises:
-            NotDone: it ended its process, or could not begin.
-            Gone: nobody will do it.
+            NotDone: the job ended its process, or could not start.
+            Gone: the job will never be done.
         """
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Does jobs."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> Future:
-        """Take a job; `needs` are the runners that must be where it is done."""
+        """Accept a job; `needs` are the runners that its machine must have."""
 
     def close(self) -> None:
-        """End whatever is still at work; nobody asks for results any more."""
+        """End running jobs; the caller no longer needs their results."""
 
 
 def perform(job: Job) -> Any:

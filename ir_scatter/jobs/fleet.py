@@ -1,7 +1,8 @@
-"""Does jobs on the machines of a Dask scheduler, which hands messages on and knows who is there.
+"""The executor that does jobs on the machines of a Dask scheduler.
 
-What a machine does next is decided here, when it has room for it: so a job that needs a device goes to who
-has it, large files travel once, and what a lost machine was at is known and goes elsewhere.
+The scheduler only passes messages on and knows the workers. This client assigns each job when a machine has
+a free slot. So a job goes to a machine with the device that it needs, large files are sent once, and the
+jobs of a lost machine are known and go to another one.
 """
 
 import asyncio
@@ -29,33 +30,33 @@ from ir_scatter.core.files import read_regular
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.words import counted, listed
 from ir_scatter.jobs import Gone, Job, NotDone, perform
-from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, announced
+from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, read_announcement
 from ir_scatter.jobs.security import Address, demand_reachable
 from ir_scatter.jobs.store import Finished, forget_hashes, known_hash, pieces
-from ir_scatter.jobs.wire import INLINE_BYTES, Head, Refused, Sent, decode, encode, hash_of
+from ir_scatter.jobs.wire import INLINE_BYTES, Head, RequestRefused, SentFile, decode, encode, hash_of
 from ir_scatter.reading import files_beside
 
 _AHEAD = 2
-"""Jobs for each slot of a machine: one is at work, and the next is there when that is done."""
+"""Number of jobs per slot of a machine: one runs, and the next is already there when it ends."""
 _WATCH = 0.5
-"""Seconds between looks at who is there."""
+"""Seconds between requests for the list of workers."""
 _DEATHS = 2
-"""A job that ended so many machines is not given to another one."""
+"""Number of machines that may end during a job before the job is given up."""
 _ATTEMPTS = 4
-"""So often a job is sent whose files change, or go to make room."""
+"""Number of times that a job is sent if its files change, or are removed to make room."""
 _RETURN = 120.0
-"""Seconds that a job waits for a machine that has what it needs, when the last one has gone."""
+"""Seconds that a job waits for a suitable machine after the last one has gone."""
 _SILENCE = 60.0
 """Seconds without an answer after which a scheduler counts as gone."""
 _FAREWELL = 5.0
-"""Seconds that a scheduler may take to pass on that the client leaves."""
+"""Time limit in seconds to tell the workers that the client leaves."""
 _SLOW, _BAR = 0.5, 30
-"""A machine is slow that does less than this share of what the median does; a bar for all jobs is so long."""
+"""A machine is slow below this share of the median rate; the length in characters of a bar for all jobs."""
 
 
 @dataclass(eq=False)
 class _Task(Promise[Any]):
-    """A job on its way. `number` is its place in the order of jobs."""
+    """A submitted job; `number` is its place in the order of submission."""
 
     number: int
     job: Job
@@ -63,9 +64,9 @@ class _Task(Promise[Any]):
     machine: str = ""
     deaths: int = 0
     breaks: int = 0
-    """Connections that broke while it was on its way, though the scheduler stayed."""
+    """Number of connections that broke during the job although the scheduler stayed."""
     without: dict[str, str] = field(default_factory=dict)
-    """Machines that have no room for it, and what they said."""
+    """Machines that have no room for it, and their messages."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -74,9 +75,9 @@ class _Task(Promise[Any]):
         is_there = self.job.machine in {"", machine.name} and machine.name not in self.without
         return is_there and all(map(machine.offers, self.needs))
 
-    def finish(self, found: Any) -> None:
-        with suppress(InvalidStateError):  # a machine that was taken to be lost was quicker
-            self.set_result(found)
+    def finish(self, result: Any) -> None:
+        with suppress(InvalidStateError):  # a machine that seemed lost has answered before
+            self.set_result(result)
 
     def fail(self, error: BaseException) -> None:
         with suppress(InvalidStateError):
@@ -85,13 +86,13 @@ class _Task(Promise[Any]):
 
 @dataclass(eq=False)
 class _Member:
-    """A machine that is there, by the address of its worker, and what it is at."""
+    """A connected machine: the address of its worker, and its current tasks."""
 
     address: str
     machine: Machine
     tasks: dict[_Task, None] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
-    """Hashes of what was sent there."""
+    sent_hashes: set[str] = field(default_factory=set)
+    """Hashes of the data that was sent to it."""
     slots: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def stop(self) -> None:
@@ -101,7 +102,7 @@ class _Member:
 
 @dataclass
 class Share:
-    """What a machine has done: `rate` is in jobs per second since its first one began."""
+    """The work that a machine has done; `rate` is in jobs per second since its first job began."""
 
     jobs: int = 0
     bytes: int = 0
@@ -116,32 +117,32 @@ class Share:
 class Fleet:
     """The machines of a scheduler.
 
-    Every task that is not finished is in `_open`. A task enters it, and the loop ends, under one lock: the
-    end fails each task that entered before, and a later one is refused. So no caller waits for ever.
+    Every unfinished task is in `_open`. One lock guards both adding a task and ending the loop: the end fails
+    all tasks that were added before, and a later task is refused. So no caller waits forever.
     """
 
-    def __init__(self, address: Address, *, kept: Path | None = None, resume: bool = False) -> None:
+    def __init__(self, address: Address, *, results_folder: Path | None = None, resume: bool = False) -> None:
         """Connect.
 
         Args:
             address: of the scheduler.
-            kept: a folder for what is finished, so that another run need not do it again.
-            resume: whether to take what is there.
+            results_folder: a folder for results, so that another run can reuse them.
+            resume: whether to reuse the results in that folder.
 
         Raises:
-            UsageError: the address or certificates are no good.
-            Absent: nobody answers, or no machine is there that could do something.
+            UsageError: the address or certificates are invalid.
+            Absent: the scheduler does not answer, or has no usable machine.
         """
         demand_reachable(address)
         self.address, self.gone = address.text, ""
         self.shares, self.strangers = dict[str, Share](), dict[str, str]()
         self._connection = address.security().get_connection_args("client")
-        self._finished = Finished(kept, resume=resume)
+        self._finished = Finished(results_folder, resume=resume)
         self._members, self._seen = dict[str, _Member](), dict[str, tuple[Machine, float]]()
         self._waiting = list[_Task]()
         self._name, self._count, self._done = secrets.token_hex(8), 0, 0
         self._lock, self._open = Lock(), dict[_Task, bool]()
-        """Tasks that are not finished, and whether the loop will finish them, not a thread here."""
+        """Unfinished tasks; True if the loop will finish them, False for a thread of this process."""
         self._has_ended = self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = Event()
@@ -153,59 +154,61 @@ class Fleet:
             self.close()
             raise Absent(self.gone or "; ".join(self.strangers.values()) or f"{self.address} has no workers")
 
-    # What is there
+    # Machines
 
     @property
     def machines(self) -> list[Machine]:
-        """The machines in the order of their names, those that went away, too: they may come back."""
+        """The machines in the order of their names, including lost ones, which may come back."""
         return [machine for _, (machine, _) in sorted(self._seen.copy().items())]
 
     def demand(self, runner: str) -> None:
-        """Demand that a runner, "lab-arc/openvino:GPU" or "openvino:GPU", is somewhere.
+        """Check that a machine has a runner, "lab-arc/openvino:GPU" or "openvino:GPU".
 
         Raises:
-            UsageError: there is no machine of the name.
-            Absent: nobody has the device.
+            UsageError: no machine has this name.
+            Absent: no machine has the device.
         """
         host, name = split(runner)
         machines = self.machines
-        if host and host not in {one.name for one in machines}:
-            known = [one.name for one in machines]
-            guess = did_you_mean(host, known)
-            raise UsageError(f"{runner}: there is no machine {host!r}{guess}, expected {', '.join(known)}")
-        if not any(one.offers(name) for one in machines if host in {"", one.name}):
-            there = sorted({name for one in machines if host in {"", one.name} for name in one.runners})
+        if host and host not in {machine.name for machine in machines}:
+            names = [machine.name for machine in machines]
+            guess = did_you_mean(host, names)
+            raise UsageError(f"{runner}: there is no machine {host!r}{guess}, expected {', '.join(names)}")
+        candidates = [machine for machine in machines if host in {"", machine.name}]
+        if not any(machine.offers(name) for machine in candidates):
+            runners = sorted({name for machine in candidates for name in machine.runners})
             who = host or f"none of {counted(len(machines), 'machine')}"
             verb = "has no" if host else "has"
-            raise Absent(f"{who} {verb} {name}; there is {', '.join(there) or 'nothing'}")
+            raise Absent(f"{who} {verb} {name}; there is {', '.join(runners) or 'nothing'}")
 
     def __str__(self) -> str:
-        """Return what has been done, and below that a bar for each machine: its share of all jobs."""
-        jobs = [one.jobs for _, one in sorted(self.shares.items()) if one.jobs]
-        bars = [("#" * round(_BAR * one / max(self._count, 1))).ljust(_BAR, ".") for one in jobs]
-        lines = [f"\n  {bar} {line}" for bar, line in zip(bars, self.told(), strict=False)]
+        """Return the progress, and below it a bar for each machine: its share of all jobs."""
+        counts = [share.jobs for _, share in sorted(self.shares.items()) if share.jobs]
+        bars = [("#" * round(_BAR * count / max(self._count, 1))).ljust(_BAR, ".") for count in counts]
+        lines = [f"\n  {bar} {line}" for bar, line in zip(bars, self.share_lines(), strict=False)]
         return f"{self._done} of {self._count} jobs{''.join(lines)}"
 
-    def told(self) -> list[str]:
-        """Return what each machine has done, and which are slow."""
-        shares = {name: one for name, one in sorted(self.shares.items()) if one.jobs}
-        rates = sorted(one.rate for one in shares.values())
-        middle = rates[len(rates) // 2] if rates else 0.0
+    def share_lines(self) -> list[str]:
+        """Return a line for each machine with the number of its jobs and its rate; slow ones are marked."""
+        shares = {name: share for name, share in sorted(self.shares.items()) if share.jobs}
+        rates = sorted(share.rate for share in shares.values())
+        median = rates[len(rates) // 2] if rates else 0.0
         return [
-            f"{name} {one.jobs}, {one.rate:.3g}/s{' (slow)' if one.rate < _SLOW * middle else ''}"
-            for name, one in shares.items()
+            f"{name} {share.jobs}, {share.rate:.3g}/s{' (slow)' if share.rate < _SLOW * median else ''}"
+            for name, share in shares.items()
         ]
 
-    # What is to be done
+    # Jobs
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> _Task:
-        """Take a job. If it names machines, or needs several, it is done here, by runners that are there.
+        """Accept a job. If no single machine fits, it is done in this process, with runners on the machines.
 
         Raises:
-            UsageError, Absent: nobody has what it needs.
+            UsageError: a machine that it names does not exist.
+            Absent: no machine has a runner that it needs.
         """
-        for one in needs:
-            self.demand(f"{job.machine}/{one}" if job.machine else one)
+        for runner in needs:
+            self.demand(f"{job.machine}/{runner}" if job.machine else runner)
         with self._lock:
             task = _Task(self._count, job, tuple(needs))
             self._count += 1
@@ -217,12 +220,12 @@ class Fleet:
         return task
 
     def forget(self) -> None:
-        """Keep nothing of what is finished, unless somebody will have to go on."""
+        """Delete the stored results, unless the connection was lost and the run must be resumed."""
         if not self.gone:
             self._finished.forget()
 
     def close(self) -> None:
-        """Leave; what is at work is not waited for, and whoever waits for it hears that."""
+        """Disconnect without waiting for running jobs, which fail for their callers."""
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._leaving.set)
@@ -231,7 +234,7 @@ class Fleet:
         self._fail_open(is_closed=True)
 
     def _give_to_loop(self, task: _Task) -> None:
-        """Let a machine do a task, or fail it if the loop has ended."""
+        """Queue a task for the machines; fail it if the loop has ended."""
         with self._lock:
             is_open = not self._has_ended
             if is_open:
@@ -240,13 +243,13 @@ class Fleet:
             task.fail(self._reason())
             return
         assert self._loop is not None
-        with suppress(RuntimeError):  # the loop has ended since, and failed what is open
+        with suppress(RuntimeError):  # the loop has ended since, and failed all open tasks
             self._loop.call_soon_threadsafe(self._enter, task)
 
     def _give_to_thread(self, task: _Task, *, is_alone: bool = False) -> None:
-        """Do a task in a thread of this process, or fail it if the fleet is closed.
+        """Do a task in a thread of this process; fail it if the fleet is closed.
 
-        With `is_alone` the thread is a new one: those of the pool may all wait for this task.
+        With `is_alone` the thread is a new one: all threads of the pool may be waiting for this task.
         """
         with self._lock:
             is_open = not self._is_closed
@@ -258,19 +261,19 @@ class Fleet:
         if is_alone:
             Thread(target=_do_here, args=(task,), daemon=True).start()
             return
-        with suppress(RuntimeError):  # it has been closed since, and what is open fails
+        with suppress(RuntimeError):  # the fleet has been closed since, which fails all open tasks
             self._here.submit(_do_here, task)
 
     def _fail_open(self, *, is_closed: bool) -> None:
-        """Accept no more tasks, and fail those that nobody will finish."""
+        """Accept no more tasks, and fail those that will never be finished."""
         with self._lock:
             self._has_ended, self._is_closed = True, self._is_closed or is_closed
             lost = [task for task, is_of_loop in self._open.items() if is_of_loop or self._is_closed]
-        for task in lost:  # without the lock, which whoever hears of it may need
+        for task in lost:  # without the lock, which a callback of the task may need
             task.fail(self._reason())
 
     def _reason(self) -> Gone:
-        return Gone(self.gone or "the fleet was left")
+        return Gone(self.gone or "the fleet was closed")
 
     def _count_done(self, task: Promise[Any]) -> None:
         assert isinstance(task, _Task)
@@ -278,10 +281,10 @@ class Fleet:
             self._done += 1
             self._open.pop(task, None)
 
-    # In the thread of the loop
+    # The thread of the loop
 
     def _run(self) -> None:
-        """Run the loop; whatever ends it, nobody waits for what it does not do any more."""
+        """Run the loop; when it ends for any reason, fail its open tasks."""
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._watch())
@@ -292,7 +295,7 @@ class Fleet:
             self._ready.set()
 
     async def _watch(self) -> None:
-        """Look who is there, again and again, until the scheduler is gone."""
+        """Update the list of machines regularly, until the scheduler is gone or the client leaves."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._changed, self._leaving = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -323,7 +326,7 @@ class Fleet:
             self._ready.set()
 
     async def _leave(self) -> None:
-        """Tell machines that nobody waits for what they are at."""
+        """Tell the machines that this client no longer waits for their jobs."""
         for member in self._members.values():
             member.stop()
             if member.tasks:
@@ -331,15 +334,16 @@ class Fleet:
                 await self._scheduler.broadcast(msg=message, workers=[member.address], on_error="ignore")
 
     async def _look(self) -> None:
-        told = (await self._scheduler.identity())["workers"]
-        for address in set(self._members) - set(told):
+        workers = (await self._scheduler.identity())["workers"]
+        for address in set(self._members) - set(workers):
             self._lose(self._members.pop(address))
-        for address, worker in told.items():
+        for address, worker in workers.items():
             if address not in self._members and worker["status"] == "running":
-                self._meet(address, worker)
+                self._add_member(address, worker)
         now = time.monotonic()
-        self._seen |= {one.machine.name: (one.machine, now) for one in self._members.values()}
-        while self._waiting:  # those behind one that can be done are looked at when it is
+        machines = [member.machine for member in self._members.values()]
+        self._seen |= {machine.name: (machine, now) for machine in machines}
+        while self._waiting:  # stop at the first task that can be done; later ones are checked after it
             task = self._waiting[0]
             if any(when > now - _RETURN for machine, when in self._seen.values() if task.fits(machine)):
                 break
@@ -348,11 +352,11 @@ class Fleet:
             nobody = f"no machine is left that has {listed(list(task.needs)) or 'room'}"
             task.fail(NotDone("; ".join(reasons) or nobody))
 
-    def _meet(self, address: str, worker: dict[str, Any]) -> None:
-        """Give work to a machine that was not there, if it is one of ours."""
+    def _add_member(self, address: str, worker: dict[str, Any]) -> None:
+        """Give work to a new worker, if it runs this library."""
         try:
-            machine = announced(worker.get(ANNOUNCED))
-        except Refused as error:
+            machine = read_announcement(worker.get(ANNOUNCED))
+        except RequestRefused as error:
             self.strangers[address] = f"{worker['name']} {error}"
             return
         member = self._members[address] = _Member(address, machine)
@@ -361,27 +365,31 @@ class Fleet:
             member.slots.append(self._loop.create_task(self._work(member)))
 
     def _lose(self, member: _Member) -> None:
-        """Let others do what a lost machine was at; what was lost before and alone there is guilty."""
+        """Requeue the tasks of a lost machine; give up those during which _DEATHS machines were lost.
+
+        After its first loss a task runs alone on a machine, so that the second loss is its fault.
+        """
         member.stop()
         for task in member.tasks:
             task.deaths += 1
             if task.deaths < _DEATHS:
                 self._enter(task)
             else:
-                who = f"{counted(_DEATHS, 'machine')} ended at it, the last was {member.machine.name}"
-                task.fail(NotDone(who, ended=True))
+                reason = f"{counted(_DEATHS, 'machine')} ended during it, the last was {member.machine.name}"
+                task.fail(NotDone(reason, ended=True))
 
     def _enter(self, task: _Task) -> None:
-        """Let a task wait for a machine; if the loop ends, `_fail_open` fails it."""
-        insort(self._waiting, task, key=lambda one: one.number)
+        """Queue a task for the next suitable machine; if the loop ends, `_fail_open` fails it."""
+        insort(self._waiting, task, key=lambda task: task.number)
         self._changed.set()
 
     async def _next(self, member: _Member) -> _Task:
-        """Wait for a job for a machine. One that was lost before is alone there, so that it can be judged."""
+        """Wait for a task for a machine. A task that was lost before runs alone, see `_lose`."""
         while True:
-            task = next((one for one in self._waiting if one.fits(member.machine)), None)
-            is_alone = any(one.deaths for one in member.tasks) or (task and task.deaths and member.tasks)
-            if task is not None and not is_alone:
+            task = next((task for task in self._waiting if task.fits(member.machine)), None)
+            is_blocked = any(task.deaths for task in member.tasks)
+            is_blocked = is_blocked or bool(task and task.deaths and member.tasks)
+            if task is not None and not is_blocked:
                 self._waiting.remove(task)
                 member.tasks[task] = None
                 return task
@@ -389,13 +397,13 @@ class Fleet:
             await self._changed.wait()
 
     async def _work(self, member: _Member) -> None:
-        """Have a machine do one job after the other."""
+        """Send a machine one job after the other."""
         share = self.shares.setdefault(member.machine.name, Share())
         while True:
             task = await self._next(member)
             try:
                 await self._have_done(member, task, share)
-            except OSError as error:  # if the scheduler is gone, whoever looks finds and tells that
+            except OSError as error:  # if the scheduler is gone, `_watch` finds out and reports it
                 await asyncio.sleep(_WATCH)
                 task.breaks += 1
                 del member.tasks[task]
@@ -415,7 +423,7 @@ class Fleet:
             self._changed.set()
 
     async def _have_done(self, member: _Member, task: _Task, share: Share) -> None:
-        """Have one job done, unless the machine has no room for it.
+        """Send one job to a machine and finish its task, unless the machine has no room for it.
 
         Raises:
             NotDone: it was not done.
@@ -425,51 +433,51 @@ class Fleet:
         for _ in range(_ATTEMPTS):
             try:
                 parcel = await asyncio.to_thread(_pack, task.job)
-            except OSError:  # what cannot be read is told best where it is
+            except OSError:  # the job itself reports best, in this process, what cannot be read
                 self._give_to_thread(task, is_alone=True)
                 return
-            if (known := self._finished.get(parcel.key)) is not None:
-                await asyncio.to_thread(_take, task, known)
+            if (stored := self._finished.get(parcel.key)) is not None:
+                await asyncio.to_thread(_settle, task, stored)
                 return
-            parts = {hash: data for hash, data in parcel.small.items() if hash not in member.known}
+            parts = {hash: data for hash, data in parcel.small.items() if hash not in member.sent_hashes}
             share.bytes += sum(map(len, parts.values())) + len(parcel.payload)
             job = {"client": self._name, "head": parcel.head.as_text(), "payload": parcel.payload}
-            told = await self._ask(member, ask="job", parts=parts, **job)
-            if told["status"] == "missing":
-                member.known.difference_update(told["hashes"])
-                told = await self._ship(member, parcel, told["hashes"], share)
-            match told["status"]:
+            answer = await self._ask(member, ask="job", parts=parts, **job)
+            if answer["status"] == "missing":
+                member.sent_hashes.difference_update(answer["hashes"])
+                answer = await self._ship(member, parcel, answer["hashes"], share)
+            match answer["status"]:
                 case "done" | "raised":
                     task.machine = name
-                    member.known.update(parcel.small)
-                    if told["status"] == "done":
-                        await asyncio.to_thread(self._finished.put, parcel.key, told["result"])
-                    await asyncio.to_thread(_take, task, told["result"], told["status"])
+                    member.sent_hashes.update(parcel.small)
+                    if answer["status"] == "done":
+                        await asyncio.to_thread(self._finished.put, parcel.key, answer["result"])
+                    await asyncio.to_thread(_settle, task, answer["result"], answer["status"])
                     return
                 case "no room":
-                    task.without[name] = told["message"]
+                    task.without[name] = answer["message"]
                     return
                 case "ended":
-                    raise NotDone(told["message"], ended=True)
+                    raise NotDone(answer["message"], ended=True)
                 case "refused":
-                    raise NotDone(f"{name} refuses the job: {told['message']}")
+                    raise NotDone(f"{name} refuses the job: {answer['message']}")
                 case "bug":
-                    raise RuntimeError(f"on {name}: {told['message']}")
+                    raise RuntimeError(f"on {name}: {answer['message']}")
                 case "changed":
                     forget_hashes()
-        raise NotDone(f"the model changes while it travels to {name}")
+        raise NotDone(f"the model changes while it is sent to {name}")
 
     async def _ship(
         self, member: _Member, parcel: "_Parcel", hashes: Sequence[str], share: Share
     ) -> dict[str, Any]:
-        """Send what is missing, in pieces; return what makes the job be asked again, or why not."""
+        """Upload missing data in pieces; return {"status": "again"} or the worker's failure."""
         for hash in hashes:
             token, offset, size = secrets.token_hex(8), 0, parcel.head.wanted[hash]
             for data in pieces(parcel.large.get(hash) or parcel.small[hash]):
                 about = {"hash": hash, "token": token, "offset": offset, "size": size}
-                told = await self._ask(member, ask="piece", data=data, **about)
-                if told["status"] != "ok":
-                    return told
+                answer = await self._ask(member, ask="piece", data=data, **about)
+                if answer["status"] != "ok":
+                    return answer
                 offset += len(data)
                 share.bytes += len(data)
             if offset != size:
@@ -477,14 +485,16 @@ class Fleet:
         return {"status": "again"}
 
     async def _ask(self, member: _Member, **question: Any) -> dict[str, Any]:
-        """Return the answer of a machine; if a connection breaks it is asked again while it is there."""
+        """Return the answer of a machine; after a broken connection ask again while the machine is there."""
+        message = {"op": OPERATION, **question}
         while True:
-            message = {"op": OPERATION, **question}
-            told = await self._scheduler.broadcast(msg=message, workers=[member.address], on_error="ignore")
-            if told:
-                answer: dict[str, Any] = told[member.address]
+            answers = await self._scheduler.broadcast(
+                msg=message, workers=[member.address], on_error="ignore"
+            )
+            if answers:
+                answer: dict[str, Any] = answers[member.address]
                 return answer
-            await asyncio.sleep(2 * _WATCH)  # whoever looks finds that it is gone, and cancels this
+            await asyncio.sleep(2 * _WATCH)  # if the machine is gone, `_watch` cancels this
 
 
 def _do_here(task: _Task) -> None:
@@ -494,23 +504,24 @@ def _do_here(task: _Task) -> None:
         task.fail(error)
 
 
-def _take(task: _Task, result: bytes, status: str = "done") -> None:
-    found = decode(result)
+def _settle(task: _Task, result: bytes, status: str = "done") -> None:
+    """Finish a task with an encoded result; with status "raised" fail it with that error."""
+    value = decode(result)
     if status == "done":
-        task.finish(found)
+        task.finish(value)
     else:
-        kind, message = found
+        kind, message = value
         task.fail(getattr(errors, kind, errors.Error)(message))
 
 
 class _Parcel(NamedTuple):
-    """A job as it travels: small files and arrays go along, large ones when somebody misses them."""
+    """A job ready to be sent: small files and arrays go with it, large ones only if the worker lacks them."""
 
     head: Head
     payload: bytes
     small: dict[str, bytes]
     large: dict[str, str | bytes]
-    """By hash: a path, or the bytes of an array."""
+    """The path of a file, or the bytes of an array, by hash."""
 
     @property
     def key(self) -> str:
@@ -518,12 +529,12 @@ class _Parcel(NamedTuple):
 
 
 def _pack(job: Job) -> _Parcel:
-    """Return a job with the files of its model as they are now.
+    """Return a job with the current files of its model.
 
     Raises:
         OSError: a file cannot be read.
     """
-    files, small, large = list[Sent](), dict[str, bytes](), dict[str, str | bytes]()
+    files, small, large = list[SentFile](), dict[str, bytes](), dict[str, str | bytes]()
     names = [job.model, *(path for path, _ in files_beside(job.model))] if job.model else []
     for name in names:
         path = os.path.abspath(name)
@@ -538,13 +549,13 @@ def _pack(job: Job) -> _Parcel:
         else:
             hash = known_hash(path)
             large[hash] = path
-        files.append(Sent(path, hash, size))
+        files.append(SentFile(path, hash, size))
     payload, arrays = encode(job.arguments, paths={job.model} if os.path.isabs(job.model) else ())
-    told = tuple((hash, len(data)) for hash, data in arrays.items())
-    return _Parcel(Head(job.name, os.getcwd(), tuple(files), told), payload, small, {**large, **arrays})
+    sizes = tuple((hash, len(data)) for hash, data in arrays.items())
+    return _Parcel(Head(job.name, os.getcwd(), tuple(files), sizes), payload, small, {**large, **arrays})
 
 
 def split(runner: str) -> tuple[str, str]:
-    """Return the machine that the name of a runner begins with, "" if there is none, and the rest."""
+    """Split the name of a runner into its machine, "" without one, and the rest."""
     host, slash, name = runner.partition("/")
     return (host, name) if slash else ("", runner)

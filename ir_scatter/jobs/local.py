@@ -1,4 +1,4 @@
-"""Does jobs on this machine: in this process when their results are asked for, or in some of its own."""
+"""Executors on this machine: in this process when a result is read, or in a pool of processes."""
 
 import os
 import threading
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Here:
-    """Does each job in this process, when its result is asked for."""
+    """Does each job in this process, when its result is read."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> "_Later":
         return _Later(job)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no job runs between calls."""
 
 
 class _Later:
@@ -39,8 +39,8 @@ class _Later:
 class Processes:
     """Does jobs in several processes.
 
-    When one ends the pool is lost: it is started again, and the jobs that were not done are tried one at a
-    time, so that only the guilty one is given up.
+    If one process ends, the whole pool is lost. A new pool then retries the unfinished jobs one at a time, so
+    that only the job that ends its process again is given up.
     """
 
     def __init__(self, count: int) -> None:
@@ -59,7 +59,7 @@ class Processes:
 
         while not future.has_died:
             try:
-                found = future.running.result()
+                result = future.running.result()
             except BrokenProcessPool:
                 self._begin_again(BrokenProcessPool)
                 continue
@@ -67,22 +67,22 @@ class Processes:
                 self._open.pop(future, None)
                 raise
             self._open.pop(future, None)
-            return found
-        raise NotDone("the process that was at it ended", ended=True)
+            return result
+        raise NotDone("its process ended", ended=True)
 
     def _begin_again(self, broken: type[Exception]) -> None:
-        lost = [one for one in self._open if isinstance(one.running.exception(), broken)]
+        lost = [future for future in self._open if isinstance(future.running.exception(), broken)]
         if self._count == 1:
             lost[0].has_died = True
             del self._open[lost.pop(0)]
         self._count = 1
         self.close()
         self._pool = _pool(1)
-        for one in lost:
-            one.running = self._begin(one.job)
+        for future in lost:
+            future.running = self._begin(future.job)
 
     def _begin(self, job: Job) -> "Running[Any]":
-        """Submit the function itself: pickled by its module, which a spawned process imports."""
+        """Submit the function itself: it is pickled by its module, which a spawned process imports."""
         return self._pool.submit(TABLE[job.name], *job.arguments)
 
     def close(self) -> None:
@@ -93,33 +93,33 @@ class _InProcess:
     machine = ""
     has_died = False
 
-    def __init__(self, engine: Processes, job: Job) -> None:
-        self.engine, self.job = engine, job
+    def __init__(self, executor: Processes, job: Job) -> None:
+        self.executor, self.job = executor, job
         self.running: Running[Any]
 
     def done(self) -> bool:
         return self.running.done()
 
     def result(self) -> Any:
-        return self.engine.result(self)
+        return self.executor.result(self)
 
 
 def _pool(count: int) -> "ProcessPoolExecutor":
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    # A fork has all that is imported here, but not the threads that may hold a lock.
+    # A fork has all imported modules, but a lock that another thread holds would stay locked.
     if hasattr(os, "fork") and threading.active_count() == 1:
         return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
     from ir_scatter.core.process import safe_path
     from ir_scatter.jobs.spawn import SafeSpawn
 
-    with safe_path():  # the process that tracks resources begins here
+    with safe_path():  # this starts the resource tracker process
         return ProcessPoolExecutor(count, SafeSpawn(), initializer=_end_with_parent)
 
 
 def _end_with_parent() -> None:
-    """Let a process of the pool end when its parent is killed, and leave signals for all to the parent."""
+    """Let a process of the pool end when its parent is killed, and leave Ctrl-C to the parent."""
     import signal
     from multiprocessing import parent_process
     from multiprocessing.util import Finalize
@@ -143,5 +143,5 @@ def _end_with_parent() -> None:
 
 
 def local(count: int = 1) -> "closing[Here | Processes]":
-    """Return, for a `with`, what does jobs in so many processes; in this one if that is one."""
+    """Return, for a `with`, an executor with `count` processes; with 1 it uses this process."""
     return closing(Processes(count) if count > 1 else Here())

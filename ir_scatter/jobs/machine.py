@@ -1,4 +1,4 @@
-"""What a machine says of itself: who it is, what can run there, and how far it is like others."""
+"""Descriptions of machines: name, hardware, runners, and what distinguishes two machines."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 from ir_scatter import runners
 from ir_scatter.defects.evidence import read_rows
-from ir_scatter.jobs.wire import Refused, decode, encode
+from ir_scatter.jobs.wire import RequestRefused, decode, encode
 from ir_scatter.portability import cache_file, plain_name
 from ir_scatter.runners.base import Availability
 from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
@@ -19,9 +19,9 @@ from ir_scatter.runners.releases.environments import THIS_PYTHON, installed
 from ir_scatter.version import __version__, versions
 
 ANNOUNCED = "ir-scatter"
-"""What a worker's announcement stands under."""
+"""The key of the announcement among a worker's startup information."""
 OPERATION = "ir_scatter"
-"""What it is asked."""
+"""The name of the operation that workers handle for us."""
 
 _INSTRUCTIONS = ("amx_int8", "amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 
@@ -31,15 +31,17 @@ class Machine:
     """One worker.
 
     Attributes:
-        name: what stands before its runners, "lab-arc/openvino:GPU".
-        host, system, cpu: of the computer.
-        instructions: the sets that a CPU has, of those that kernels are chosen by.
-        version: of this library.
-        packages: the versions of others.
-        slots: how many jobs it does at a time.
-        devices: every runner, whether it can run there or not.
+        name: the prefix of its runners, as in "lab-arc/openvino:GPU".
+        host: the name of the computer.
+        system: operating system and architecture.
+        cpu: the processor.
+        instructions: instruction sets of the CPU, of those by which runtimes choose kernels.
+        version: the version of this library.
+        packages: the versions of other packages.
+        slots: the number of jobs that it does at a time.
+        devices: all runners, including those that cannot run there.
         releases: other releases that are installed there, "openvino@2025.4.0".
-        fingerprint: of what `doctor` found there; "" if it did not run.
+        fingerprint: identifies the results of `doctor` there; "" if it did not run.
     """
 
     name: str
@@ -56,16 +58,16 @@ class Machine:
     fingerprint: str = ""
 
     def offers(self, runner: str) -> bool:
-        """Tell whether a runner, without the name of a machine, can run there."""
+        """Return whether a runner, named without a machine, can run there."""
         runtime, _, device = runner.partition(":")
-        if "@" in runtime and not any(f"{one}.".startswith(f"{runtime}.") for one in self.releases):
+        if "@" in runtime and not any(f"{release}.".startswith(f"{runtime}.") for release in self.releases):
             return False
-        wanted = f"{PREFIX}CPU" if device.startswith(VIRTUAL_DEVICES) else plain_name(runner)
-        return any(one.is_available and one.runner == wanted for one in self.devices)
+        name = f"{PREFIX}CPU" if device.startswith(VIRTUAL_DEVICES) else plain_name(runner)
+        return any(device.is_available and device.runner == name for device in self.devices)
 
     @property
     def runners(self) -> list[str]:
-        return [one.runner for one in self.devices if one.is_available]
+        return [device.runner for device in self.devices if device.is_available]
 
     @property
     def summary(self) -> str:
@@ -77,9 +79,11 @@ class Machine:
 
     @property
     def kind(self) -> tuple[tuple[str, str], ...]:
-        """What results may hang on, by words; machines of the same kind should give the same ones."""
+        """(name, value) of all that results may depend on; machines of one kind should give equal results."""
         devices = [
-            (one.runner, f"{one.full_name} {one.driver}".strip()) for one in self.devices if one.is_available
+            (device.runner, f"{device.full_name} {device.driver}".strip())
+            for device in self.devices
+            if device.is_available
         ]
         about = [("system", self.system), ("CPU", self.cpu), ("instructions", " ".join(self.instructions))]
         packages = [(name, version) for name, version in self.packages.items() if name != "ir-scatter"]
@@ -87,28 +91,28 @@ class Machine:
 
 
 def announcement(machine: Machine) -> dict[str, Any]:
-    """Return what a worker says of its machine, for `announced`."""
+    """Return the announcement of a machine, which `read_announcement` reads."""
     return {"version": machine.version, "machine": encode(machine)[0]}
 
 
-def announced(told: Any) -> Machine:
-    """Return the machine that a worker spoke of.
+def read_announcement(message: Any) -> Machine:
+    """Return the machine in an announcement.
 
     Raises:
-        Refused: it is of another release, or none of ours.
+        RequestRefused: the worker has another release, or is not one of ours.
     """
-    version = told.get("version") if isinstance(told, dict) else "none"
+    version = message.get("version") if isinstance(message, dict) else "none"
     if version != __version__:
         remedy = f"pip install ir-scatter=={__version__} there"
-        raise Refused(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
-    found = decode(told.get("machine", b""))
-    if not isinstance(found, Machine):
-        raise Refused("says of itself what nobody understands")
-    return found
+        raise RequestRefused(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
+    machine = decode(message.get("machine", b""))
+    if not isinstance(machine, Machine):
+        raise RequestRefused("sent a description that is not a machine")
+    return machine
 
 
 def differences(first: Machine, second: Machine) -> list[str]:
-    """Return what differs between two machines: "openvino 2026.4.1, 2025.4.0"."""
+    """Return the differences of two machines: "openvino 2026.4.1, 2025.4.0"."""
     here, there = dict(first.kind), dict(second.kind)
     names = dict.fromkeys((*here, *there))
     return [
@@ -120,17 +124,20 @@ def differences(first: Machine, second: Machine) -> list[str]:
 
 def groups(machines: Sequence[Machine]) -> list[list[Machine]]:
     """Return machines in groups of the same kind."""
-    found: dict[object, list[Machine]] = {}
-    for one in machines:
-        found.setdefault(one.kind, []).append(one)
-    return list(found.values())
+    by_kind: dict[object, list[Machine]] = {}
+    for machine in machines:
+        by_kind.setdefault(machine.kind, []).append(machine)
+    return list(by_kind.values())
 
 
 def this_machine(name: str, slots: int) -> Machine:
-    """Look at this machine: every runner runs a small model."""
+    """Describe this machine; every runner runs a small model to find out whether it can."""
     devices = tuple(runners.survey())
     used = {
-        package: version for one in devices if one.is_available for package, version in one.versions.items()
+        package: version
+        for device in devices
+        if device.is_available
+        for package, version in device.versions.items()
     }
     cpu, flags = _processor()
     return Machine(
@@ -138,13 +145,13 @@ def this_machine(name: str, slots: int) -> Machine:
         platform.node(),
         f"{platform.system()} {platform.machine()}",
         cpu,
-        tuple(one for one in _INSTRUCTIONS if one in flags),
+        tuple(instruction for instruction in _INSTRUCTIONS if instruction in flags),
         platform.python_version(),
         __version__,
         {**versions(), **used},
         slots,
         devices,
-        tuple(str(one.release) for one in installed() if one.python == THIS_PYTHON),
+        tuple(str(row.release) for row in installed() if row.python == THIS_PYTHON),
         _fingerprint(devices),
     )
 
@@ -154,20 +161,19 @@ def _processor() -> tuple[str, set[str]]:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # another system
         return platform.processor(), set()
-    told = {
+    fields = {
         key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())
     }
-    flags = told.get("flags", "") or told.get("Features", "")
-    return f"{told.get('model name') or platform.processor()}, {os.cpu_count()} processors", set(
-        flags.split()
-    )
+    flags = fields.get("flags", "") or fields.get("Features", "")
+    name = fields.get("model name") or platform.processor()
+    return f"{name}, {os.cpu_count()} processors", set(flags.split())
 
 
 def _fingerprint(devices: Sequence[Availability]) -> str:
-    """Return twelve letters that are the same where doctor found the same of what is installed."""
-    used = {(one.runner, version) for one in devices for version in one.versions.values()}
-    rows = [one for one in read_rows(cache_file()) if (one.runner, one.release) in used]
+    """Return twelve letters that are equal if doctor found the same about the installed releases."""
+    used = {(device.runner, version) for device in devices for version in device.versions.values()}
+    rows = [row for row in read_rows(cache_file()) if (row.runner, row.release) in used]
     if not rows:
         return ""
-    told = sorted((one.runner, one.release, sorted(one.results.items())) for one in rows)
-    return sha256(json.dumps(told).encode()).hexdigest()[:12]
+    results = sorted((row.runner, row.release, sorted(row.results.items())) for row in rows)
+    return sha256(json.dumps(results).encode()).hexdigest()[:12]

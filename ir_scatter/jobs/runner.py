@@ -1,4 +1,4 @@
-"""Runners of other machines: what a runner is asked goes there as a job."""
+"""Runners on other machines: every run is sent there as a job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from ir_scatter.runners.base import Availability, Outcome, Runner, Status, Strea
 
 
 class FleetRunner(Runner):
-    """A runner of a machine, or of any that has it."""
+    """A runner of one machine, or of any machine that has it."""
 
     def __init__(self, fleet: Fleet, host: str, there: Runner) -> None:
         self._fleet, self._host, self._there = fleet, host, there
@@ -28,17 +28,16 @@ class FleetRunner(Runner):
 
     @property
     def machines(self) -> list[Machine]:
-        """Those that can be meant."""
-        found = (one for one in self._fleet.machines if self._host in {"", one.name})
-        return [one for one in found if one.offers(self._there.name)]
+        """The machines that may run it."""
+        machines = (machine for machine in self._fleet.machines if self._host in {"", machine.name})
+        return [machine for machine in machines if machine.offers(self._there.name)]
 
     @cached_property
     def about(self) -> Availability:
-        """What the first of the machines says of the device."""
-        told = [
-            device for one in self.machines for device in one.devices if device.runner == self._there.name
-        ]
-        return replace(told[0], runner=self.name) if told else Availability(self.name, True)
+        """The description of the device on the first of the machines."""
+        devices = [device for machine in self.machines for device in machine.devices]
+        devices = [device for device in devices if device.runner == self._there.name]
+        return replace(devices[0], runner=self.name) if devices else Availability(self.name, True)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -46,26 +45,27 @@ class FleetRunner(Runner):
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What is to be known of the device, and of the machine if one is named."""
-        of_machine = [f"on {one.name}: {one.summary}" for one in self.machines if self._host]
+        """Remarks on the device, and on the machine if the runner names one."""
+        of_machine = [f"on {machine.name}: {machine.summary}" for machine in self.machines if self._host]
         return (*self._there.remarks, *of_machine)
 
     def availability(self) -> Availability:
         return self.about
 
     def start(self) -> None:
-        """Nothing waits to be started here."""
+        """Do nothing: the workers run already."""
 
     def run(self, model_path: str | Path, feeds: Mapping[str, Array], **options: Any) -> Outcome:
         path = str(model_path)
-        given = {**options, "taps": tuple(options.get("taps", ()))}
+        plain_options = {**options, "taps": tuple(options.get("taps", ()))}
+        job = Job(RUN, (self._there.name, path, dict(feeds), plain_options), path)
         try:
-            found, machine = self._send(Job(RUN, (self._there.name, path, dict(feeds), given), path))
+            outcome, machine = self._send(job)
         except NotDone as error:
             return Outcome(self.name, Status.CRASHED, str(error), versions=self.versions)
-        assert isinstance(found, Outcome)
+        assert isinstance(outcome, Outcome)
         where = () if self._host or not machine else (f"computed on {machine}",)
-        return replace(found, runner=self.name, remarks=(*found.remarks, *where))
+        return replace(outcome, runner=self.name, remarks=(*outcome.remarks, *where))
 
     def stream(
         self, model_path: str | Path, feeds: Sequence[Mapping[str, Array]], **options: Any
@@ -81,11 +81,11 @@ class FleetRunner(Runner):
         return future.result(), future.machine
 
     def close(self) -> None:
-        """Its processes are for others, too."""
+        """Do nothing: other runners use the same workers."""
 
 
 class FleetRunners:
-    """Names of runners mean those of a fleet: "lab-arc/openvino:GPU", or "openvino:GPU" of any machine."""
+    """Resolves names of runners on a fleet: "lab-arc/openvino:GPU", or "openvino:GPU" of any machine."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._made = fleet, dict[str, FleetRunner]()
@@ -99,4 +99,4 @@ class FleetRunners:
 
     def known(self) -> list[str]:
         """Return every runner of every machine."""
-        return [f"{one.name}/{runner}" for one in self._fleet.machines for runner in one.runners]
+        return [f"{machine.name}/{runner}" for machine in self._fleet.machines for runner in machine.runners]

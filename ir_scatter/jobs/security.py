@@ -1,4 +1,4 @@
-"""Who may talk to whom: addresses, certificates, and why a connection does not come about."""
+"""Addresses and certificates of a fleet, and the reasons why a connection fails."""
 
 import os
 import socket
@@ -20,19 +20,21 @@ _PATIENCE = 5.0
 """Seconds that a scheduler may take to answer."""
 _DAYS = 365
 _MOST = 1 << 20
-"""Bytes of a file of certificates; those of all public authorities have a fifth of that."""
+"""Largest number of bytes of a certificate file; all public authorities together need a fifth of it."""
 _PORT = 8786
 NAMES = ("ca.pem", "lab.pem", "lab-key.pem")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a scheduler listens, and with which certificates one talks to it.
+    """The address of a scheduler, and the certificates for connections to it.
 
     Attributes:
-        text: "tls://lab:8786".
-        ca, cert, key: files; what is "" comes from the configuration of Dask, or its environment variables.
-        is_insecure: whether tcp:// is meant though others can reach it.
+        text: such as "tls://lab:8786".
+        ca: file of the certificate authority; "" means that of Dask's configuration or environment variables.
+        cert: file of the certificate; "" likewise.
+        key: file of the private key; "" likewise.
+        is_insecure: whether tcp:// is allowed for an address that other machines can reach.
     """
 
     text: str
@@ -46,7 +48,7 @@ class Address:
         """Protocol, host and port.
 
         Raises:
-            UsageError: it is no address, or one that is not safe.
+            UsageError: it is not an address, or an unsafe one.
         """
         try:
             split = urlsplit(self.text)
@@ -63,7 +65,7 @@ class Address:
         return protocol, host, _PORT if port is None else port
 
     def security(self) -> "Security":
-        """Return what Dask connects with.
+        """Return the security settings for Dask's connections.
 
         Raises:
             UsageError: certificates are missing, or cannot be read.
@@ -73,11 +75,11 @@ class Address:
         protocol, _, _ = self.parts
         if protocol == "tcp":
             return Security(require_encryption=False)
-        given: dict[str, Any] = {"tls_ca_file": self.ca} if self.ca else {}
+        options: dict[str, Any] = {"tls_ca_file": self.ca} if self.ca else {}
         for role in ("client", "scheduler", "worker"):
             pair = {f"tls_{role}_cert": self.cert, f"tls_{role}_key": self.key}
-            given |= {name: file for name, file in pair.items() if file}
-        security = Security(require_encryption=True, **given)
+            options |= {name: file for name, file in pair.items() if file}
+        security = Security(require_encryption=True, **options)
         if not (security.tls_ca_file and security.tls_client_cert):
             raise UsageError(
                 f"{self.text} needs --tls-ca, --tls-cert and --tls-key, or what Dask is configured with"
@@ -105,7 +107,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def demand_reachable(address: Address) -> None:
-    """Demand that somebody answers at an address, with certificates that both sides take.
+    """Check that a scheduler answers at an address, and that both sides accept the certificates.
 
     Raises:
         Absent: with the reason.
@@ -118,9 +120,9 @@ def demand_reachable(address: Address) -> None:
                 plain.recv(1)
                 return
             with context.wrap_socket(plain, server_hostname=host) as secure:
-                secure.recv(1)  # the other side says now that it does not take the certificate from here
+                secure.recv(1)  # the other side reports here that it refuses our certificate
     except ssl.SSLCertVerificationError as error:
-        raise Absent(f"{address.text}: its certificate is not taken: {error.verify_message}") from None
+        raise Absent(f"{address.text}: its certificate is not accepted: {error.verify_message}") from None
     except ssl.SSLError as error:
         reason = (error.reason or str(error)).lower().replace("_", " ")
         raise Absent(f"{address.text} refuses a connection with these certificates: {reason}") from None
@@ -133,10 +135,10 @@ def demand_reachable(address: Address) -> None:
 def make_certificates(folder: str) -> list[Path]:
     """Write a certificate authority for a lab and one certificate that all of its machines share, for a year.
 
-    The key of the authority is thrown away, so that nothing else can be signed with it.
+    The key of the authority is discarded, so that it cannot sign anything else.
 
     Raises:
-        UsageError: the files are there already, or the package is missing.
+        UsageError: the files exist already, or the package is missing.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -151,7 +153,7 @@ def make_certificates(folder: str) -> list[Path]:
     paths = [Path(folder) / name for name in NAMES]
     for path in paths:
         if path.exists():
-            raise UsageError(f"{path} is there already; whoever has it could not connect any more")
+            raise UsageError(f"{path} exists already; machines that use it could no longer connect")
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
     subjects = [
         x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -159,7 +161,7 @@ def make_certificates(folder: str) -> list[Path]:
     ]
     now, written = datetime.now(UTC), list[bytes]()
     for number, (key, subject) in enumerate(zip(keys, subjects, strict=True)):
-        made = (
+        certificate = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(subjects[0])
@@ -170,11 +172,11 @@ def make_certificates(folder: str) -> list[Path]:
             .add_extension(x509.BasicConstraints(ca=number == 0, path_length=None), critical=True)
             .sign(keys[0], hashes.SHA256())
         )
-        written.append(made.public_bytes(serialization.Encoding.PEM))
+        written.append(certificate.public_bytes(serialization.Encoding.PEM))
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     written.append(keys[1].private_bytes(serialization.Encoding.PEM, *form))
     Path(folder).mkdir(parents=True, exist_ok=True)
-    mask = os.umask(0o077)  # nobody else reads the key
+    mask = os.umask(0o077)  # only the owner may read the key
     try:
         replace_files([Output(path, data) for path, data in zip(paths, written, strict=True)])
     finally:

@@ -1,4 +1,4 @@
-"""Processes of `multiprocessing` that import nothing from the current folder: it starts Python without -P."""
+"""Processes of `multiprocessing` that import nothing from the current folder; it starts Python without -P."""
 
 from multiprocessing.context import SpawnContext, SpawnProcess
 
@@ -6,7 +6,7 @@ from ir_scatter.core.process import safe_path
 
 
 class SafeProcess(SpawnProcess):
-    """A spawned process. The class has a module, since the process reads which one it is."""
+    """A spawned process; at module level, since the process imports this class by its name."""
 
     def start(self) -> None:
         with safe_path():
@@ -14,6 +14,6 @@ class SafeProcess(SpawnProcess):
 
 
 class SafeSpawn(SpawnContext):
-    """Starts such processes."""
+    """A context of `multiprocessing` that starts `SafeProcess`es."""
 
     Process = SafeProcess

@@ -1,8 +1,8 @@
-"""What has arrived on a machine: files and arrays by SHA-256, within a limit, and mirrors of where they were.
+"""Stores files and arrays that a machine received, by SHA-256, within a limit; and builds mirrors of them.
 
-A mirror is a folder in which files have the paths that they have where a job was made, below a root. A
-folder that all machines share is a symbolic link in it if all files of the job below that folder are the
-same there; else all of them are written into the mirror. So nothing is written through the link.
+A mirror is a folder in which files have the same paths, below a root, as on the client. A folder that all
+machines share becomes a symbolic link if all files of the job below it are equal on both machines; otherwise
+all of these files are written into the mirror. So nothing is ever written through a link.
 """
 
 import io
@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from ir_scatter.core.files import open_regular, sha256_of
-from ir_scatter.jobs.wire import Head, Refused, hash_of
+from ir_scatter.jobs.wire import Head, RequestRefused, hash_of
 
 PIECE_BYTES = 4 << 20
 _TOKEN = re.compile(r"[0-9a-f]{1,40}")
@@ -25,68 +25,68 @@ _NUMBERS = count()
 
 
 class NoRoom(Exception):
-    """What should be kept does not fit into the limit, or onto the disk."""
+    """Data does not fit into the limit, or onto the disk."""
 
 
 class Changed(Exception):
-    """What arrived is not what was announced."""
+    """Received data does not have the announced hash."""
 
 
 class Store:
-    """Keeps what arrives in a folder; what was used least recently goes first when the limit is reached."""
+    """Stores received data in a folder; above the limit the least recently used data is removed first."""
 
     def __init__(self, folder: Path, limit: int, shared: Sequence[str] = ()) -> None:
-        """Open a folder, and remove what processes left behind that are no more.
+        """Open a folder, and remove leftovers of processes that have ended.
 
         Args:
-            folder: which may not be there yet; others may use it, too.
-            limit: in bytes, for what is kept.
-            shared: folders that have the same paths and files where jobs are made.
+            folder: created if it does not exist; other processes may use it at the same time.
+            limit: largest total size of stored data, in bytes.
+            shared: folders that have the same paths and files on the client.
         """
         self._kept, self._mirrors, self._limit = folder / "kept", folder / "mirrors", limit
         self._shared = tuple(shared)
-        for made in (self._kept, self._mirrors):
-            made.mkdir(parents=True, exist_ok=True)
-        for left in [*self._mirrors.iterdir(), *self._kept.glob("*.part")]:
-            if not _is_alive(left.name.partition("-")[0]):
-                is_folder = left.is_dir() and not left.is_symlink()
-                shutil.rmtree(left) if is_folder else left.unlink(missing_ok=True)
+        for subfolder in (self._kept, self._mirrors):
+            subfolder.mkdir(parents=True, exist_ok=True)
+        for path in [*self._mirrors.iterdir(), *self._kept.glob("*.part")]:
+            if not _is_alive(path.name.partition("-")[0]):
+                is_folder = path.is_dir() and not path.is_symlink()
+                shutil.rmtree(path) if is_folder else path.unlink(missing_ok=True)
 
     def missing(self, head: Head) -> list[str]:
-        """Return the hashes of what a job needs and is not here."""
+        """Return the hashes of data that a job needs and this machine lacks."""
         links = self._links(head)
         there = {file.hash for file in head.files if _is_below(file.path, links)}
         there -= {file.hash for file in head.files if not _is_below(file.path, links)}
         return [hash for hash in head.wanted if hash not in there and not self._touched(hash)]
 
     def put(self, hash: str, data: bytes) -> None:
-        """Keep something that came whole.
+        """Store data that arrived as a whole.
 
         Raises:
             Changed: it has another hash.
-            NoRoom: it cannot be kept.
+            NoRoom: it cannot be stored.
         """
         self.put_piece(hash, f"{next(_NUMBERS):x}", 0, len(data), data)
 
     def put_piece(self, hash: str, token: str, offset: int, size: int, data: bytes) -> None:
-        """Keep a piece of something of a size; pieces of one sender have a token, and come in their order.
+        """Store a piece of data of `size` bytes; the pieces of one sender share a token, and come in order.
 
         Raises:
-            Changed: with the last piece the whole has another hash.
-            NoRoom: it cannot be kept.
-            Refused: the piece does not fit what came before.
+            Changed: after the last piece, the data has another hash.
+            NoRoom: it cannot be stored.
+            RequestRefused: the piece does not follow the one before it.
         """
         if not (
             re.fullmatch("[0-9a-f]{64}", hash) and _TOKEN.fullmatch(token) and offset + len(data) <= size
         ):
-            raise Refused("this is no piece of a file")
+            raise RequestRefused("this is not a piece of a file")
         part = self._kept / f"{os.getpid()}-{hash}-{token}.part"
         try:
             if offset == 0:
                 self._make_room(size)
             with part.open("wb" if offset == 0 else "r+b") as file:
                 if file.seek(0, os.SEEK_END) != offset:
-                    raise Refused("a piece is missing before this one")
+                    raise RequestRefused("a piece is missing before this one")
                 file.write(data)
             if offset + len(data) < size:
                 return
@@ -95,22 +95,22 @@ class Store:
             part.chmod(0o444)
             part.replace(self._kept / hash)
         except FileNotFoundError:
-            raise Refused("a piece is missing before this one") from None
+            raise RequestRefused("a piece is missing before this one") from None
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise NoRoom(f"{self._kept} takes no more: {(error.strerror or '').lower()}") from None
-        except (Changed, Refused):
+            raise NoRoom(f"{self._kept} cannot store more: {(error.strerror or '').lower()}") from None
+        except (Changed, RequestRefused):
             part.unlink(missing_ok=True)
             raise
 
     @contextmanager
     def mirror(self, head: Head) -> Iterator[Path]:
-        """Give a root below which all that a job needs is where its paths say, and arrays in "/.arrays".
+        """Build a mirror and yield its root: it has the job's files at their paths, and arrays in "/.arrays".
 
         Raises:
-            Changed: a file of a shared folder is not what it was a moment ago.
-            Refused: something is not here, or two files have one place.
-            NoRoom: the mirror cannot be made.
+            Changed: a file of a shared folder has changed since it was checked.
+            RequestRefused: data is missing, or two files have one path.
+            NoRoom: the mirror cannot be created.
         """
         root = self._mirrors / f"{os.getpid()}-{next(_NUMBERS)}"
         try:
@@ -127,7 +127,7 @@ class Store:
                 if not _is_below(file.path, links):
                     place = _place(root, file.path)
                     if written.setdefault(place, file.hash) != file.hash:
-                        raise Refused(f"two files of the job are {file.path[:80]!r}")
+                        raise RequestRefused(f"two files of the job are {file.path[:80]!r}")
                     self._link(file.hash, root, place)
             for hash, _ in head.arrays:
                 self._link(hash, root, root / ".arrays" / hash)
@@ -138,17 +138,17 @@ class Store:
             shutil.rmtree(root, ignore_errors=True)
 
     def _link(self, hash: str, root: Path, place: Path) -> None:
-        """Give a file that is kept a place in a mirror, which must not lead out of it."""
-        if not place.parent.resolve().is_relative_to(root.resolve()):  # where capitals do not count
-            raise Refused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
+        """Link a stored file to a place in a mirror; the place must not lead out of the mirror."""
+        if not place.parent.resolve().is_relative_to(root.resolve()):  # via a link, if case does not matter
+            raise RequestRefused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(self._kept / hash, place)
         except FileNotFoundError:
             if self._shared:  # it was in a shared folder when the job was accepted
                 raise Changed from None
-            raise Refused("what was here has gone to make room: the limit is too small") from None
-        except FileExistsError:  # the same file twice; another one was refused before
+            raise RequestRefused("data was removed to make room: the limit is too small") from None
+        except FileExistsError:  # the same file twice; a different one was refused before
             return
         except OSError:  # a file system without links
             with (self._kept / hash).open("rb") as source, place.open("xb") as copy:
@@ -163,28 +163,30 @@ class Store:
             if files and has_folder and all(_is_same(file.path, file.hash) for file in files):
                 usable.append(folder)
         return [
-            one for one in usable if not any(one != other and _is_below(one, [other]) for other in usable)
+            folder
+            for folder in usable
+            if not any(folder != outer and _is_below(folder, [outer]) for outer in usable)
         ]
 
     def _touched(self, hash: str) -> bool:
         try:
-            kept = self._kept / hash  # read now; mtime stays, as held models compare it
-            os.utime(kept, ns=(time.time_ns(), kept.stat().st_mtime_ns))
+            file = self._kept / hash  # set atime only: open models compare mtime
+            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         except OSError:
             return False
         return True
 
     def _make_room(self, size: int) -> None:
-        """Remove what was used least recently until so many bytes fit."""
+        """Remove the least recently used data until `size` more bytes fit."""
         if size > self._limit:
-            raise NoRoom(f"it has {size} bytes, and all that is kept may have {self._limit}")
-        found = []
+            raise NoRoom(f"it has {size} bytes, more than the limit of {self._limit}")
+        files = []
         for path in self._kept.iterdir():
             with suppress(OSError):
-                told = path.stat()
-                found.append((max(told.st_atime, told.st_mtime), told.st_size, path))
-        total = size + sum(one[1] for one in found)
-        for _, bytes, path in sorted(found):
+                status = path.stat()
+                files.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+        total = size + sum(bytes for _, bytes, _ in files)
+        for _, bytes, path in sorted(files):
             if total <= self._limit:
                 return
             if path.suffix != ".part":
@@ -193,24 +195,24 @@ class Store:
 
 
 class Finished:
-    """Results in a folder, if there is one, by what was asked, so that another run need not ask again."""
+    """Results of jobs in an optional folder, by the hash of the job, so that another run can reuse them."""
 
     def __init__(self, folder: Path | None, *, resume: bool) -> None:
-        """Open a folder, which may not be there yet; only who resumes gets what is in it."""
+        """Open a folder, which may not exist yet; results in it are only used with `resume`."""
         self._folder, self._resumes, self._used = folder, resume, set[Path]()
 
     def get(self, key: str) -> bytes | None:
         if self._folder is None or not self._resumes:
             return None
         try:
-            found = (self._folder / key).read_bytes()
+            result = (self._folder / key).read_bytes()
         except OSError:
             return None
         self._used.add(self._folder / key)
-        return found
+        return result
 
     def put(self, key: str, result: bytes) -> None:
-        """Keep a result if the disk takes it."""
+        """Store a result; ignore errors of the disk."""
         if self._folder is None:
             return
         with suppress(OSError):
@@ -220,19 +222,19 @@ class Finished:
             self._used.add(part.replace(self._folder / key))
 
     def forget(self) -> None:
-        """Remove what was got and put."""
+        """Remove all results that were read or stored."""
         for path in self._used:
             path.unlink(missing_ok=True)
 
 
 def known_hash(path: str) -> str:
-    """Return the SHA-256 of a file, which is computed anew when its size or time changes.
+    """Return the SHA-256 of a file, cached until its size or time changes.
 
     Raises:
         OSError: it cannot be read.
     """
-    told = os.stat(path)
-    return _hash(path, told.st_size, told.st_mtime_ns)
+    status = os.stat(path)
+    return _hash(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(1 << 16)
@@ -241,30 +243,30 @@ def _hash(path: str, size: int, time: int) -> str:
 
 
 def forget_hashes() -> None:
-    """Compute all anew: a file may have changed without a trace."""
+    """Clear the cache of hashes: a file may have changed although its size and time did not."""
     _hash.cache_clear()
 
 
 def pieces(source: str | bytes) -> Iterator[bytes]:
-    """Yield what is sent at a time of a file, by its path, or of bytes; no more of what cannot be read."""
+    """Yield pieces of PIECE_BYTES of a file, given by its path, or of bytes; stop at a read error."""
     with suppress(OSError), open_regular(source) if isinstance(source, str) else io.BytesIO(source) as file:
         while data := file.read(PIECE_BYTES):
             yield data
 
 
 def _place(root: Path, path: str) -> Path:
-    """Return where a mirror has an absolute path."""
+    """Return the place of an absolute path in a mirror."""
     return root / path.lstrip("/")
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
-    """Tell whether a mirror has a path in one of some folders, or as one of them."""
+    """Return whether a path is one of some folders, or is below one of them."""
     place, root = _place(Path("/"), path), Path("/")
     return any(place.is_relative_to(_place(root, folder)) for folder in folders)
 
 
 def _is_same(path: str, hash: str) -> bool:
-    """Tell whether this machine has a file of a hash at a path."""
+    """Return whether this machine has a file with this hash at a path."""
     with suppress(OSError):
         return known_hash(path) == hash
     return False

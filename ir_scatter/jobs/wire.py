@@ -1,7 +1,7 @@
-"""What travels: jobs and results as bytes, in which nothing can be but data and records of ours.
+"""The wire format of jobs and results: bytes that can contain only data and records of this package.
 
-Large arrays are told by their SHA-256 and travel once. A path of a file that comes along means the same file
-below a root, where the machine that does the job lays out a mirror of where it was.
+Large arrays are replaced by their SHA-256 and sent once. A path of a file that is sent with a job means the
+same path below the root of a mirror, which the worker builds.
 """
 
 import io
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 MOST_BYTES = 64 << 20
-"""Of a job, without the files and large arrays that travel apart."""
+"""Largest size of a job, without the files and large arrays that are sent separately."""
 INLINE_BYTES = 1 << 18
-"""What is smaller goes along with the job rather than apart."""
+"""Files and arrays smaller than this are sent with the job, not separately."""
 
 _PLAIN = {
     ("builtins", "complex"),
@@ -46,12 +46,12 @@ _PLAIN = {
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-class Refused(Error):
-    """What came is no job, or no result, of this library."""
+class RequestRefused(Error):
+    """Received data is not a job or a result of this library."""
 
 
-class Sent(NamedTuple):
-    """A file that comes along with a job, by the path that it has where the job was made."""
+class SentFile(NamedTuple):
+    """A file that is sent with a job, by its path on the client."""
 
     path: str
     hash: str
@@ -60,18 +60,18 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a machine must know of a job before anything in it is looked at.
+    """The facts about a job that a worker needs before it decodes the payload.
 
     Attributes:
         name: of a row of the table.
-        folder: the one that relative paths begin at.
-        files: what must be in the mirror.
-        arrays: hash and size of each large one.
+        folder: the client's current folder, where relative paths begin.
+        files: the files that must be in the mirror.
+        arrays: hash and size of each large array.
     """
 
     name: str
     folder: str
-    files: tuple[Sent, ...] = ()
+    files: tuple[SentFile, ...] = ()
     arrays: tuple[tuple[str, int], ...] = ()
     version: str = __version__
     protocol: int = PROTOCOL
@@ -81,7 +81,7 @@ class Head:
 
     @property
     def wanted(self) -> dict[str, int]:
-        """The sizes of all that must be there, by their hashes."""
+        """The sizes of all files and arrays that the job needs, by hash."""
         return {**{file.hash: file.size for file in self.files}, **dict(self.arrays)}
 
 
@@ -89,27 +89,28 @@ def read_head(text: object, payload: object) -> Head:
     """Return the head of a job.
 
     Raises:
-        Refused: it is malformed, too large, of another version, or nothing that can be asked for.
+        RequestRefused: it is malformed, too large, of another version, or not a row of the table.
     """
     if not isinstance(text, str) or not isinstance(payload, bytes):
-        raise Refused("this is no job: a text and bytes are expected")
+        raise RequestRefused("this is not a job: a text and bytes are expected")
     if len(text) + len(payload) > MOST_BYTES:
-        raise Refused(f"the job has {len(text) + len(payload)} bytes, at most {MOST_BYTES} are taken")
+        raise RequestRefused(f"the job has {len(text) + len(payload)} bytes, expected at most {MOST_BYTES}")
     try:
-        told = json.loads(text)
-        if told["protocol"] != PROTOCOL or told["version"] != __version__:
-            version = str(told["version"])[:40]
-            raise Refused(f"the job is from ir-scatter {version}, and here is {__version__}")
-        files = tuple(Sent(*map(_checked, file, (str, _HASH, int))) for file in told["files"])
-        arrays = tuple((_checked(one[0], _HASH), _checked(one[1], int)) for one in told["arrays"])
-        head = Head(_checked(told["name"], str), _checked(told["folder"], str), files, arrays)
+        fields = json.loads(text)
+        if fields["protocol"] != PROTOCOL or fields["version"] != __version__:
+            version = str(fields["version"])[:40]
+            raise RequestRefused(f"the job is from ir-scatter {version}, and here is {__version__}")
+        files = tuple(SentFile(*map(_checked, file, (str, _HASH, int))) for file in fields["files"])
+        arrays = tuple((_checked(row[0], _HASH), _checked(row[1], int)) for row in fields["arrays"])
+        head = Head(_checked(fields["name"], str), _checked(fields["folder"], str), files, arrays)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        raise Refused("this is no job: its head is malformed") from None
+        raise RequestRefused("this is not a job: its head is malformed") from None
     if head.name not in TABLE:
-        raise Refused(f"there is no job {head.name[:40]!r}, expected one of {', '.join(sorted(TABLE))}")
+        names = ", ".join(sorted(TABLE))
+        raise RequestRefused(f"there is no job {head.name[:40]!r}, expected one of {names}")
     for path in (head.folder, *(file.path for file in files)):
         if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
-            raise Refused(f"{path[:80]!r} is no absolute path without detours")
+            raise RequestRefused(f"{path[:80]!r} is not an absolute path without '..'")
     return head
 
 
@@ -127,12 +128,12 @@ def hash_of(data: bytes) -> str:
 
 
 def encode(value: Any, *, paths: Collection[str] = (), root: str = "") -> tuple[bytes, dict[str, bytes]]:
-    """Return a value as bytes, and large arrays in it by their hashes.
+    """Return a value as bytes, and its large arrays by their hashes.
 
     Args:
-        value: data and records of ours.
-        paths: of files that come along.
-        root: what stands before paths where this was made, and is left out of every text.
+        value: data and records of this package.
+        paths: paths of files that are sent with it.
+        root: root of a mirror, which is removed from every text.
     """
     stream = io.BytesIO()
     pickler = _Pickler(stream, paths, root)
@@ -141,23 +142,23 @@ def encode(value: Any, *, paths: Collection[str] = (), root: str = "") -> tuple[
 
 
 def decode(data: bytes, *, root: str = "", large: Callable[[str], bytes] | None = None) -> Any:
-    """Return what was encoded; `large` gives the bytes of a large array.
+    """Return the value of encoded bytes; `large` returns the bytes of a large array by its hash.
 
     Raises:
-        Refused: there is something in it that is no data and no record of ours.
+        RequestRefused: it contains something other than data and records of this package.
     """
     unpickler = _Unpickler(io.BytesIO(data))
-    unpickler.root, unpickler.large = root, large or _nothing
+    unpickler.root, unpickler.large = root, large or _refuse_large_array
     try:
         return unpickler.load()
-    except Refused:
+    except RequestRefused:
         raise
     except Exception as error:
-        raise Refused(f"this is no data of ir-scatter: {type(error).__name__}: {error}") from None
+        raise RequestRefused(f"this is not data of ir-scatter: {type(error).__name__}: {error}") from None
 
 
-def _nothing(hash: str) -> bytes:
-    raise Refused("there are no large arrays beside this")
+def _refuse_large_array(hash: str) -> bytes:
+    raise RequestRefused("there are no large arrays here")
 
 
 class _Pickler(ArrayPickler):
@@ -186,26 +187,26 @@ class _Unpickler(pickle.Unpickler):
     root: str
     large: Callable[[str], bytes]
 
-    def persistent_load(self, told: Any) -> Any:
-        match told:
+    def persistent_load(self, pid: Any) -> Any:
+        match pid:
             case ("text" | "path" as kind, bytes(text)):
                 return (self.root if kind == "path" else "") + text.decode("utf-8", "surrogatepass")
             case ("array", str(name), tuple(shape), bytes(data)):
                 return _array(name, shape, data)
             case ("large", str(name), tuple(shape), str(hash)):
                 return _array(name, shape, self.large(hash))
-        raise Refused("this is no data of ir-scatter")
+        raise RequestRefused("this is not data of ir-scatter")
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
         if module.startswith("ir_scatter.") and "__main__" not in module and "." not in name:
-            found = getattr(import_module(module), name, None)
-            if not isinstance(found, type) or found.__module__ != module:
+            record = getattr(import_module(module), name, None)
+            if not isinstance(record, type) or record.__module__ != module:
                 pass
-            elif is_dataclass(found) or issubclass(found, Enum | tuple):
-                return found
-        raise Refused(f"{module}.{name} is no record that jobs are made of")
+            elif is_dataclass(record) or issubclass(record, Enum | tuple):
+                return record
+        raise RequestRefused(f"{module}.{name} is not a record that a job may contain")
 
 
 def _array(name: str, shape: tuple[int, ...], data: Any) -> "Array":

@@ -1,7 +1,7 @@
-"""What runs on the machines of a fleet: Dask's scheduler, and workers that do jobs in processes of their own.
+"""The processes of a fleet: Dask's scheduler, and workers, which do jobs in child processes.
 
-A worker answers four questions, each a message of plain data; none of them holds code. It never does a job
-itself: that happens in a child, which runs plugins in children of its own.
+A worker handles three kinds of requests, each a message of plain data without code. It never does a job
+itself: a child does, which runs plugins in its own children.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from ir_scatter.core.process import Child, Failure
 from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, announcement
 from ir_scatter.jobs.security import Address, demand_reachable
 from ir_scatter.jobs.store import Changed, NoRoom, Store
-from ir_scatter.jobs.wire import Refused, read_head
+from ir_scatter.jobs.wire import RequestRefused, read_head
 
 _WITHOUT_LIMIT = 1e9
 _PAUSE = 2.0
-"""Seconds between attempts to find a scheduler that was there before."""
+"""Seconds between attempts to reconnect to a scheduler."""
 
 Tell = Callable[[str], object]
 
 
 def _without_pages(kind: type[Any]) -> type[Any]:
-    """Return a class that serves no pages: whoever reaches them would see everything."""
+    """Return a subclass without web pages, which would show everything to anyone who can reach them."""
     return type(kind.__name__, (kind,), {"start_http_server": lambda *_, **__: None})
 
 
@@ -46,7 +46,7 @@ class _Arrivals(SchedulerPlugin):  # type: ignore[misc]
 
 
 async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> None:
-    """Run a scheduler until it is stopped; with pages only if an address for them is given, ":8787".
+    """Run a scheduler until it is stopped; `dashboard` is the address of its web pages, ":8787", if any.
 
     Raises:
         Absent: it cannot listen there.
@@ -69,11 +69,11 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
         await scheduler.finished()
 
 
-class Answers:
-    """Answers the questions that a worker is asked."""
+class RequestHandler:
+    """Handles the requests that a worker receives."""
 
     def __init__(self, store: Store, slots: int, child: str) -> None:
-        """Do so many jobs at a time, each in a process whose handlers are those of the module `child`."""
+        """Do `slots` jobs at a time, each in a process with the handlers of the module `child`."""
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
@@ -82,21 +82,21 @@ class Answers:
             self._children.put(Child(child))
         self._slots = asyncio.Semaphore(slots)
 
-    async def answer(self, comm: Any = None, ask: Any = None, **given: Any) -> dict[str, Any]:
-        """Return what came of a question: a `status`, and what belongs to it."""
+    async def answer(self, comm: Any = None, ask: Any = None, **fields: Any) -> dict[str, Any]:
+        """Return the answer to a request: a `status`, and the fields of that status."""
         try:
             match ask:
                 case "job":
-                    return await self._job(**given)
+                    return await self._job(**fields)
                 case "leave":
-                    return self._leave(**given)
+                    return self._leave(**fields)
                 case "piece":
-                    await asyncio.to_thread(self._store.put_piece, **given)
+                    await asyncio.to_thread(self._store.put_piece, **fields)
                     return {"status": "ok"}
-            raise Refused("this is no question that a worker is asked")
+            raise RequestRefused("this is not a request that a worker handles")
         except TypeError:
-            return {"status": "refused", "message": "this is no question that a worker is asked"}
-        except Refused as error:
+            return {"status": "refused", "message": "this is not a request that a worker handles"}
+        except RequestRefused as error:
             return {"status": "refused", "message": str(error)}
         except NoRoom as error:
             return {"status": "no room", "message": str(error)}
@@ -104,7 +104,7 @@ class Answers:
             return {"status": "changed"}
 
     def _leave(self, client: str) -> dict[str, Any]:
-        """End what is done for a client that does not wait any longer."""
+        """End the jobs of a client that no longer waits for them."""
         with self._lock:
             self._left.add(client)
             for child, who in self._at_work.items():
@@ -113,43 +113,43 @@ class Answers:
         return {"status": "ok"}
 
     async def _job(self, client: str, head: Any, payload: Any, parts: Mapping[str, bytes]) -> dict[str, Any]:
-        told = read_head(head, payload)
+        job = read_head(head, payload)
         for hash, data in parts.items():
             await asyncio.to_thread(self._store.put, hash, data)
-        if missing := await asyncio.to_thread(self._store.missing, told):
+        if missing := await asyncio.to_thread(self._store.missing, job):
             return {"status": "missing", "hashes": missing}
         async with self._slots:
             if client in self._left:
                 return {"status": "left"}
-            with self._store.mirror(told) as root:
-                return await asyncio.to_thread(self._do, client, told.name, told.folder, payload, str(root))
+            with self._store.mirror(job) as root:
+                return await asyncio.to_thread(self._do, client, job.name, job.folder, payload, str(root))
 
     def _do(self, client: str, *question: str | bytes) -> dict[str, Any]:
         child = self._children.get()
         with self._lock:
             self._at_work[child] = client
         try:
-            found, _ = child.ask("perform", *question, limit=_WITHOUT_LIMIT, again=False)
+            answer, _ = child.ask("perform", *question, limit=_WITHOUT_LIMIT, again=False)
         except Failure as failure:
             return {"status": "ended", "message": failure.message}
         finally:
             with self._lock:
                 del self._at_work[child]
-            if client in self._left:  # it may be killed although it had answered: the next one needs another
+            if client in self._left:  # it may be killed after its answer: the next job needs a new process
                 child.close()
             self._children.put(child)
-        return dict(found)
+        return dict(answer)
 
 
 async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell, child: str) -> None:
-    """Do jobs until it is stopped, in processes of a module; a scheduler that goes away is waited for.
+    """Do jobs, in processes of the module `child`, until it is stopped; wait for a lost scheduler.
 
     Raises:
-        Absent: the scheduler cannot be reached at the beginning, or has a worker of this name.
+        Absent: the scheduler cannot be reached at the start, or has a worker with this name.
     """
     _configure()
     await asyncio.to_thread(demand_reachable, address)
-    answers = Answers(store, machine.slots, child)
+    handler = RequestHandler(store, machine.slots, child)
     while True:
         await _demand_free_name(address, machine.name)
         worker = _without_pages(Worker)(
@@ -160,7 +160,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
             startup_information={ANNOUNCED: lambda _: announcement(machine)},
             memory_limit=0,
         )
-        worker.handlers[OPERATION] = answers.answer
+        worker.handlers[OPERATION] = handler.answer
         with suppress(OSError, TimeoutError):
             async with worker:
                 tell(f"{machine.name} works for {address.text}")
@@ -177,13 +177,13 @@ async def _demand_free_name(address: Address, name: str) -> None:
     async with rpc(
         address.text, connection_args=address.security().get_connection_args("worker")
     ) as scheduler:
-        told = await scheduler.identity()
-    if any(one["name"] == name for one in told["workers"].values()):
+        identity = await scheduler.identity()
+    if any(worker["name"] == name for worker in identity["workers"].values()):
         raise Absent(f"{address.text} has a worker {name!r} already; --name gives this one another name")
 
 
 def _configure() -> None:
-    """Let Dask speak of what is wrong only, notice quickly who is gone, and keep connections open."""
+    """Configure Dask: log only critical errors, detect lost workers quickly, keep connections open."""
     import dask
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)

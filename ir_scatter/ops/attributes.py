@@ -14,8 +14,8 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 class Attributes:
     """Reads attributes: an IR's text ("0, 1", "true", "i64"), or the values of an ONNX model.
 
-    Every reader raises ValueError or TypeError if the value is none of the wanted kind, and
-    if an attribute without default is not written.
+    Every reader raises ValueError or TypeError if the value is not of the kind asked for, and
+    if an attribute without a default is missing.
     """
 
     __slots__ = ("_values",)
@@ -30,31 +30,33 @@ class Attributes:
         return _integer(self.value(name, default), name)
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
-        """Return a list of whole numbers; empty text is an empty list."""
+        """Return a list of integers; empty text is an empty list."""
         value = self.value(name, default)
         if isinstance(value, str):
             value = value.split(",") if value.strip() else []
         return [_integer(number, name) for number in value]
 
     def boolean(self, name: str, default: bool | None = None) -> bool:
-        """Return true or false, written as such (in any case) or as 1 and 0."""
+        """Return a boolean, written as "true" and "false" in any case, or as 1 and 0."""
         return _BOOLEANS[self.text(name, None if default is None else str(default), _BOOLEANS)]
 
     def text(self, name: str, default: str | None, choices: Collection[str]) -> str:
-        """Return one of the words `choices`, which may be written in any case."""
+        """Return the value in lower case; it must be one of `choices`."""
         value = str(self.value(name, default)).strip().lower()
         if value not in choices:
             raise ValueError(f"{name} is {value}, expected {', '.join(sorted(choices))}")
         return value
 
     def element_type(self, name: str, default: str | None = None) -> ElementType:
-        """Return an element type, written as an IR's word or as ONNX's number."""
+        """Return an element type, written as the word of an IR or the number of ONNX."""
         value = self.value(name, default)
-        is_word = isinstance(value, str)
-        found = from_element_type(value.strip()) if is_word else from_onnx_number(_integer(value, name))
-        if found is None:
+        if isinstance(value, str):
+            element_type = from_element_type(value.strip())
+        else:
+            element_type = from_onnx_number(_integer(value, name))
+        if element_type is None:
             raise ValueError(f"{name} is {value}, expected an element type")
-        return found
+        return element_type
 
     def value(self, name: str, default: Any = None) -> Any:
         value = self._values.get(name, default)

@@ -1,24 +1,27 @@
-"""The vocabulary of `general.py` for what an input must be: which numbers are legal, and what they say."""
+"""Constraints on the inputs of general operators: which numbers are legal, and what they mean.
+
+The rows of `general.py` use them.
+"""
 
 from enum import Enum
 from typing import Any, NamedTuple
 
 
 class Meaning(Enum):
-    """What the numbers of an input say."""
+    """What the numbers of an input stand for."""
 
     POSITION = "a position on one dimension of another input"
     COORDINATES = "the positions of an element in another input, one in each column"
-    FLAT = "the position of an element in another input as if that had one dimension; all different"
+    FLAT = "the flat position of an element of another input; all different"
     DIMENSION = "dimensions of another input, all different"
     NEW_DIMENSION = "dimensions of the output that another input lacks, all different"
-    REDUCED = "as DIMENSION; the output has none or 1 of them"
+    REDUCED = "as DIMENSION; the output lacks them, or has size 1 there"
     ONES = "dimensions of 1 of another input"
     NUMBER = "any number between two"
-    COUNT = "how many positions there are, 1 or more, on one dimension of another input"
-    SIZE = "how many positions there are on one dimension of another input, exactly"
-    KEPT = "as COUNT; so many the output has"
-    BELOW = "numbers below the one that another input holds"
+    COUNT = "a number of positions, from 1 to the size of one dimension of another input"
+    SIZE = "the exact size of one dimension of another input"
+    KEPT = "as COUNT; the size of that dimension in the output"
+    BELOW = "numbers below the number in another input"
     SEGMENTS = "as BELOW, and ascending"
     OFFSETS = "ascending positions from 0 in another input"
     ASCENDING = "0, 1, 2, ..."
@@ -26,18 +29,18 @@ class Meaning(Enum):
     LENGTH = "the size of one dimension of the output"
     LENGTHS = "the sizes of the output's dimensions"
     RESHAPED = "as LENGTHS, and with as many elements as another input"
-    TARGET = "as LENGTHS, to which another input is repeated"
+    TARGET = "as LENGTHS; another input is broadcast to them"
     LIKE = "new sizes of certain dimensions of another input"
-    SCALES = "by how much certain dimensions of another input grow"
+    SCALES = "the factors by which certain dimensions of another input grow"
     REPEATS = "how often each dimension of another input is repeated"
-    PARTS = "the sizes of the parts into which a dimension of another input is cut"
-    BEGIN = "where the kept part of certain dimensions of another input begins"
-    END = "where it ends"
-    PADS = "how much is put before every dimension, then how much behind every one"
-    PADS_BEGIN = "how much is put before every dimension"
-    PADS_END = "how much is put behind every dimension"
-    GRID = "the shape of pictures, as many as another input has"
-    CHOICES = "what is counted, and decides how large the output is"
+    PARTS = "the sizes of the parts of a split dimension of another input"
+    BEGIN = "the first position of a slice, for certain dimensions of another input"
+    END = "the end of that slice"
+    PADS = "the padding before every dimension, then the padding after every dimension"
+    PADS_BEGIN = "the padding before every dimension"
+    PADS_END = "the padding after every dimension"
+    GRID = "the shape of a batch of images; another input has the same batch size"
+    CHOICES = "elements that are counted; the count decides the size of the output"
 
     def __call__(self, port: int, **facts: Any) -> "Constraint":
         return Constraint(port, self, **facts)
@@ -58,7 +61,7 @@ _PLACES = frozenset(
 
 
 class Numbers(Enum):
-    """For which element types of the input a constraint holds."""
+    """The element types of the input for which a constraint holds."""
 
     ANY = "any"
     WHOLE = "whole"
@@ -66,7 +69,7 @@ class Numbers(Enum):
 
 
 class Axis(NamedTuple):
-    """Where the number of a dimension comes from: an attribute, or the input `port`, or the default."""
+    """Source of a dimension's number: an attribute, or the input `port`, or the default."""
 
     attribute: str | None = "axis"
     default: int = 0
@@ -77,16 +80,16 @@ _NAMED = Axis()
 
 
 class Constraint(NamedTuple):
-    """What the numbers of one input of an operator must be, in every version of it.
+    """Which numbers one input of an operator may hold, in every version of the operator.
 
     Attributes:
-        of: the input that they speak of.
-        axis: the dimension that they speak of.
-        axes: the input that holds the dimensions for each of the numbers; None for 0, 1, 2, ...
-        first: the dimension that the first of the numbers speaks of.
-        low: the least number, where nothing else says it.
-        high: the greatest; for dimensions: how many more or less there are.
-        wraps_since: the opset from which on a position below 0 counts from the end; None for no opset.
+        of: the input that the numbers refer to.
+        axis: the dimension that they refer to.
+        axes: the input that holds the dimension for each number; None for 0, 1, 2, ...
+        first: the dimension that the first number refers to.
+        low: the smallest number, unless the meaning decides it.
+        high: the largest number; for dimensions: added to the rank.
+        wraps_since: since this opset a negative position counts from the end; None for no opset.
     """
 
     port: int
@@ -108,7 +111,7 @@ class Constraint(NamedTuple):
 
     @property
     def is_strict(self) -> bool:
-        """Tell whether other numbers are out of range, and may make a runtime leave its memory."""
+        """Whether other numbers are out of range, and may cause out-of-bounds memory access."""
         return self.meaning in _PLACES
 
 

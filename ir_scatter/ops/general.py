@@ -1,10 +1,10 @@
-"""General operators, all that are no scatter operators: one row for what is known of each, in both dialects.
+"""General operators, that is all but scatter operators: one row of facts for each, for both dialects.
 
     op = find(node.domain, node.type)
 
-To add one, write a row; and, if it is to be computed, a kernel in `ops/general_kernels`. A row says what
-holds in every version of the operator; where it says nothing, nothing is known. Nothing here imports
-NumPy: rows name kernels, and `general_kernels.compute` looks them up.
+To add one, write a row; and a kernel in `ops/general_kernels` if the operator can be computed. A row holds
+for every version of the operator; a field at its default means that the fact is unknown. This module
+does not import NumPy: rows name kernels, and `general_kernels.compute` looks them up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _ONNX_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.trainin
 
 @dataclass(frozen=True, slots=True)
 class Each(Generic[_T]):
-    """What is one thing in OpenVINO's dialect, and another in ONNX's."""
+    """A fact that differs between OpenVINO's dialect and ONNX's."""
 
     openvino: _T
     onnx: _T
@@ -42,32 +42,33 @@ class Each(Generic[_T]):
 
 
 class Arithmetic(Enum):
-    """What an operator makes of whole numbers, element by element."""
+    """How an operator computes integers, element by element."""
 
     SUM = "the sum of both inputs"
-    DIFFERENCE = "the first input less the second"
+    DIFFERENCE = "the first input minus the second"
     PRODUCT = "the product of both inputs"
-    NEGATION = "the input with the other sign"
-    REMAINDER = "the first input, less a multiple of the second"
-    CHOICE = "often one of the inputs as it is"
+    NEGATION = "the negated input"
+    REMAINDER = "the first input minus a multiple of the second"
+    CHOICE = "often an unchanged element of one of the inputs"
 
 
 class Spelling(NamedTuple):
     """How a rewrite spells an operator in a dialect.
 
     Attributes:
-        opset: the word in an IR; an ONNX model has one opset for all operators.
-        attributes: what is always written.
-        told: attributes, with the names of the parameters that they say.
-        inputs: parameters that are inputs behind the operator's own.
-        since: from this opset of ONNX on; before it `inputs` are attributes, and there are no `attributes`.
-        whole: the opset of ONNX from which on it takes whole numbers.
-        narrow: the same for those of fewer than 32 bits.
+        opset: the opset word in an IR; an ONNX model has one opset for all operators.
+        attributes: attributes that are always written.
+        parameters: attribute names, each with the name of the parameter that is its value.
+        inputs: parameters that become inputs, after the tensors.
+        since: the first ONNX opset of this spelling; before it `inputs` are attributes, and
+            `attributes` do not exist.
+        whole: the ONNX opset since which the operator accepts integers.
+        narrow: the ONNX opset since which it accepts integers of fewer than 32 bits.
     """
 
     opset: str = ""
     attributes: Mapping[str, Any] = MappingProxyType({})
-    told: Mapping[str, str] = MappingProxyType({})
+    parameters: Mapping[str, str] = MappingProxyType({})
     inputs: tuple[str, ...] = ()
     since: int = 1
     whole: int = 1
@@ -75,7 +76,7 @@ class Spelling(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """A node to be written: `inputs` are whole numbers by name, behind those that the operator has anyway."""
+    """A node to be written; `inputs` are integers by name, which follow the tensors among its inputs."""
 
     type: str
     opset: str | int
@@ -84,39 +85,39 @@ class Emitted(NamedTuple):
 
 
 class GeneralOp(NamedTuple):
-    """What is known of a general operator.
+    """The facts about a general operator.
 
-    In a text, "this/that" is this in OpenVINO's dialect, and that in ONNX's; "this/" is in OpenVINO's only.
+    A text "A/B" means A in OpenVINO's dialect, and B in ONNX's; "A/" exists in OpenVINO's only.
 
     Attributes:
-        type: as documented.
-        kernel: computes it: "module.function" of `ops/general_kernels`, or "module.maker(argument)", with
-            what the module or NumPy ("np.add") has under that name.
-        attributes: every one that any version documents.
-        shape: gives the shapes of its outputs; without one, the kernel does.
-        constraints: what its inputs must be.
-        moves: the inputs whose elements it only moves or repeats; None for all of them.
-        is_pointwise: whether an element of the output depends on nothing but the one in the same place of
+        type: as in the specification.
+        kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)", where the argument
+            is a name in that module or in NumPy ("np.add").
+        attributes: all attributes of all versions.
+        shape: the rule for the shapes of its outputs; without one, the kernel decides them.
+        constraints: the numbers that its inputs may hold.
+        moves: the inputs whose elements it only moves or repeats; None for all inputs.
+        is_pointwise: whether an element of the output depends only on the element at the same position of
             the first input.
         aligns: whether axes of the output, counted from the end, are those of the first input, and
-            elements that are equal along one stay so.
-        keeps_all: whether every element of each input that it moves is in its output, if that has any.
-        fills: whether all elements of the output are one number, whatever its inputs are.
-        draws: whether its outputs are random numbers, other ones in each run and on each runtime.
-        draws_if: the input that must be true for that; None if nothing must.
-        arithmetic: what it makes of whole numbers, None where nothing is said.
-        makes: the element type of its outputs where that need not be the one of input 0; "other" if
+            elements that are equal along an axis stay equal.
+        keeps_all: whether a non-empty output contains every element of each input that it moves.
+        fills: whether all elements of the output are one number, for any inputs.
+        draws: whether its outputs are random numbers, which differ between runs and runtimes.
+        draws_if: the input that must be true for random outputs; None if they do not depend on an input.
+        arithmetic: how it computes integers, None if unknown.
+        makes: the element type of its outputs if it may differ from that of input 0; "other" if
             attributes or other inputs decide.
-        bounds: between which whole numbers its elements lie; without one, as those that it only moves.
-        rank: that of its output, where it is always the same.
-        reads_shapes_only: whether it needs the shapes of its inputs and no element. A view with stride 0
-            of one element, broadcast to the shape, is then input enough.
-        spelling: how rewrites write it, None if none does.
-        view: tells whether an output has the elements of an input unchanged and in order; without one, no
-            output has.
-        joins, is_part: whether it joins inputs along an axis, or gives parts of its first input: all parts
-            joined in order are that input again.
-        state: "read" or "written" if it reads or writes what is kept from one inference to the next.
+        bounds: the rule for the bounds of its integer outputs; without one, moved elements keep theirs.
+        rank: the rank of its output, if it is always the same.
+        reads_shapes_only: whether it needs only the shapes of its inputs, no elements. A view of one
+            element with stride 0, broadcast to the shape, is then a sufficient input.
+        spelling: how rewrites write it, None if no rewrite uses it.
+        view: the rule whether an output has the elements of an input unchanged and in order; without one,
+            no output has.
+        joins: whether it joins inputs along an axis.
+        is_part: whether its outputs are parts of its first input; joined in order they are that input.
+        state: "read" or "written" if it reads or writes state that persists between inferences.
     """
 
     type: str
@@ -143,7 +144,7 @@ class GeneralOp(NamedTuple):
     state: str = ""
 
     def type_in(self, domain: str) -> str:
-        """The type in a dialect, "" if it has no such operator."""
+        """Return the type in a dialect, "" if the dialect has no such operator."""
         return _text(self.type, domain)
 
     def kernel_in(self, domain: str) -> str:
@@ -153,8 +154,8 @@ class GeneralOp(NamedTuple):
         return _text(self.attributes, domain).split()
 
     def constraints_in(self, domain: str) -> _Constraints:
-        found = self.constraints
-        return found.of(domain) if isinstance(found, Each) else found
+        constraints = self.constraints
+        return constraints.of(domain) if isinstance(constraints, Each) else constraints
 
     @property
     def keeps_shape(self) -> bool:
@@ -162,47 +163,48 @@ class GeneralOp(NamedTuple):
 
     @property
     def is_elementwise(self) -> bool:
-        """Tell whether all inputs are repeated to one shape, which the output has."""
+        """Whether all inputs are broadcast to the shape of the output."""
         return self.shape is shapes.elementwise
 
     def aligns_last(self, attributes: Mapping[str, Any]) -> bool:
-        """Tell whether inputs are repeated to one shape whose last dimension is the last of each input.
+        """Return whether broadcasting aligns the last dimensions of all inputs.
 
-        Of an IR's `auto_broadcast` the word "pdpd" aligns others, as `axis` did before opset 7 of ONNX.
+        `auto_broadcast` "pdpd" of an IR aligns other dimensions, as `axis` did before opset 7 of ONNX.
         """
         rule = str(attributes.get("auto_broadcast", "numpy")).strip().lower()
         return self.is_elementwise and "axis" not in attributes and rule in _ALIGNING_LAST
 
     @property
     def copies(self) -> bool:
-        """Tell whether it gives the numbers of its first input as they are, maybe in another type."""
+        """Whether its output has the numbers of its first input, maybe in another element type."""
         return self.is_pointwise and self.moves == _FIRST
 
     def moved_inputs(self, count: int) -> tuple[int, ...]:
-        """Return the inputs, of so many, whose elements it only moves."""
+        """Return the ports of `count` inputs whose elements it only moves."""
         return tuple(range(count)) if self.moves is None else self.moves
 
     @property
     def is_folded(self) -> bool | None:
-        """Tell whether OpenVINO folds it where all inputs are constants; None if that was not tried."""
+        """Whether OpenVINO folds it if all inputs are constants; None if not measured."""
         type = self.type_in(OPENVINO)
         return _FOLDS.get(type)
 
     def emit(self, domain: str, opset: int | None, parameters: Mapping[str, Any]) -> Emitted:
-        """Spell it in a dialect: "openvino", where each operator names its opset, or "" for ONNX.
+        """Return the node that spells it in a dialect: "openvino", or "" for ONNX.
 
-        The parameters are what it is told beside its inputs: axes, an element type.
+        Each operator of an IR names its opset. `parameters` are arguments that are not tensors: axes, an
+        element type.
         """
         assert self.spelling is not None
         spelling, type = self.spelling.of(domain), self.type_in(domain)
-        told = {name: _written(parameters[of], domain) for name, of in spelling.told.items()}
+        attributes = {name: _written(parameters[of], domain) for name, of in spelling.parameters.items()}
         inputs = {name: parameters[name] for name in spelling.inputs}
         if opset is not None and opset < spelling.since:
-            return Emitted(type, opset, {**inputs, **told}, {})
-        return Emitted(type, opset or spelling.opset, {**spelling.attributes, **told}, inputs)
+            return Emitted(type, opset, {**inputs, **attributes}, {})
+        return Emitted(type, opset or spelling.opset, {**spelling.attributes, **attributes}, inputs)
 
     def takes(self, domain: str, type: ElementType, opset: int | None) -> bool:
-        """Tell whether it may be emitted for numbers of a type."""
+        """Return whether it may be emitted for elements of a type."""
         if domain == OPENVINO or type.kind not in {"signed", "unsigned"}:
             return domain == OPENVINO or type.kind != "complex"
         assert self.spelling is not None
@@ -211,7 +213,7 @@ class GeneralOp(NamedTuple):
 
 
 def find(domain: str, type: str) -> GeneralOp | None:
-    """Find the row of an operator, None if there is none; an IR writes its type in any case."""
+    """Return the row of an operator, None if the table has no such row; an IR writes a type in any case."""
     if domain == OPENVINO:
         return _OPENVINO.get(type.lower())
     return _ONNX.get(type) if domain in _ONNX_DOMAINS else None
@@ -232,12 +234,12 @@ def constraints_of(domain: str, type: str) -> _Constraints:
 
 
 def random_types(domain: str) -> frozenset[str]:
-    """Return the types of operators that draw random numbers, or may."""
+    """Return the types of operators whose outputs are, or may be, random numbers."""
     return frozenset([row.type_in(domain) for row in ROWS if row.draws]) - {""}
 
 
 def output_shapes(domain: str, type: str, case: ShapeCase) -> list[tuple[int, ...] | None] | None:
-    """Return the shapes of the first outputs of a node as far as they are known, or raise ShapesDiffer."""
+    """Return the known shapes of the first outputs of a node; raise ShapesDiffer if its inputs do not fit."""
     op = find(domain, type)
     if op is None or op.shape is None:
         return None
@@ -283,7 +285,7 @@ _DIVISION = (number(1, 1, 8, _WHOLE),)
 _COUNT_2 = (Meaning.COUNT(2, axis=_AT_1, low=1),)
 _COUNT_3 = (Meaning.COUNT(3, axis=_AT_1, low=1),)
 _COUNT_4 = (Meaning.COUNT(4, axis=Axis("layout"), low=1),)
-"""The attribute `layout` is 0 if time is dimension 0, and 1 if it is dimension 1."""
+"""The attribute `layout` is the number of the time dimension, 0 or 1."""
 _FOURIER = (Meaning.DIMENSION(1, high=-1), number(2, 4, 8))
 _FRAMES = (Meaning.SIZE(2, of=1, axis=_AT_0), number(3, 1, 2))
 _ENDS = (number(1, -8, -1, _FLOAT), number(2, 1, 8, _FLOAT))
@@ -300,9 +302,9 @@ _AXIS = {"axis": "axis"}
 
 
 def _reducing(since: int) -> Each[Spelling]:
-    """Spell a reduction whose axes are an attribute in ONNX before an opset."""
-    openvino = Spelling("opset1", told={"keep_dims": "keeps"}, inputs=("axes",))
-    return Each(openvino, Spelling(told={"keepdims": "keeps"}, inputs=("axes",), since=since))
+    """Return the spelling of a reduction whose axes are an attribute in ONNX before opset `since`."""
+    openvino = Spelling("opset1", parameters={"keep_dims": "keeps"}, inputs=("axes",))
+    return Each(openvino, Spelling(parameters={"keepdims": "keeps"}, inputs=("axes",), since=since))
 
 
 _pointwise = partial(GeneralOp, shape=shapes.same, is_pointwise=True)
@@ -314,12 +316,14 @@ _keeping = partial(GeneralOp, moves=_FIRST, keeps_all=True)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=shapes.reduction, constraints=_REDUCED)
 
 ROWS = (
-    # moving, copying and cutting
+    # moving, copying and slicing
     _pointwise("Identity", "layout.identity", moves=_FIRST, view=views.always),
     _pointwise(
         "Convert/Cast", "arithmetic.convert", "destination_type/to saturate round_mode",
         moves=_FIRST, makes="other",
-        spelling=Each(Spelling("opset1", told={"destination_type": "type"}), Spelling(told={"to": "type"})),
+        spelling=Each(
+            Spelling("opset1", parameters={"destination_type": "type"}), Spelling(parameters={"to": "type"}),
+        ),
         view=views.same_type,
     ),
     _pointwise(
@@ -346,7 +350,7 @@ ROWS = (
     ),
     _keeping(
         "Transpose", "layout.transpose", "/perm", shape=shapes.transposed, constraints=Each(_DIMENSION, ()),
-        spelling=Each(Spelling("opset1"), Spelling(told={"perm": "order"})), view=views.same_order,
+        spelling=Each(Spelling("opset1"), Spelling(parameters={"perm": "order"})), view=views.same_order,
     ),
     _keeping(
         "Broadcast/Expand", "layout.broadcast/layout.expand", "mode/", shape=shapes.broadcast, aligns=True,
@@ -359,7 +363,7 @@ ROWS = (
     ),
     GeneralOp(
         "Concat", "layout.concat", "axis", moves=None, keeps_all=True, shape=shapes.concatenated,
-        spelling=Each(Spelling("opset1", told=_AXIS), Spelling(told=_AXIS)),
+        spelling=Each(Spelling("opset1", parameters=_AXIS), Spelling(parameters=_AXIS)),
         view=views.only_input, joins=True,
     ),
     _moving(
@@ -377,7 +381,7 @@ ROWS = (
             (Meaning.POSITION(1, axis=Axis(None, port=2), wraps_since=8), Meaning.DIMENSION(2)),
             (Meaning.POSITION(1, wraps_since=11),),
         ),
-        spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(told=_AXIS)),
+        spelling=Each(Spelling("opset8", {"batch_dims": "0"}, inputs=("axis",)), Spelling(parameters=_AXIS)),
         bounds=bounds.gathered, view=views.all_positions,
     ),
     _moving(
@@ -388,12 +392,13 @@ ROWS = (
     _moving(
         "GatherElements", "select.gather_elements", "axis", shape=shapes.gathered_elements,
         constraints=Each((position(1),), (Meaning.POSITION(1, wraps_since=11),)),
-        spelling=Each(Spelling("opset6", told=_AXIS), Spelling(told=_AXIS)), bounds=bounds.gathered_elements,
+        spelling=Each(Spelling("opset6", parameters=_AXIS), Spelling(parameters=_AXIS)),
+        bounds=bounds.gathered_elements,
     ),
     GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
     GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
     _moving(
-        "Slice", "layout.cut", "/starts ends axes", shape=shapes.cut, aligns=True,
+        "Slice", "layout.slice_ranges", "/starts ends axes", shape=shapes.sliced, aligns=True,
         constraints=Each(
             (Meaning.BEGIN(1, axes=4), Meaning.END(2, axes=4), number(3, 1, 1), Meaning.DIMENSION(4)),
             (Meaning.BEGIN(1, axes=3), Meaning.END(2, axes=3), Meaning.DIMENSION(3), number(4, 1, 1)),
@@ -436,7 +441,7 @@ ROWS = (
     ),
     GeneralOp("/CenterCropPad", constraints=(Meaning.LIKE(1),)),
     *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
-    # making
+    # creating
     GeneralOp(
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
         reads_shapes_only=True, spelling=_MADE, makes="other", bounds=bounds.size,
@@ -453,7 +458,7 @@ ROWS = (
         makes="other", bounds=bounds.any_position,
     ),
     GeneralOp(
-        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.said, fills=True,
+        "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.from_input, fills=True,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
     GeneralOp(
@@ -690,7 +695,7 @@ ROWS = (
     *_each("/NegativeLogLikelihoodLoss /SoftmaxCrossEntropyLoss", constraints=(position(1, _AT_1),)),
     *_each("/Adagrad /Adam /Momentum", constraints=(number(1, 0, 8, _WHOLE),)),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
-    # what stays from one inference to the next
+    # state that persists between inferences
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),
     GeneralOp("Assign/", attributes="variable_id", state="written"),
 )  # fmt: skip
@@ -709,7 +714,7 @@ _NOT_FOLDED = (
     "AvgPool BitwiseNot Convolution Elu GatherElements GatherND HardSigmoid IsFinite IsInf IsNaN "
     "RandomUniform ReverseSequence Roll SearchSorted Selu SliceScatter SoftSign"
 )
-"""What openvino 2026.4.1 makes of each operator on small constants, in its ConstantFolding pass or on CPU."""
+"""Whether openvino 2026.4.1 folds each operator on small constants, in its ConstantFolding pass or on CPU."""
 _FOLDS = {**dict.fromkeys(_FOLDED.split(), True), **dict.fromkeys(_NOT_FOLDED.split(), False)}
 
 _OPENVINO = {type.lower(): row for row in ROWS if (type := row.type_in(OPENVINO))}

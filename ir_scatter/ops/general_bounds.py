@@ -1,7 +1,7 @@
-"""Bounds rules: between which whole numbers elements of an output lie, given those of the inputs.
+"""Bounds rules: the bounds of the integers in an output, from those of the inputs.
 
-Rules stand in the rows of `general.py`. Where there is none, elements that are only moved keep their bounds,
-and others have those of their type.
+The rows of `general.py` name the rules. Without a rule, elements that are only moved keep their bounds,
+and others have the bounds of their element type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,29 +13,29 @@ from ir_scatter.core.shapes import Dim, Shape, highest, lowest
 from ir_scatter.ops.attributes import Attributes
 
 
-class Bounds(NamedTuple):
-    """The least and the greatest whole number that an element can be; infinite where none is known."""
+class Interval(NamedTuple):
+    """The smallest and the largest integer that an element can be; infinite if unknown."""
 
     low: float = -inf
     high: float = inf
 
-    def joined(self, other: "Bounds") -> "Bounds":
-        """Return bounds of what is one or the other."""
-        return Bounds(min(self.low, other.low), max(self.high, other.high))
+    def joined(self, bounds: "Interval") -> "Interval":
+        """Return bounds that contain both."""
+        return Interval(min(self.low, bounds.low), max(self.high, bounds.high))
 
     def is_within(self, low: float, high: float) -> bool:
         return low <= self.low and self.high <= high
 
 
-ANY = Bounds()
+ANY = Interval()
 
 
 _LARGE = 2**31 - 1
-"""Ends from here on are those of a type."""
+"""From this number on an end is that of a type, and is not printed."""
 
 
 def show_bounds(low: float, high: float) -> str:
-    """Print bounds that are open on one side at most: "5", "5 to 9", "5 or more"."""
+    """Format bounds of which one end at least is known: "5", "5 to 9", "5 or more"."""
     if low == high:
         return str(int(low))
     if high >= _LARGE:
@@ -44,9 +44,9 @@ def show_bounds(low: float, high: float) -> str:
 
 
 class BoundsCase(NamedTuple):
-    """What is known of a node: bounds and shapes of its inputs, `ANY` and None for one that is left out."""
+    """What is known of a node: bounds and shapes of its inputs, `ANY` and None for a missing input."""
 
-    inputs: Sequence[Bounds]
+    inputs: Sequence[Interval]
     shapes: Sequence[Shape]
     attributes: Mapping[str, Any]
     is_onnx: bool
@@ -54,79 +54,83 @@ class BoundsCase(NamedTuple):
     opset: int | None = None
 
 
-BoundsRule: TypeAlias = Callable[[BoundsCase], Bounds]
+BoundsRule: TypeAlias = Callable[[BoundsCase], Interval]
 
 
-def least(case: BoundsCase) -> Bounds:
-    return Bounds(*map(min, zip(*case.inputs, strict=True)))
+def least(case: BoundsCase) -> Interval:
+    return Interval(*map(min, zip(*case.inputs, strict=True)))
 
 
-def greatest(case: BoundsCase) -> Bounds:
-    return Bounds(*map(max, zip(*case.inputs, strict=True)))
+def greatest(case: BoundsCase) -> Interval:
+    return Interval(*map(max, zip(*case.inputs, strict=True)))
 
 
-def clamped(case: BoundsCase) -> Bounds:
-    """The ends are attributes, or inputs 1 and 2; the upper one wins. It is monotonic in all three."""
+def clamped(case: BoundsCase) -> Interval:
+    """Clamp bounds; the ends are attributes, or inputs 1 and 2, and the upper end wins.
+
+    Clamping is monotonic in all three inputs, so the lows give the low, and the highs the high.
+    """
     written = [case.attributes.get(name) for name in ("min", "max")]
     if case.is_onnx and written == [None, None]:
         lower = case.inputs[1] if len(case.inputs) > 1 else (-inf, -inf)
         upper = case.inputs[2] if len(case.inputs) > 2 else (inf, inf)
     else:
         numbers = [
-            float(end) if end is not None else given for end, given in zip(written, (-inf, inf), strict=True)
+            float(end) if end is not None else default
+            for end, default in zip(written, (-inf, inf), strict=True)
         ]
         if any(map(isnan, numbers)):
             return ANY
         lower, upper = [(_whole(floor, number), _whole(ceil, number)) for number in numbers]
     low, high = [
-        min(max(own, low), high) for own, low, high in zip(case.inputs[0], lower, upper, strict=True)
+        min(max(end, low), high) for end, low, high in zip(case.inputs[0], lower, upper, strict=True)
     ]
-    return ANY if low == inf or high == -inf else Bounds(low, high)
+    return ANY if low == inf or high == -inf else Interval(low, high)
 
 
 def _whole(rounded: Callable[[float], int], number: float) -> float:
     return rounded(number) if isfinite(number) else number
 
 
-def added(case: BoundsCase) -> Bounds:
-    one, other = case.inputs
-    return Bounds(one.low + other.low, one.high + other.high)
+def added(case: BoundsCase) -> Interval:
+    left, right = case.inputs
+    return Interval(left.low + right.low, left.high + right.high)
 
 
-def subtracted(case: BoundsCase) -> Bounds:
-    one, other = case.inputs
-    return Bounds(one.low - other.high, one.high - other.low)
+def subtracted(case: BoundsCase) -> Interval:
+    left, right = case.inputs
+    return Interval(left.low - right.high, left.high - right.low)
 
 
-def multiplied(case: BoundsCase) -> Bounds:
-    one, other = case.inputs
-    if one.low >= 0 <= other.low:
-        return Bounds(one.low * other.low, one.high * other.high if one.high and other.high else 0)
-    if not all(map(isfinite, (*one, *other))):
+def multiplied(case: BoundsCase) -> Interval:
+    left, right = case.inputs
+    if left.low >= 0 <= right.low:
+        return Interval(left.low * right.low, left.high * right.high if left.high and right.high else 0)
+    if not all(map(isfinite, (*left, *right))):
         return ANY
-    ends = [left * right for left, right in product(one, other)]
-    return Bounds(min(ends), max(ends))
+    ends = [left_end * right_end for left_end, right_end in product(left, right)]
+    return Interval(min(ends), max(ends))
 
 
-def not_below_zero(case: BoundsCase) -> Bounds:
-    """What is computed of numbers that are 0 at least is 0 at least."""
-    return Bounds(0) if case.inputs[0].low >= 0 else ANY
+def not_below_zero(case: BoundsCase) -> Interval:
+    """A result of inputs that are 0 or more is 0 or more."""
+    return Interval(0) if case.inputs[0].low >= 0 else ANY
 
 
-def remainder(case: BoundsCase) -> Bounds:
-    """What is left has the sign of the divisor, or of the dividend where it is cut off."""
+def remainder(case: BoundsCase) -> Interval:
+    """A remainder has the sign of the divisor; of the dividend if the quotient is truncated."""
     dividend, divisor = case.inputs
-    is_cut = bool(Attributes(case.attributes).integer("fmod", 0))
-    return ANY if divisor.low < 1 or (is_cut and dividend.low < 0) else Bounds(0, divisor.high - 1)
+    truncates = bool(Attributes(case.attributes).integer("fmod", 0))
+    return ANY if divisor.low < 1 or (truncates and dividend.low < 0) else Interval(0, divisor.high - 1)
 
 
-def counting(case: BoundsCase) -> Bounds:
-    """Numbers from input 0 up to input 1, by steps of input 2 that are positive."""
+def counting(case: BoundsCase) -> Interval:
+    """Numbers from input 0 up to input 1, in positive steps of input 2."""
     first, stop, step = case.inputs[:3]
-    return ANY if step.low < 1 else Bounds(first.low, stop.high - 1)
+    return ANY if step.low < 1 else Interval(first.low, stop.high - 1)
 
 
-def gathered(case: BoundsCase) -> Bounds:
+def gathered(case: BoundsCase) -> Interval:
     """Elements of input 0, if every index of input 1 is in range on the axis.
 
     The axis is an attribute in ONNX, and input 2 in an IR.
@@ -140,23 +144,23 @@ def gathered(case: BoundsCase) -> Bounds:
     return _chosen(case, [_shape(case, 0)[int(axis)]], counts_from_end=case.is_onnx or _is_since(case, 8))
 
 
-def gathered_nd(case: BoundsCase) -> Bounds:
-    """Elements of input 0, if every coordinate in the tuples of input 1 is in range."""
+def gathered_nd(case: BoundsCase) -> Interval:
+    """Elements of input 0, if every coordinate of input 1 is in range."""
     first, depth = Attributes(case.attributes).integer("batch_dims", 0), _shape(case, 1)[-1]
     dims = _shape(case, 0)[first : first + depth if isinstance(depth, int) else None]
     return _chosen(case, dims, counts_from_end=case.is_onnx or _is_since(case, 8))
 
 
-def gathered_elements(case: BoundsCase) -> Bounds:
+def gathered_elements(case: BoundsCase) -> Interval:
     """Elements of input 0, if every index of input 1 is in range on the axis."""
     axis = Attributes(case.attributes).integer("axis", 0 if case.is_onnx else None)
     return _chosen(case, [_shape(case, 0)[axis]], counts_from_end=case.is_onnx)
 
 
-def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Bounds:
-    """Return the bounds of input 0 if input 1 is in range on all of some dimensions, or else any.
+def _chosen(case: BoundsCase, dims: Sequence[Dim], *, counts_from_end: bool) -> Interval:
+    """Return the bounds of input 0 if input 1 is in range on all of `dims`, unknown bounds otherwise.
 
-    Out of range Gather-8 gives 0, and runtimes that refuse nothing give what is in memory beside the data.
+    For an index out of range Gather-8 gives 0, and runtimes without a check read beyond the data.
     """
     size = min(map(lowest, dims), default=0)
     is_in_range = case.inputs[1].is_within(-size if counts_from_end else 0, size - 1)
@@ -174,29 +178,30 @@ def _is_since(case: BoundsCase, opset: int) -> bool:
     return case.opset is not None and case.opset >= opset
 
 
-def position(case: BoundsCase) -> Bounds:
-    """A position on the axis of input 0; of more outputs than one the second has them."""
+def position(case: BoundsCase) -> Interval:
+    """A position on the axis of input 0."""
     shape, axis = case.shapes[0], Attributes(case.attributes).integer("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        return Bounds(0)
-    return Bounds(0, _most(shape[axis]) - 1)
+        return Interval(0)
+    return Interval(0, _most(shape[axis]) - 1)
 
 
-def top_position(case: BoundsCase) -> Bounds:
+def top_position(case: BoundsCase) -> Interval:
+    """An element of input 0 for output 0, a position on the axis for output 1."""
     if case.output == 0:
         return case.inputs[0]
     axis = Attributes(case.attributes).integer("axis", -1)
     return position(case._replace(attributes={"axis": axis}))
 
 
-def any_position(case: BoundsCase) -> Bounds:
+def any_position(case: BoundsCase) -> Interval:
     """A position on any axis of input 0."""
-    return Bounds(0, max([max(_most(dim) - 1, 0) for dim in case.shapes[0] or ()], default=inf))
+    return Interval(0, max([max(_most(dim) - 1, 0) for dim in case.shapes[0] or ()], default=inf))
 
 
-def size(case: BoundsCase) -> Bounds:
+def size(case: BoundsCase) -> Interval:
     """A size of input 0."""
-    return Bounds(0, max(map(_most, case.shapes[0] or ()), default=inf))
+    return Interval(0, max(map(_most, case.shapes[0] or ()), default=inf))
 
 
 def _most(dim: Dim) -> float:

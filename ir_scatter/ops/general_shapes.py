@@ -1,7 +1,7 @@
-"""Shape rules: what the shapes of the outputs of a general operator are, given those of its inputs.
+"""Shape rules: the shapes of the outputs of a general operator, from those of its inputs.
 
-Rules know what the documents of both dialects say. They stand in the rows of `general.py`; where there is
-none, the kernel says it, or the shapes that the file stores remain.
+Rules follow the specifications of both dialects. The rows of `general.py` name them; without a rule, the
+kernel decides the shapes, or those stored in the file stay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,17 @@ _Sizes: TypeAlias = list[_Size | None]
 
 
 class UnknownSize(int):
-    """A size that is not known: what is computed with it is not known either, and no comparison holds.
+    """A size that is not known: arithmetic with it gives an unknown size, and every comparison is false.
 
-    Rules take it like any other size, and give none where all that they are given is known.
+    Rules compute with it like with any other size; if all inputs are known, so is the result.
     """
 
     dim: Dim
 
     def __new__(cls, dim: Dim = UNKNOWN_DIM) -> "UnknownSize":
-        made = super().__new__(cls)
-        made.dim = dim
-        return made
+        size = super().__new__(cls)
+        size.dim = dim
+        return size
 
     def _unknown(self, *_: object) -> "UnknownSize":
         return UnknownSize()
@@ -42,14 +42,14 @@ class UnknownSize(int):
 
 
 def sizes_of(shape: Shape) -> "_Size | None":
-    """Return a partial shape as rules take it, None if its rank is not known."""
+    """Convert a shape for rules: unknown dimensions become `UnknownSize`; None for an unknown rank."""
     if shape is None:
         return None
     return tuple([dim if isinstance(dim, int) else UnknownSize(dim) for dim in shape])
 
 
 def dims_of(sizes: Sequence[int]) -> Shape:
-    """Return what rules give as a partial shape."""
+    """Convert the result of a rule to a partial shape."""
 
     def dim_of(size: int) -> Dim:
         if isinstance(size, UnknownSize):
@@ -60,21 +60,21 @@ def dims_of(sizes: Sequence[int]) -> Shape:
 
 
 class ShapesDiffer(Exception):
-    """Inputs do not fit each other: pairs of sizes should be equal, some be at `least` so large."""
+    """Inputs do not fit each other: `pairs` of sizes differ, or a size is below its `least` size."""
 
     def __init__(
         self, pairs: Sequence[tuple[int, int]] = (), least: Sequence[tuple[int, int]] = (), reason: str = ""
     ) -> None:
         wrong = [reason] if reason else []
         wrong += [f"{left} and {right} differ" for left, right in pairs if left != right]
-        wrong += [f"{size} is less than {wanted}" for size, wanted in least]
+        wrong += [f"{size} is less than {minimum}" for size, minimum in least]
         super().__init__(", ".join(wrong) or "the shapes of the inputs do not fit each other")
         self.pairs = [pair for pair in pairs if pair[0] != pair[1]]
         self.least = list(least)
 
 
 class ShapeCase(NamedTuple):
-    """What is known of a node: the shapes of its inputs, and the whole numbers of one if asked for."""
+    """What is known of a node: the shapes of its inputs, and on request the integers of an input."""
 
     shapes: Sequence[_Size | None]
     numbers: Callable[[int], list[int] | None]
@@ -82,25 +82,25 @@ class ShapeCase(NamedTuple):
     output_count: int = 0
     is_onnx: bool = True
     unknown: frozenset[int] = frozenset()
-    """Inputs that are given with any rank; others without a shape are left out."""
+    """Ports of inputs of unknown rank; other inputs without a shape are missing."""
 
     def shape(self, port: int) -> _Size:
-        """Return a shape that must be known, or raise LookupError."""
-        found = self.shapes[port]
-        if found is None:
+        """Return the shape of an input; raise LookupError if it is unknown."""
+        shape = self.shapes[port]
+        if shape is None:
             raise LookupError(port)
-        return found
+        return shape
 
     def integers(self, port: int, name: str = "", default: Sequence[int] | None = None) -> list[int]:
-        """Return the numbers of an attribute or an input, or raise LookupError."""
+        """Return the integers of an attribute or an input; raise LookupError if they are unknown."""
         if name in self.attributes:
             return self.written.integers(name)
         if default is not None and not self.is_given(port):
             return [*default]
-        found = self.numbers(port)
-        if found is None:
+        numbers = self.numbers(port)
+        if numbers is None:
             raise LookupError(port)
-        return found
+        return numbers
 
     def is_given(self, port: int) -> bool:
         return port in self.unknown or (port < len(self.shapes) and self.shapes[port] is not None)
@@ -111,9 +111,9 @@ class ShapeCase(NamedTuple):
 
 
 ShapeRule: TypeAlias = Callable[[ShapeCase], _Sizes]
-"""Gives the shapes of the first outputs as far as they are known, and raises ShapesDiffer.
+"""Returns the known shapes of the first outputs, or raises ShapesDiffer.
 
-Other errors mean that it cannot be said.
+Any other error means that the shapes are unknown.
 """
 
 
@@ -123,7 +123,7 @@ def same(case: ShapeCase) -> _Sizes:
 
 
 def normalized(case: ShapeCase) -> _Sizes:
-    """Data has more dimensions than what it is normalised with; in BatchNormInference-1 it is input 2."""
+    """The output has the shape of data, the input of the highest rank: input 2 of BatchNormInference-1."""
     return [max(map(case.shape, range(3)), key=len)]
 
 
@@ -134,27 +134,27 @@ def _require_equal(*pairs: tuple[int, int]) -> None:
 
 def _broadcast(*shapes: _Size) -> _Size:
     rank = max(map(len, shapes))
-    found = [1] * rank
+    result = [1] * rank
     pairs = []
     for shape in shapes:
-        for number, size in enumerate(shape, rank - len(shape)):
-            other = found[number]
-            if isinstance(other, UnknownSize) and size != 1:
-                found[number] = size
-            elif isinstance(other, UnknownSize) and isinstance(size, UnknownSize):
-                found[number] = UnknownSize()
-            elif other == 1:
-                found[number] = size
+        for axis, size in enumerate(shape, rank - len(shape)):
+            earlier = result[axis]
+            if isinstance(earlier, UnknownSize) and size != 1:
+                result[axis] = size
+            elif isinstance(earlier, UnknownSize) and isinstance(size, UnknownSize):
+                result[axis] = UnknownSize()
+            elif earlier == 1:
+                result[axis] = size
             elif size != 1:
-                pairs.append((other, size))
+                pairs.append((earlier, size))
     _require_equal(*pairs)
-    return tuple(found)
+    return tuple(result)
 
 
 def elementwise(case: ShapeCase) -> _Sizes:
-    """All inputs are repeated to one shape, the last dimension with the last unless there is an axis.
+    """All inputs are broadcast to one shape; last dimensions are aligned unless there is an axis.
 
-    An IR may say that none is.
+    `auto_broadcast` of an IR may demand equal shapes.
     """
     if "axis" in case.attributes:
         return [case.shape(0)]
@@ -164,16 +164,16 @@ def elementwise(case: ShapeCase) -> _Sizes:
 
 
 def _joined(shapes: Sequence[_Size], axis: int | None = None) -> _Size:
-    """Return the one shape of all, which differ in the size of an axis if at all."""
+    """Return the common shape of all inputs; on `axis` sizes may differ, and are added."""
     if len({*map(len, shapes)}) > 1:
         raise ShapesDiffer(reason="their ranks differ")
-    found, pairs = list[int](), list[tuple[int, int]]()
+    result, pairs = list[int](), list[tuple[int, int]]()
     for place, sizes in enumerate(zip(*shapes, strict=True)):
-        known = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes
-        found.append(sum(sizes) if place == axis else known[0])
-        pairs += [(known[0], size) for size in known if place != axis]
+        static = [size for size in sizes if not isinstance(size, UnknownSize)] or sizes
+        result.append(sum(sizes) if place == axis else static[0])
+        pairs += [(static[0], size) for size in static if place != axis]
     _require_equal(*pairs)
-    return tuple(found)
+    return tuple(result)
 
 
 def concatenated(case: ShapeCase) -> _Sizes:
@@ -186,32 +186,32 @@ def concatenated(case: ShapeCase) -> _Sizes:
 
 
 def broadcast(case: ShapeCase) -> _Sizes:
-    """The input is repeated to the shape that input 1 says; with axes, input 2 says which dimensions stay."""
-    data, wanted, has_axes = case.shape(0), case.numbers(1), len(case.shapes) > 2
+    """Input 0 is broadcast to the shape in input 1; input 2, if present, maps its axes to that shape."""
+    data, target, has_axes = case.shape(0), case.numbers(1), len(case.shapes) > 2
     axes = case.numbers(2) if has_axes else None
-    if wanted is None:
+    if target is None:
         return [None]
     if str(case.attributes.get("mode", "")).lower() in {"", "bidirectional"}:
-        return [_broadcast(data, tuple(wanted))]
+        return [_broadcast(data, tuple(target))]
     if has_axes and axes is None:
-        return [tuple(wanted)]
-    if len(wanted) < len(data):
-        raise ShapesDiffer(reason=f"{len(wanted)} dimensions are less than {len(data)}")
-    own = wanted[len(wanted) - len(data) :] if axes is None else [wanted[axis] for axis in axes]
-    _require_equal(*((old, new) for old, new in zip(data, own, strict=True) if old != 1))
-    return [tuple(wanted)]
+        return [tuple(target)]
+    if len(target) < len(data):
+        raise ShapesDiffer(reason=f"{len(target)} dimensions are less than {len(data)}")
+    aligned = target[len(target) - len(data) :] if axes is None else [target[axis] for axis in axes]
+    _require_equal(*((old, new) for old, new in zip(data, aligned, strict=True) if old != 1))
+    return [tuple(target)]
 
 
 def matrix_product(
     case: ShapeCase, second: int = 1, words: tuple[str, str] = ("transpose_a", "transpose_b")
 ) -> _Sizes:
-    """[..., n, k] and [..., k, m] make [..., n, m]; a vector has neither n nor m."""
+    """[..., n, k] times [..., k, m] gives [..., n, m]; a vector lacks n or m."""
     left, right = (
         (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 and case.written.boolean(word, False) else shape
         for shape, word in zip((case.shape(0), case.shape(second)), words, strict=True)
     )
     if not left or not right:
-        raise ShapesDiffer(reason="a scalar is no matrix")
+        raise ShapesDiffer(reason="a scalar is not a matrix")
     wide_left = left if len(left) > 1 else (1, *left)
     wide_right = right if len(right) > 1 else (*right, 1)
     _require_equal((wide_left[-1], wide_right[-2]))
@@ -221,14 +221,14 @@ def matrix_product(
 
 
 def general_product(case: ShapeCase) -> _Sizes:
-    """[n, k] and [k, m] make [n, m], to which input 2 is repeated."""
-    found = matrix_product(case, words=("transA", "transB"))
-    _broadcast(*filter(None, (*found, *case.shapes[2:])))
-    return found
+    """[n, k] times [k, m] gives [n, m], to which input 2 is broadcast."""
+    shapes = matrix_product(case, words=("transA", "transB"))
+    _broadcast(*filter(None, (*shapes, *case.shapes[2:])))
+    return shapes
 
 
 def attention(case: ShapeCase) -> _Sizes:
-    """Queries [..., n, k], keys [..., m, k] and values [..., m, v] make [..., n, v]."""
+    """Queries [..., n, k], keys [..., m, k] and values [..., m, v] give [..., n, v]."""
     query, key, value = map(case.shape, range(3))
     front = _broadcast(query[:-2], key[:-2], value[:-2])
     _require_equal((query[-1], key[-1]), (key[-2], value[-2]))
@@ -236,7 +236,10 @@ def attention(case: ShapeCase) -> _Sizes:
 
 
 def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
-    """Return how often a kernel fits into each dimension, by the node's strides, dilations and pads."""
+    """Return the number of windows of a kernel in each dimension, by the node's strides, dilations and pads.
+
+    Per dimension: 1 + (size + pads - reach) / stride, where reach = (kernel - 1) * dilation + 1.
+    """
     if len(spatial) != len(kernel):
         raise ShapesDiffer
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
@@ -247,26 +250,26 @@ def windows(case: ShapeCase, spatial: _Size, kernel: Sequence[int]) -> _Size:
     strides, dilations = written.integers("strides", ones), written.integers("dilations", ones)
     pads = zeros * 2 if auto_pad == "valid" else written.integers("pads", [])
     before = pads[: len(spatial)] or written.integers("pads_begin", zeros)
-    behind = pads[len(spatial) :] or written.integers("pads_end", zeros)
+    after = pads[len(spatial) :] or written.integers("pads_end", zeros)
     rounds_up = written.boolean("ceil_mode", False) or rounding.startswith("ceil")
-    found = []
-    for number, size in enumerate(spatial):
-        reach = (kernel[number] - 1) * dilations[number] + 1
-        room = size + before[number] + behind[number] - reach
+    counts = []
+    for axis, size in enumerate(spatial):
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        room = size + before[axis] + after[axis] - reach
         if auto_pad.startswith("same"):
-            found.append(-(-size // strides[number]))
+            counts.append(-(-size // strides[axis]))
             continue
         if room < 0:
             raise ShapesDiffer(least=[(size, size - room)])
-        steps = -(-room // strides[number]) if rounds_up else room // strides[number]
-        if rounds_up and rounding != "ceil" and steps * strides[number] >= size + before[number]:
+        steps = -(-room // strides[axis]) if rounds_up else room // strides[axis]
+        if rounds_up and rounding != "ceil" and steps * strides[axis] >= size + before[axis]:
             steps -= 1
-        found.append(steps + 1)
-    return tuple(found)
+        counts.append(steps + 1)
+    return tuple(counts)
 
 
 def convolution(case: ShapeCase, is_grouped: bool = False) -> _Sizes:
-    """[batch, groups * in, ...] and [out, in, ...], or [groups, out, in, ...], make [batch, all out, ...]."""
+    """[batch, groups * in, ...] and [out, in, ...], or [groups, out, in, ...], give [batch, all out, ...]."""
     data, weights = case.shape(0), case.shape(1)
     groups = case.written.integer("group", 1)
     if is_grouped:
@@ -276,21 +279,21 @@ def convolution(case: ShapeCase, is_grouped: bool = False) -> _Sizes:
 
 
 def pool(case: ShapeCase) -> _Sizes:
-    """[batch, channels, ...] stays but for the last dimensions; both outputs have the shape."""
+    """[batch, channels] stay, the dimensions after them count windows; both outputs have this shape."""
     data = case.shape(0)
     kernel = case.written.integers("kernel_shape", case.written.integers("kernel", []))
-    found = (*data[:2], *windows(case, data[2:], kernel))
-    return [found, found]
+    shape = (*data[:2], *windows(case, data[2:], kernel))
+    return [shape, shape]
 
 
 def pool_everything(case: ShapeCase) -> _Sizes:
-    """[batch, channels, ...] stays but for the last dimensions, which become 1."""
+    """[batch, channels] stay, the dimensions after them become 1."""
     data = case.shape(0)
     return [(*data[:2], *(1 for _ in data[2:]))]
 
 
 def reduction(case: ShapeCase) -> _Sizes:
-    """The axes, attribute or input 1, become 1, or go; no axes are all of them in ONNX."""
+    """The axes, attribute or input 1, become 1 or are removed; in ONNX an empty list means all axes."""
     data = case.shape(0)
     if case.is_given(1) and case.numbers(1) is None:
         return [None]
@@ -304,26 +307,26 @@ def reduction(case: ShapeCase) -> _Sizes:
 
 
 def arg(case: ShapeCase) -> _Sizes:
-    """The axis becomes 1, or goes."""
+    """The axis becomes 1, or is removed."""
     data = case.shape(0)
     axis = _place(case.written.integer("axis", 0), len(data))
     return [(*data[:axis], *((1,) if case.written.boolean("keepdims", True) else ()), *data[axis + 1 :])]
 
 
 def top(case: ShapeCase) -> _Sizes:
-    """On the axis stay as many positions as input 1 says."""
+    """The axis becomes as large as input 1 says."""
     data, count = case.shape(0), case.numbers(1)
     if count is None:
         return [None]
     axis = _place(case.written.integer("axis", -1), len(data))
     if count[0] > data[axis]:
         raise ShapesDiffer(least=[(data[axis], count[0])])
-    found = (*data[:axis], count[0], *data[axis + 1 :])
-    return [found, found]
+    shape = (*data[:axis], count[0], *data[axis + 1 :])
+    return [shape, shape]
 
 
 def one_hot(case: ShapeCase) -> _Sizes:
-    """A dimension comes in, as large as input 1 says."""
+    """A dimension is inserted, as large as input 1 says."""
     indices, depth = case.shape(0), case.numbers(1)
     if depth is None:
         return [None]
@@ -332,31 +335,31 @@ def one_hot(case: ShapeCase) -> _Sizes:
 
 
 def reshaped(case: ShapeCase) -> _Sizes:
-    """Input 1 says the shape: 0 may copy a dimension, -1 takes what is left."""
+    """Input 1 holds the shape: 0 may copy a dimension, -1 is inferred from the number of elements."""
     data, pattern = case.shape(0), case.integers(1, "shape")
     copies = zero_copies(case.written, is_onnx=case.is_onnx)
     copied = {place for place, size in enumerate(pattern) if size == 0 and copies}
     if len(data) <= max(copied, default=-1):
         raise ShapesDiffer(reason=f"0 copies dimension {max(copied)} of {len(data)}")
-    found = [data[place] if place in copied else size for place, size in enumerate(pattern)]
-    left = prod(size for place, size in enumerate(data) if place not in copied)
-    taken = prod(size for place, size in enumerate(pattern) if place not in copied and size != -1)
+    sizes = [data[place] if place in copied else size for place, size in enumerate(pattern)]
+    available = prod(size for place, size in enumerate(data) if place not in copied)
+    used = prod(size for place, size in enumerate(pattern) if place not in copied and size != -1)
     if pattern.count(-1) > 1 or min(pattern, default=0) < -1:
-        raise ShapesDiffer(reason=f"{show_numbers(pattern)} is no shape with one -1 at most")
-    if left % taken != 0 if -1 in pattern else left != taken:
-        is_looked_at = case.is_onnx or -1 in pattern or not copied
-        raise ShapesDiffer if is_looked_at else LookupError
-    return [tuple([left // taken if pattern[place] == -1 else size for place, size in enumerate(found)])]
+        raise ShapesDiffer(reason=f"{show_numbers(pattern)} is not a shape with at most one -1")
+    if available % used != 0 if -1 in pattern else available != used:
+        is_checked = case.is_onnx or -1 in pattern or not copied
+        raise ShapesDiffer if is_checked else LookupError
+    return [tuple([available // used if pattern[place] == -1 else size for place, size in enumerate(sizes)])]
 
 
 def flattened(case: ShapeCase) -> _Sizes:
-    """Dimensions before the axis are one, and those from it on."""
+    """A matrix: all dimensions before the axis become one, and all from the axis on."""
     data, axis = case.shape(0), case.written.integer("axis", 1)
     return [(prod(data[:axis]), prod(data[axis:]))] if -len(data) <= axis <= len(data) else [None]
 
 
 def squeezed(case: ShapeCase) -> _Sizes:
-    """Dimensions of 1 go: all, or those of input 1; an IR may name others, which stay."""
+    """Dimensions of 1 are removed: all, or those of input 1; other axes that an IR names stay."""
     data, axes = case.shape(0), case.integers(1, "axes", ())
     named = {_place(axis, len(data)) for axis in axes} or {*range(len(data))}
     unclear = [data[place] for place in named if isinstance(data[place], UnknownSize)]
@@ -369,7 +372,7 @@ def squeezed(case: ShapeCase) -> _Sizes:
 
 
 def unsqueezed(case: ShapeCase) -> _Sizes:
-    """Dimensions of 1 come in, at positions of the output."""
+    """Dimensions of 1 are inserted; the axes refer to the output."""
     data, axes = case.shape(0), case.integers(1, "axes")
     if not axes and not case.is_onnx:
         raise ShapesDiffer(reason="there are no axes")
@@ -381,21 +384,21 @@ def unsqueezed(case: ShapeCase) -> _Sizes:
 
 
 def transposed(case: ShapeCase) -> _Sizes:
-    """The dimensions stand in another order, without one in the reverse order."""
+    """The dimensions are permuted; without an order, they are reversed."""
     data = case.shape(0)
     lists = case.shapes[1:2]
     if lists and lists[0] and lists[0][0] not in {0, len(data)} and not isinstance(lists[0][0], UnknownSize):
         raise ShapesDiffer
     order = case.integers(1, "perm", () if case.is_onnx else None) or [*range(len(data))][::-1]
     if sorted(order) != [*range(len(data))]:
-        raise ShapesDiffer(reason=f"the order {show_numbers(order)} is none of {len(data)} dimensions")
+        raise ShapesDiffer(reason=f"{show_numbers(order)} is not an order of {len(data)} dimensions")
     return [tuple([data[place] for place in order])]
 
 
 def tiled(case: ShapeCase) -> _Sizes:
-    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with 1.
+    """Each dimension is multiplied; in an IR the shorter of shape and repeats is filled up with leading 1s.
 
-    OpenVINO takes a number below 0 for 0.
+    OpenVINO reads a negative number as 0.
     """
     data, repeats = case.shape(0), [number if case.is_onnx else max(number, 0) for number in case.integers(1)]
     if min(repeats, default=0) < 0 or (case.is_onnx and (len(repeats) != len(data) or len(case.shapes) > 2)):
@@ -406,7 +409,7 @@ def tiled(case: ShapeCase) -> _Sizes:
 
 
 def split(case: ShapeCase) -> _Sizes:
-    """One dimension is cut into equal parts, or in ONNX into those that are said."""
+    """One dimension is split into equal parts, or in ONNX into parts of the lengths in `split`."""
     data, written = case.shape(0), case.written
     axis = _place(written.integer("axis", 0) if case.is_onnx else case.integers(1)[0], len(data))
     size, word = data[axis], "num_outputs" if case.is_onnx else "num_splits"
@@ -422,7 +425,7 @@ def split(case: ShapeCase) -> _Sizes:
 
 
 def variadic_split(case: ShapeCase) -> _Sizes:
-    """One dimension is cut into parts of given lengths, of which one may be -1: what is left."""
+    """One dimension is split into parts of the lengths in input 2; one may be -1, the rest."""
     data, (axis, *_), lengths = case.shape(0), case.integers(1), case.integers(2)
     place = _place(axis, len(data))
     if lengths.count(-1) == 1:
@@ -437,7 +440,7 @@ def _parts(data: _Size, axis: int, lengths: Sequence[int]) -> _Sizes:
 
 
 def gathered(case: ShapeCase) -> _Sizes:
-    """The dimensions of indices, behind those of batches, take the place of one of data."""
+    """The dimensions of indices, without those of batches, replace the axis of data."""
     data, indices = case.shape(0), case.shape(1)
     axis = _place(case.written.integer("axis", 0) if case.is_onnx else case.integers(2)[0], len(data))
     batches = case.written.integer("batch_dims", 0)
@@ -449,14 +452,14 @@ def gathered(case: ShapeCase) -> _Sizes:
 
 
 def gathered_nd(case: ShapeCase) -> _Sizes:
-    """A tuple along the last dimension of indices names a slice of a batch of data."""
+    """The last dimension of indices holds coordinates, which select a slice of a batch of data."""
     data, indices, batches = case.shape(0), case.shape(1), case.written.integer("batch_dims", 0)
     depth = indices[-1]
     if depth > len(data) - batches:
-        raise ShapesDiffer(reason=f"tuples of {depth} are longer than {len(data) - batches} dimensions")
+        raise ShapesDiffer(reason=f"{depth} coordinates are more than {len(data) - batches} dimensions")
     if isinstance(depth, UnknownSize) or depth < 1 or batches < 0:
         return [None]
-    if batches > 1 and not case.is_onnx:  # GatherND-5 joins them
+    if batches > 1 and not case.is_onnx:  # GatherND-5 joins the batch dimensions
         return [None]
     return [(*indices[:-1], *data[batches + depth :])]
 
@@ -472,33 +475,33 @@ def padded(case: ShapeCase) -> _Sizes:
     """Dimensions grow, or shrink, at both ends."""
     data = [*case.shape(0)]
     if not case.is_onnx and any(case.shapes[3:4]):
-        raise ShapesDiffer(reason="the number that is put there is no scalar")
+        raise ShapesDiffer(reason="the pad value is not a scalar")
     pads = case.integers(1, "pads" if case.is_onnx else "")
     if not case.is_onnx and {len(pads), len(case.integers(2))} != {len(data)}:
-        raise ShapesDiffer(reason=f"not {len(data)} numbers say what is put before and behind dimensions")
+        raise ShapesDiffer(reason=f"pads_begin and pads_end do not have {len(data)} numbers each")
     axes = case.integers(3, "", range(len(data))) if case.is_onnx else [*range(len(data))]
     pads += [] if case.is_onnx else case.integers(2)
-    for before, behind, axis in zip(pads[: len(axes)], pads[len(axes) :], axes, strict=True):
-        data[_place(axis, len(data))] += before + behind
+    for before, after, axis in zip(pads[: len(axes)], pads[len(axes) :], axes, strict=True):
+        data[_place(axis, len(data))] += before + after
     return [tuple(data) if not any(size < 0 for size in data) else None]
 
 
 def number_range(case: ShapeCase) -> _Sizes:
-    """As many numbers as there are from input 0 up to input 1, by steps of input 2."""
+    """A list of the numbers from input 0 up to input 1, in steps of input 2."""
     if any(shape not in {(), (1,), None} for shape in case.shapes):
-        raise ShapesDiffer(reason="start, stop and step are no scalars")
+        raise ShapesDiffer(reason="start, stop or step is not a scalar")
     (first,), (stop,), (step,) = (case.integers(port) for port in range(3))
     return [(len(range(first, stop, step)),)]
 
 
-def said(case: ShapeCase) -> _Sizes:
-    """Input 0 says the shape."""
-    found = case.integers(0)
-    return [tuple(found) if min(found, default=0) >= 0 else None]
+def from_input(case: ShapeCase) -> _Sizes:
+    """Input 0 holds the shape."""
+    sizes = case.integers(0)
+    return [tuple(sizes) if min(sizes, default=0) >= 0 else None]
 
 
-def cut(case: ShapeCase) -> _Sizes:
-    """Ranges are cut out of some dimensions."""
+def sliced(case: ShapeCase) -> _Sizes:
+    """Some dimensions become as long as the range that is taken of them."""
     data = [*case.shape(0)]
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
     if not data:
@@ -512,7 +515,7 @@ def cut(case: ShapeCase) -> _Sizes:
     axes = case.integers(axes_input, "axes", range(len(starts)))
     steps = case.integers(steps_input, "", [1] * len(starts))
     if len({len(starts), len(ends), len(axes), len(steps)}) > 1:
-        raise ShapesDiffer(reason="starts, ends, steps and axes are not as many")
+        raise ShapesDiffer(reason="the lengths of starts, ends, steps and axes differ")
     for start, stop, step, axis in zip(starts, ends, steps, axes, strict=True):
         place = _place(axis, len(data))
         if not case.is_onnx and step < 0 and start < 0 and -start > data[place]:
@@ -522,40 +525,40 @@ def cut(case: ShapeCase) -> _Sizes:
 
 
 def strided_slice(case: ShapeCase) -> _Sizes:
-    """Ranges are cut out of dimensions, and five masks say what else happens to them."""
+    """Ranges are taken of dimensions, modified by the five masks of StridedSlice-1."""
     data, begins, ends = case.shape(0), case.integers(1), case.integers(2)
     strides = case.integers(3, "", [1] * len(begins))
     words = ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
     bits = [case.written.integers(f"{word}_mask", ()) for word in words]
     if len(begins) != len(ends) or len({len(mask) for mask in bits if mask}) > 1:
-        raise ShapesDiffer(reason="begin and end, or the masks, are not as long as each other")
+        raise ShapesDiffer(reason="the lengths of begin and end, or of the masks, differ")
     masks = [
         {word for word, bit in zip(words, bits, strict=True) if bit[at : at + 1] == [1]}
         for at in range(len(begins))
     ]
-    others = len(data) - sum(not mask & {"new_axis", "ellipsis"} for mask in masks)
-    found, left = list[int](), [*data]
+    skipped_count = len(data) - sum(not mask & {"new_axis", "ellipsis"} for mask in masks)
+    sizes, remaining = list[int](), [*data]
     for begin, end, stride, mask in zip(begins, ends, strides, masks, strict=True):
         if len(mask & {"new_axis", "shrink_axis", "ellipsis"}) > 1 or mask >= {"begin", "shrink_axis"}:
             return [None]
         if "ellipsis" in mask:
-            found, left = [*found, *left[:others]], left[others:]
+            sizes, remaining = [*sizes, *remaining[:skipped_count]], remaining[skipped_count:]
         elif "new_axis" in mask:
-            found.append(1)
+            sizes.append(1)
         elif "shrink_axis" in mask:
-            left.pop(0)
+            remaining.pop(0)
         elif begin == end and not mask:
             return [None]
         else:
-            size = left.pop(0)
+            size = remaining.pop(0)
             first = begin if "begin" not in mask else 0 if stride > 0 else size
             last = end if "end" not in mask else size if stride > 0 else -size - 1
-            found.append(_length(first, last, stride, size))
-    return [(*found, *left)]
+            sizes.append(_length(first, last, stride, size))
+    return [(*sizes, *remaining)]
 
 
 def clamped(start: int, stop: int, step: int, size: int) -> range:
-    """Clamp a range into a dimension, as ONNX's Slice and the IR's StridedSlice describe it."""
+    """Clamp a range to a dimension, as ONNX's Slice and the IR's StridedSlice specify."""
     if step == 0:
         raise ValueError("step is 0, expected any other number")
     lowest, highest = (0, size) if step > 0 else (-1, size - 1)
@@ -569,6 +572,6 @@ def _length(start: int, stop: int, step: int, size: int) -> int:
 
 
 def _place(axis: int, rank: int) -> int:
-    if not -max(rank, 1) <= axis < max(rank, 1):  # a scalar is taken as a list of one
-        raise ShapesDiffer(reason=f"axis {axis} is none of {counted(rank, 'dimension')}")
+    if not -max(rank, 1) <= axis < max(rank, 1):  # a scalar counts as a list of one
+        raise ShapesDiffer(reason=f"axis {axis} is out of range for {counted(rank, 'dimension')}")
     return axis % max(rank, 1)

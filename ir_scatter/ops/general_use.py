@@ -1,7 +1,7 @@
-"""What operators of OpenVINO give, and whether they are used as their documents allow.
+"""Outputs of OpenVINO's operators, and misuse of them against their specifications.
 
-Only what OpenVINO's reader refuses is told, in a sentence. It reads a number as far as it is one, and takes
-every word for a boolean.
+Only a use that OpenVINO's reader refuses is reported. The reader parses the numeric prefix of a text as a
+number, and accepts every word as a boolean.
 """
 
 import re
@@ -28,43 +28,43 @@ _INTEGERS = {
     "batch_dims": "Gather GatherND",
     "num_splits": "Split",
 }
-"""Attributes that are numbers, and whose."""
+"""Attributes that hold a number, and the types that have them."""
 
 _MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
 _TYPES = {"Convert": "destination_type", "ShapeOf": "output_type", "NonZero": "output_type"}
-"""Attributes that say the element type of the output."""
+"""The attribute that holds the element type of the output, by type."""
 
 _WITHOUT_TYPE = ("opset1", "opset2")
 """Opsets whose ShapeOf gives i64."""
 
 _LENIENT = frozenset({("Broadcast/Expand", "opset1"), ("Broadcast/Expand", "opset2")})
-"""Types whose shapes the reader does not hold against each other."""
+"""Types and opsets whose input shapes the reader does not check against each other."""
 
 _TWO_TYPES = frozenset({"i32", "i64"})
 _WORDS = "none explicit numpy pdpd"
 _NODE, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("", "type", "opset"))
 _BATCHES_SINCE, _BROADCAST_SINCE = 7, 3
 _ONE, _LATE = frozenset("es"), frozenset("aces")
-"""Letters of one number, and of inputs at whose shape OpenVINO looks when it is static."""
+"""Letters of inputs that hold one number, and of inputs whose shape OpenVINO checks only if it is static."""
 
 _BROADCAST_3 = {2: "numpy pdpd bidirectional", 3: "explicit none"}
 
 
 def is_custom(use: OperatorUse) -> bool:
-    """Tell whether an extension gives the operator, as far as its opset tells."""
+    """Return whether the opset of a use is not a standard one: then an extension defines the operator."""
     return not isinstance(use.opset, str) or not _OPSET_WORD.fullmatch(use.opset)
 
 
 def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
-    """Return type and shape of the first outputs of a use, as far as they are certain."""
+    """Return element type and shape of the first outputs of a use; None for unknown ones."""
     op = find(OPENVINO, use.type)
     if op is None or is_custom(use):
         return ()
     try:
-        found = _output_shapes(use)
+        sizes = _output_shapes(use)
     except ShapesDiffer:
-        found = None
-    shapes = [None if size is None else dims_of(size) for size in found or ()][: use.output_count]
+        sizes = None
+    shapes = [None if dims is None else dims_of(dims) for dims in sizes or ()][: use.output_count]
     type = _output_type(op, use)
     if not shapes:
         return [(type, None)]
@@ -72,7 +72,7 @@ def outputs(use: OperatorUse) -> Sequence[tuple[ElementType | None, Shape]]:
 
 
 def _output_shapes(use: OperatorUse, domain: str = OPENVINO) -> Sequence[tuple[int, ...] | None] | None:
-    """Return what shapes are known of outputs, or raise ShapesDiffer; the first opsets have no batches."""
+    """Return the known shapes of outputs, or raise ShapesDiffer; the first opsets ignore `batch_dims`."""
     is_old = use.type == "Gather" and use.opset in OPSET_WORDS[: _BATCHES_SINCE - 1]
     unknown = frozenset([port for port, shape in enumerate(use.shapes) if shape is None])
     sizes, attributes = [*map(sizes_of, use.shapes)], {} if is_old else use.attributes
@@ -81,13 +81,13 @@ def _output_shapes(use: OperatorUse, domain: str = OPENVINO) -> Sequence[tuple[i
 
 
 def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
-    """Return the element type of the first output, None if it is not known."""
+    """Return the element type of the first output, None if unknown."""
     type, place = op.type_in(OPENVINO), op.moves[0] if op.moves else 0
     if op.makes in ELEMENT_TYPES:
         return ELEMENT_TYPES[op.makes]
     if type in _TYPES:
-        is_said = type == "Convert" or use.opset not in _WITHOUT_TYPE
-        return from_element_type(use.attributes.get(_TYPES[type], "") if is_said else "i64")
+        is_written = type == "Convert" or use.opset not in _WITHOUT_TYPE
+        return from_element_type(use.attributes.get(_TYPES[type], "") if is_written else "i64")
     if type == "ConvertLike":
         place = 1
     elif op.makes or (op.shape is None and not op.moves):
@@ -96,7 +96,7 @@ def _output_type(op: GeneralOp, use: OperatorUse) -> ElementType | None:
 
 
 class Problem(NamedTuple):
-    """What is wrong with a use: the kind of defect, a sentence, and the part that is at fault."""
+    """A fault in a use: a sentence, the part at fault, and the kind of defect."""
 
     message: str
     part: Part
@@ -104,20 +104,20 @@ class Problem(NamedTuple):
 
 
 def problem(use: OperatorUse, domain: str = OPENVINO) -> Problem | None:
-    """Return what a runtime refuses of a use, None if that is nothing; of ONNX only shapes are looked at."""
+    """Return why a runtime refuses a use, None if it accepts it; for ONNX only shapes are checked."""
     if domain != OPENVINO:
         return next(_of_shapes(use, domain), None)
-    known = openvino_opsets.show_opsets(use.type)
+    opsets = openvino_opsets.show_opsets(use.type)
     if is_custom(use):
-        message = f"the version of {use.type} is {use.opset!r}, expected {known}"
+        message = f"the version of {use.type} is {use.opset!r}, expected {opsets}"
         message = f"{message}: OpenVINO takes it for an operator of an extension"
-        return Problem(message, _OPSET, "custom-version") if known and use.opset is not None else None
+        return Problem(message, _OPSET, "custom-version") if opsets and use.opset is not None else None
     opset = OPSET_WORDS.index(use.opset) + 1 if use.opset in OPSET_WORDS else 0
     signature = openvino_opsets.find(use.type, opset)
     if signature is None:
-        if not known:
+        if not opsets:
             return Problem(f"{use.type!r} is no operator of {use.opset}, expected one", _TYPE)
-        return Problem(f"{use.type} is not in {use.opset}, expected {known}", _OPSET)
+        return Problem(f"{use.type} is not in {use.opset}, expected {opsets}", _OPSET)
     stages = (_of_count(use, signature), _of_attributes(use, signature, opset))
     return next(chain(*stages, _of_types(use, signature), _of_shapes(use)), None)
 
@@ -133,7 +133,7 @@ def _of_count(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
 
 
 def _of_attributes(use: OperatorUse, signature: Signature, opset: int) -> Iterator[Problem]:
-    """Yield what is wrong with attributes that the operator has in an opset."""
+    """Yield the faults in attributes that the operator has in an opset."""
     type, op, written = signature.type, find(OPENVINO, signature.type), use.attributes
     for name, types in _INTEGERS.items():
         if type in types.split() and not (type == "Gather" and opset < _BATCHES_SINCE):
@@ -170,30 +170,32 @@ def _wrong(use: OperatorUse, name: str, expected: str) -> Problem:
 
 
 def _of_types(use: OperatorUse, signature: Signature) -> Iterator[Problem]:
-    """Yield the inputs whose element type or rank the operator does not take."""
+    """Yield the inputs whose element type or rank the operator does not accept."""
     first: dict[str, tuple[int, ElementType]] = {}
     letters = signature.inputs + signature.inputs[-1:] * (len(use.types) - len(signature.inputs))
     for port, (letter, type, shape) in enumerate(zip(letters, use.types, use.shapes, strict=False)):
-        found = f"input {port} of {signature.type} is"
+        subject = f"input {port} of {signature.type} is"
         ranks, expected = RANKS.get(letter, (None, ""))
         if ranks is not None and shape is not None and None not in use.shapes:
             is_wrong = letter in _ONE and element_count(shape) not in {1, None}
-            is_looked_at = letter not in _LATE or is_static(shape)
-            if is_looked_at and (len(shape) not in ranks or is_wrong):
-                yield Problem(f"{found} {show(shape)}, expected {expected}", Part(Side.INPUT, port, "shape"))
+            is_checked = letter not in _LATE or is_static(shape)
+            if is_checked and (len(shape) not in ranks or is_wrong):
+                message = f"{subject} {show(shape)}, expected {expected}"
+                yield Problem(message, Part(Side.INPUT, port, "shape"))
         kinds, expected = KINDS.get(letter.lower(), (None, ""))
         if type is None:
             continue
-        place, other = first.setdefault(letter, (port, type))
+        place, first_type = first.setdefault(letter, (port, type))
         if kinds is None or type.kind in kinds or type.name == "nf4":
-            expected = f"{other.name} like input {place}" if letter.isupper() and type is not other else ""
+            is_mixed = letter.isupper() and type is not first_type
+            expected = f"{first_type.name} like input {place}" if is_mixed else ""
         if expected:
-            yield Problem(f"{found} {type.name}, expected {expected}", Part(Side.INPUT, port, "type"))
+            yield Problem(f"{subject} {type.name}, expected {expected}", Part(Side.INPUT, port, "type"))
 
 
 def _of_shapes(use: OperatorUse, domain: str = OPENVINO) -> Iterator[Problem]:
     op = find(domain, use.type)
-    if op is None or op.shape is top or None in use.shapes:  # of a dimension top takes all there are
+    if op is None or op.shape is top or None in use.shapes:  # OpenVINO's TopK clamps a k that is too large
         return
     if (op.type, use.opset) in _LENIENT:
         return
@@ -201,5 +203,5 @@ def _of_shapes(use: OperatorUse, domain: str = OPENVINO) -> Iterator[Problem]:
         _output_shapes(use, domain)
     except ShapesDiffer as error:
         shapes = ", ".join(map(show, use.shapes))
-        message = f"{op.type_in(domain)} does not take its inputs of shapes {shapes}: {error}"
+        message = f"{op.type_in(domain)} does not accept inputs of shapes {shapes}: {error}"
         yield Problem(message, _NODE)

@@ -1,8 +1,7 @@
-"""Views: which uses of a general operator give the elements of one input unchanged and in the same order.
+"""View rules: which uses of a general operator give the elements of one input unchanged and in order.
 
-A runtime may leave such a node out, or let its output share the memory of its input. Whether it does where
-dimensions are dynamic was measured on OpenVINO's CPU plugin: the rules ask for static dimensions where that
-plugin does.
+A runtime may skip such a node, or let its output share the memory of its input. The rules demand static
+dimensions where OpenVINO's CPU plugin does, as measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 
-class View(NamedTuple):
-    """That an output has the elements of the input `port`; `when` is a condition that is not known, or ""."""
+class InputView(NamedTuple):
+    """An output has the elements of the input `port`, if the condition `when` holds; "" means always."""
 
     port: int
     when: str = ""
@@ -25,9 +24,11 @@ class ViewCase(NamedTuple):
     """One output of a node, and what is known of the node.
 
     Attributes:
-        shapes, types: of the inputs; names of types, "" where not known.
-        shape, type: of the output.
-        array: gives the numbers of an input that is constant in effect, None for others.
+        shapes: those of the inputs.
+        types: the names of the inputs' element types, "" if unknown.
+        shape: that of the output.
+        type: that of the output.
+        array: returns the numbers of an input that is constant in effect, None for others.
         attributes: as written.
         output: the number of the output.
         is_onnx: whether inputs are in the order of ONNX.
@@ -47,40 +48,40 @@ class ViewCase(NamedTuple):
         return None if array is None else [int(number) for number in array.reshape(-1)]
 
     def holds_only(self, port: int, number: float) -> bool:
-        """Tell whether all elements of an input are certainly one number."""
+        """Return whether all elements of an input are known to be `number`."""
         array = self.array(port) if port < len(self.shapes) else None
         return array is not None and bool((array == number).all())
 
 
-ViewRule: TypeAlias = Callable[[ViewCase], View | None]
-"""Gives None for a node that is certainly no view."""
+ViewRule: TypeAlias = Callable[[ViewCase], InputView | None]
+"""Returns None if the output is certainly not a view."""
 
 _WHOLE = "it gives its whole input"
 
 
-def always(case: ViewCase) -> View | None:
-    return View(0)
+def always(case: ViewCase) -> InputView | None:
+    return InputView(0)
 
 
-def same_type(case: ViewCase) -> View | None:
+def same_type(case: ViewCase) -> InputView | None:
     """A conversion to the type that the input has."""
     if not case.types[0] or not case.type:
-        return View(0, "the element type stays the same")
-    return View(0) if case.types[0] == case.type else None
+        return InputView(0, "the element type stays the same")
+    return InputView(0) if case.types[0] == case.type else None
 
 
-def inference_only(case: ViewCase) -> View | None:
-    """Dropout, unless an input says that a network is trained."""
-    return View(0) if len(case.shapes) < 3 or case.holds_only(2, 0) else None
+def inference_only(case: ViewCase) -> InputView | None:
+    """Dropout, unless its third input, `training_mode`, may be true."""
+    return InputView(0) if len(case.shapes) < 3 or case.holds_only(2, 0) else None
 
 
-def same_shape(case: ViewCase) -> View | None:
-    """An operator that can only enlarge its input: nothing changes if the shape does not."""
+def same_shape(case: ViewCase) -> InputView | None:
+    """An operator that can only enlarge its input: a view if the shape stays the same."""
     return _of_shapes(case, 0)
 
 
-def taken_whole(case: ViewCase) -> View | None:
-    """A slice with step 1 that leaves nothing out."""
+def taken_whole(case: ViewCase) -> InputView | None:
+    """A slice of the whole input with step 1."""
     masks = (case.attributes.get("new_axis_mask", ""), case.attributes.get("shrink_axis_mask", ""))
     steps = _STEP_OF_ONNX if case.is_onnx else _STEP
     has_steps = steps < len(case.shapes)
@@ -92,22 +93,22 @@ def taken_whole(case: ViewCase) -> View | None:
 _STEP, _STEP_OF_ONNX = 3, 4
 
 
-def once(case: ViewCase) -> View | None:
+def once(case: ViewCase) -> InputView | None:
     """Tile with repeats that are all 1."""
-    return View(0) if case.holds_only(1, 1) else None
+    return InputView(0) if case.holds_only(1, 1) else None
 
 
-def nothing_added(case: ViewCase) -> View | None:
-    """Pad with nothing on either side."""
+def nothing_added(case: ViewCase) -> InputView | None:
+    """Pad whose pads are all 0."""
     written = case.attributes.get("pads")
     if isinstance(written, list):
-        return None if any(written) else View(0)
+        return None if any(written) else InputView(0)
     ports = (1,) if case.is_onnx else (1, 2)
-    return View(0) if all(case.holds_only(port, 0) for port in ports) else None
+    return InputView(0) if all(case.holds_only(port, 0) for port in ports) else None
 
 
-def same_order(case: ViewCase) -> View | None:
-    """A Transpose that moves no dimension but those of size 1."""
+def same_order(case: ViewCase) -> InputView | None:
+    """A Transpose that moves dimensions of size 1 only."""
     shape = case.shapes[0]
     written = case.attributes.get("perm")
     order = written if isinstance(written, list) else None if case.is_onnx else case.numbers(1)
@@ -115,22 +116,22 @@ def same_order(case: ViewCase) -> View | None:
         order = None if shape is None else [*range(len(shape))][::-1]
     if not order:
         return None
-    kept = [axis for axis in order if shape is None or len(shape) != len(order) or shape[axis] != 1]
-    return View(0) if kept == sorted(kept) else None
+    moved_axes = [axis for axis in order if shape is None or len(shape) != len(order) or shape[axis] != 1]
+    return InputView(0) if moved_axes == sorted(moved_axes) else None
 
 
-def outermost_part(case: ViewCase) -> View | None:
-    """A part of a split along the first dimension that is not 1: the part is one range of memory."""
+def outermost_part(case: ViewCase) -> InputView | None:
+    """A part of a split along the first dimension that is not 1: such a part is contiguous in memory."""
     shape = case.shapes[0]
     axes = [case.attributes.get("axis", 0)] if case.is_onnx else case.numbers(1)
     if shape is None or not axes or not -len(shape) <= axes[0] < len(shape):
         return None
     axis = axes[0] % len(shape)
     is_outermost = all(dim == 1 for dim in shape[:axis])
-    return View(0) if is_outermost and isinstance(shape[axis], int) else None
+    return InputView(0) if is_outermost and isinstance(shape[axis], int) else None
 
 
-def all_positions(case: ViewCase) -> View | None:
+def all_positions(case: ViewCase) -> InputView | None:
     """A Gather of every position of one axis in order; the dimension of the axis must be static."""
     shape, positions = case.shapes[0], case.array(1)
     axes = [case.attributes.get("axis", 0)] if case.is_onnx else case.numbers(2)
@@ -138,44 +139,45 @@ def all_positions(case: ViewCase) -> View | None:
         return None
     size = shape[axes[0]]
     is_whole = isinstance(size, int) and positions.size == size and positions.ndim <= 1
-    return View(0) if is_whole and positions.reshape(-1).tolist() == [*range(positions.size)] else None
+    return InputView(0) if is_whole and positions.reshape(-1).tolist() == [*range(positions.size)] else None
 
 
 def neutral(number: int, *, commutes: bool) -> ViewRule:
-    """Return the rule of arithmetic with a constant that changes nothing, and does not enlarge the input."""
+    """Return the rule of arithmetic with a neutral constant: a view unless that enlarges the input."""
 
-    def rule(case: ViewCase) -> View | None:
-        for port, other in ((0, 1), (1, 0))[: 1 + commutes]:
-            if case.holds_only(other, number):
-                shape, constant = case.shapes[port], case.array(other)
+    def rule(case: ViewCase) -> InputView | None:
+        for port, constant_port in ((0, 1), (1, 0))[: 1 + commutes]:
+            if case.holds_only(constant_port, number):
+                shape, constant = case.shapes[port], case.array(constant_port)
                 assert constant is not None
                 is_scalar = constant.size == 1 and (shape is None or constant.ndim <= len(shape))
-                return View(port) if is_scalar else _of_shapes(case, port)
+                return InputView(port) if is_scalar else _of_shapes(case, port)
         return None
 
     return rule
 
 
-def chosen(case: ViewCase) -> View | None:
-    """A choice by a constant condition that is the same everywhere."""
+def chosen(case: ViewCase) -> InputView | None:
+    """A Select or Where whose condition is constant and all true or all false."""
     for port, truth in ((1, 1), (2, 0)):
         if case.holds_only(0, truth):
             return _of_shapes(case, port)
     return None
 
 
-def only_input(case: ViewCase) -> View | None:
-    """An operator of any number of inputs that has one; or Concat, one of whose inputs has elements."""
+def only_input(case: ViewCase) -> InputView | None:
+    """A Concat of which exactly one input has elements."""
     filled = [port for port, shape in enumerate(case.shapes) if shape is None or 0 not in shape]
-    return View(filled[0]) if len(filled) == 1 else None
+    return InputView(filled[0]) if len(filled) == 1 else None
 
 
-def single(case: ViewCase) -> View | None:
-    return View(0) if len(case.shapes) == 1 else None
+def single(case: ViewCase) -> InputView | None:
+    """A variadic operator with exactly one input."""
+    return InputView(0) if len(case.shapes) == 1 else None
 
 
-def _of_shapes(case: ViewCase, port: int) -> View | None:
+def _of_shapes(case: ViewCase, port: int) -> InputView | None:
     before, after = case.shapes[port], case.shape
     if before is None or after is None:
-        return View(port, _WHOLE)
-    return View(port) if is_static(before) and before == after else None
+        return InputView(port, _WHOLE)
+    return InputView(port) if is_static(before) and before == after else None

@@ -1,7 +1,7 @@
-"""What the numbers of indices say, in the terms of the documents: which are legal, which name a target again.
+"""Index values: which are out of range, and which select a target more than once.
 
-Every function takes indices as they are, the shape of data as far as it is known, and the axis. An
-index, or for the ND operators a tuple of coordinates, names a *target*.
+Functions take unchanged indices, the known part of the shape of data, and the axis. An index, or for the
+ND operators a tuple of coordinates, selects a *target*.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ _ANY = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadIndices:
-    """How many index values are outside of a range, where the first is, and what is in range there.
+    """The number of index values out of range; position, value and legal range of the first.
 
-    The range is that of 64 bits if the size is not known, and `high` is below `low` if it is 0.
+    The range is that of 64 bits if the size is unknown; `high` is below `low` if the size is 0.
     """
 
     count: int
@@ -33,13 +33,13 @@ class BadIndices:
 
     @property
     def size(self) -> int | None:
-        """The size of the dimension that the first counts on; None if it is not known."""
+        """The size of the dimension that the first value refers to; None if unknown."""
         return None if self.high == _ANY[1] else self.high + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How many indices or tuples, of all, name a target again; where the first is, and which it repeats."""
+    """The number of indices or tuples, of `total`, that repeat a target; the first, and its predecessor."""
 
     count: int
     total: int
@@ -48,7 +48,7 @@ class Repeats:
 
 
 def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable[int]) -> list[Shape]:
-    """Return the shapes that updates may have, one for each axis that is possible; empty if none is known."""
+    """Return the possible shapes of updates, one for each possible axis; empty if unknown."""
     if layout is Layout.ELEMENTS:
         return [] if indices is None else [indices]
     if data is None:
@@ -66,7 +66,7 @@ def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable
 
 
 def whole_numbers(indices: "Array") -> "Array":
-    """Return indices in a type that NumPy itself computes with: ml_dtypes' i4 and the like become i64."""
+    """Return indices in a type of NumPy itself: types of ml_dtypes such as i4 become i64 or u64."""
     if indices.dtype.isbuiltin == 1:
         return indices
     import numpy
@@ -75,7 +75,7 @@ def whole_numbers(indices: "Array") -> "Array":
 
 
 def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
-    """Return indices as i64, negative ones counted from the front; those that are out of range stay so."""
+    """Return indices as i64, with the size added to negative ones; out-of-range indices stay out of range."""
     import numpy
 
     wide = indices.astype(numpy.int64)
@@ -85,10 +85,10 @@ def from_front(indices: "Array", sizes: int | Sequence[int]) -> "Array":
 def sizes(
     layout: Layout, data: Shape, axis: int | None, indices: tuple[Dim, ...], run: int = 1
 ) -> list[int | None]:
-    """Return the size that indices count on: one, or for tuples one for each coordinate.
+    """Return the size that limits indices: one size, or for tuples one for each coordinate.
 
-    A dimension that is only bounded counts with its upper bound: what is outside of that is outside. Where an
-    index is the start of a run that must fit, there are as many starts.
+    A bounded dimension counts with its upper bound: beyond it an index is certainly out of range. If an
+    index is the start of `run` positions, the size is the number of possible starts.
     """
     if layout is Layout.TUPLES:
         depth = lowest(indices[-1])
@@ -113,7 +113,7 @@ def negative(indices: "Array", limits: Sequence[int | None]) -> BadIndices | Non
 
 
 def outside(indices: "Array", ranges: Sequence[tuple[int, int] | None]) -> BadIndices | None:
-    """Find the indices outside of the least and the greatest one: one pair, or one for each coordinate."""
+    """Find the indices outside of `ranges`: one (smallest, largest) pair, or one for each coordinate."""
     columns = indices.reshape(-1, max(len(ranges), 1))
     bad = columns != columns
     for number, range in enumerate(ranges):
@@ -138,9 +138,9 @@ def _bad(indices: "Array", bad: "Array", ranges: Sequence[tuple[int, int] | None
 def repeats(
     layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> Repeats | None:
-    """Find targets that are named more than once; None if there are none or it cannot be known.
+    """Find targets that several indices select; None if each is selected once, or if that is unknown.
 
-    With `wraps` a negative index counts from the end; otherwise it names no target but itself.
+    With `wraps` a negative index counts from the end; otherwise it stands for a target of its own.
     """
     import numpy
 
@@ -161,9 +161,11 @@ def repeats(
 def target_numbers(
     layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> "Array | None":
-    """Number targets such that two are equal if and only if their numbers are.
+    """Number targets such that two indices have equal numbers if and only if they select one target.
 
-    None if there are fewer than two, or if it cannot be known. With `wraps` as in `repeats`.
+    None for fewer than two indices, or if targets are unknown. `wraps` as in `repeats`.
+
+    Each coordinate is a digit of a mixed-radix number; the lane is the digit of the highest place.
     """
     import numpy
 
@@ -189,14 +191,17 @@ def target_numbers(
 
 
 def lanes(layout: Layout, axis: int | None, indices: "Array") -> "Array":
-    """Number the targets such that those of different numbers never meet: with ELEMENTS those of one lane."""
+    """Number the lanes: indices of different lanes never select one target.
+
+    With layout ELEMENTS a lane is a line of indices along the axis; otherwise all indices are in lane 0.
+    """
     import numpy
 
     shape = indices.shape[:-1] if layout is Layout.TUPLES else indices.shape
     if layout is not Layout.ELEMENTS or axis is None:
         return numpy.zeros(prod(shape), numpy.int64)
-    others = [1 if number == axis % len(shape) else size for number, size in enumerate(shape)]
-    grid = numpy.arange(prod(others)).reshape(others)
+    sizes = [1 if number == axis % len(shape) else size for number, size in enumerate(shape)]
+    grid = numpy.arange(prod(sizes)).reshape(sizes)
     return numpy.broadcast_to(grid, shape).reshape(-1).copy()
 
 

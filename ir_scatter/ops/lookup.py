@@ -1,4 +1,4 @@
-"""The rows of the scatter operators of both dialects, and the way to find one."""
+"""Finds rows of the table of scatter operators, of both dialects."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,10 +22,12 @@ _TYPES = frozenset(type for _, type in _FAMILIES)
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What the table says of a type in an opset: the row, and every row of the type, oldest first.
+    """The rows of a type for an opset: the row that is valid there, and the family, all rows, oldest first.
 
-    A word or a number that never existed is no known opset. If the opset is newer than the newest one that
-    the table was checked against, that is `checked_up_to`.
+    Attributes:
+        spec: the row; None if the opset does not contain the operator.
+        is_known_opset: whether the opset exists.
+        checked_up_to: the newest opset that the table was checked against, if this opset is newer.
     """
 
     type: str
@@ -35,7 +37,7 @@ class Lookup:
     checked_up_to: int | None = None
 
     def show_opsets(self) -> str:
-        """Print the opsets that contain the operator: `opset4 to opset16`, `opset 11 or above`."""
+        """Format the opsets that contain the operator: `opset4 to opset16`, `opset 11 or above`."""
         first, last = self.family[0].opsets[0], self.family[-1].opsets[-1]
         if isinstance(first, str):
             return f"{first} to {last}"
@@ -46,18 +48,18 @@ class Lookup:
 
 
 def scatter_types(domain: str) -> frozenset[str]:
-    """Return the types of the scatter operators of a domain as documented."""
+    """Return the types of the scatter operators of a domain, spelled as in the specification."""
     return frozenset(key.type for key in SPECS if key.domain == domain)
 
 
 def is_scatter(type: str) -> bool:
-    """Tell whether a type, in any case, is that of a scatter operator of some domain."""
+    """Return whether a type, in any case, is that of a scatter operator of some domain."""
     return type.lower() in _TYPES
 
 
 @lru_cache(maxsize=1024)
 def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
-    """Find the row for a type in an opset; None if the type is no scatter operator.
+    """Find the row for a type in an opset; None if the type is not a scatter operator.
 
     OpenVINO reads a type in any case; ONNX does not. An ONNX opset newer than the table gets the
     newest row.
@@ -71,7 +73,7 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
         opset = min(opset, onnx_ops.LATEST_OPSET) if is_known else None
     if domain == OPENVINO:
         is_known = opset in openvino_ops.OPSET_WORDS
-    spec = next((one for one in family if opset in one.opsets), None)
+    spec = next((row for row in family if opset in row.opsets), None)
     checked = onnx_ops.LATEST_OPSET if is_newer else None
     return Lookup(family[0].key.type, spec, family, is_known, checked)
 

@@ -1,4 +1,4 @@
-"""The names of scatter operators for type checkers; `tests/ops/test_names.py` makes them from the table."""
+"""The names of scatter operators, for type checkers; `tests/ops/test_names.py` compares them to the table."""
 
 from typing import Literal, TypeAlias
 
@@ -27,4 +27,4 @@ OperatorName: TypeAlias = Literal[
     "TensorScatter",
     "TensorScatter-24",
 ]
-"""With a version, or without one for the newest."""
+"""A type with a version, or without one for the newest version."""

@@ -1,11 +1,11 @@
-"""What each version of ONNX's operators changed, from both documents: the versions that need no adapter.
+"""Versions of ONNX's operators that need no adapter, from a comparison of both specifications.
 
-What nodes need on their way to another version is in `convert.opset.adapters`. A version that is neither
-there nor here was not compared with the one before it: nothing may be taken for granted.
+`convert.opset.adapters` changes nodes for the other versions. A version in neither place was not compared
+with the version before it: assume nothing about it.
 """
 
 FIRST_OPSET = 7
-"""The oldest opset that was looked at: nothing is known of versions before those that it holds."""
+"""The oldest opset that was compared; versions that are older than those in it are unknown."""
 
 WIDENED = {
     opset: frozenset(types.split())
@@ -70,30 +70,30 @@ WIDENED = {
         ),
     }.items()
 }
-"""Operators whose version of this number only widened the one before: every node keeps its meaning.
+"""Operators whose version of this number only extends the version before: every node keeps its meaning.
 
-More element types, inputs and outputs that may be left out, attributes whose default means the old, ranges
-that take more (negative axes), text that says more clearly what it said before.
+Extensions are: more element types, optional inputs and outputs, attributes whose default is the old
+behaviour, larger ranges (negative axes), and clearer wording.
 """
 
 RENAMED = {("Upsample", 10): "Resize"}
-"""Versions that deprecate an operator in favour of another one, which goes on from there."""
+"""Versions that deprecate an operator, and the operator that replaces it."""
 
 INCOMPATIBLE = {
     ("GroupNormalization", 21): (
-        "scale and bias have one number per channel since, and had one per group before"
+        "scale and bias have one number per channel now, and had one per group before"
     ),
-    ("Scan", 9): "the older version has a batch dimension and lengths of sequences, the newer one has not",
-    ("Scatter", 11): "the operator is deprecated from there on",
+    ("Scan", 9): "only the older version has a batch dimension and sequence lengths",
+    ("Scatter", 11): "the operator is deprecated since then",
 }
-"""Versions in which no node means what it meant in the one before, and why."""
+"""Versions in which every node has another meaning than in the version before, and why."""
 
 NO_WAY_BACK = {
-    ("ArgMax", 12): "the older version does not say which of equal values wins",
-    ("ArgMin", 12): "the older version does not say which of equal values wins",
-    ("Cast", 13): "the older version does not say what becomes of numbers out of range",
-    ("Mod", 13): "the older version leaves special cases of division open",
-    ("NonMaxSuppression", 11): "the older version does not say whether a box at the threshold stays",
-    ("Upsample", 10): "Resize does not exist before",
+    ("ArgMax", 12): "the older version does not specify which of equal values wins",
+    ("ArgMin", 12): "the older version does not specify which of equal values wins",
+    ("Cast", 13): "the older version does not specify the result for numbers out of range",
+    ("Mod", 13): "the older version does not specify special cases of division",
+    ("NonMaxSuppression", 11): "the older version does not specify whether a box at the threshold stays",
+    ("Upsample", 10): "Resize does not exist in older versions",
 }
-"""Versions that say what the one before leaves open: no node can go back, and why."""
+"""Versions that specify behaviour which the version before does not: no node can go back, and why."""

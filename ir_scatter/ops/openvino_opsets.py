@@ -1,9 +1,9 @@
-"""Which opsets of OpenVINO hold which operators, and which element types these take.
+"""The operators of OpenVINO's opsets, and the element types that they accept.
 
     8-16 _vvv?v: Slice
 
-Slice is in opset8 to opset16. It has four inputs or five, of any type and of integers. Rows of scatter
-operators say the same of these.
+This line means: Slice is in opset8 to opset16, and has four or five inputs; the first of any type, the
+others integers. Scatter operators have their own table, `scatter_openvino`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,9 +151,9 @@ KINDS: Mapping[str, tuple[frozenset[str], str]] = {
     "n": (_WHOLE | {"float"}, "a number"),
     **dict.fromkeys("ilvs", (_WHOLE, "an integer")),
 }
-"""What letters stand for: kinds of element types, text among them where OpenVINO looks no closer.
+"""The kinds of element types that a letter stands for, and their name; with text if OpenVINO does not check.
 
-Inputs of one capital have one type.
+Inputs with the same capital letter must have the same element type.
 """
 
 RANKS: Mapping[str, tuple[Sequence[int], str]] = {
@@ -162,16 +162,16 @@ RANKS: Mapping[str, tuple[Sequence[int], str]] = {
     **dict.fromkeys("rvw", ((1,), "a list")),
     "c": ((0,), "a scalar"),
 }
-"""What letters say of ranks; one number may be a list of one."""
+"""The ranks that a letter stands for, and their name; one number may be a list of one."""
 
 
 class Signature(NamedTuple):
-    """What an operator takes in some opsets.
+    """The inputs that an operator accepts in some opsets.
 
     Attributes:
-        inputs: a letter for each, "_" and "T" for any type.
-        least: so many are needed at least; None where nothing is known of them.
-        repeats: whether the last may be there again and again.
+        inputs: a letter for each input, "_" and "T" for any type.
+        least: the smallest number of inputs; None if unknown.
+        repeats: whether the last input may occur any number of times.
     """
 
     type: str
@@ -183,31 +183,31 @@ class Signature(NamedTuple):
 
 @cache
 def signatures() -> Mapping[str, Sequence[Signature]]:
-    """Return what every operator takes, the oldest opsets first, by its type in lower case."""
-    found: dict[str, list[Signature]] = {}
+    """Return the signatures of every operator, the oldest opsets first, by its type in lower case."""
+    signatures_by_type: dict[str, list[Signature]] = {}
     for line in _TABLE.strip().splitlines():
         head, _, types = line.partition(":")
         ranges, _, letters = head.partition(" ")
         opsets = list[int]()
-        for one in ranges.split(","):
-            first, _, last = one.partition("-")
+        for text in ranges.split(","):
+            first, _, last = text.partition("-")
             opsets += range(int(first), int(last or first) + 1)
         needed, _, optional = letters.rstrip("+").partition("?")
         least = None if letters == "..." else len(needed)
         for type in types.split():
             inputs = "" if least is None else needed + optional
             signature = Signature(type, opsets, inputs, least, letters.endswith("+"))
-            found.setdefault(type.lower(), []).append(signature)
-    return found
+            signatures_by_type.setdefault(type.lower(), []).append(signature)
+    return signatures_by_type
 
 
 def find(type: str, opset: int) -> Signature | None:
-    """Find what an operator takes in an opset, None if that does not hold it."""
-    return next((one for one in signatures().get(type.lower(), ()) if opset in one.opsets), None)
+    """Find the signature of an operator in an opset, None if the opset does not contain it."""
+    return next((row for row in signatures().get(type.lower(), ()) if opset in row.opsets), None)
 
 
 def show_opsets(type: str) -> str:
-    """Print the opsets that hold an operator: "opset4 to opset16"; "" if none does."""
-    opsets = sorted({opset for one in signatures().get(type.lower(), ()) for opset in one.opsets})
+    """Format the opsets that contain an operator: "opset4 to opset16"; "" if no opset does."""
+    opsets = sorted({opset for row in signatures().get(type.lower(), ()) for opset in row.opsets})
     words = [f"opset{opset}" for opset in {opsets[0]: 0, opsets[-1]: 0}] if opsets else []
     return " to ".join(words)

@@ -18,7 +18,7 @@ from ir_scatter.ops.spec import (
 )
 
 LATEST_OPSET = 28
-"""The newest opset this table was checked against; a newer one gets the newest row."""
+"""The newest opset that this table was checked against; a newer one gets the newest row."""
 
 _DOCUMENTS = "https://onnx.ai/onnx/operators/onnx__"
 _FIFTEEN = onnx_types(
@@ -34,7 +34,7 @@ _INT64 = onnx_types("int64")
 
 _DEPRECATED = "SCT401"
 
-_AXIS = Attribute("axis", Kind.INT, 0, meaning="the axis that indices count on")
+_AXIS = Attribute("axis", Kind.INT, 0, meaning="the axis that indices refer to")
 _ADD_MUL, _MAX_MIN = ("none", "add", "mul"), ("max", "min")
 _NO_ARITHMETIC = frozenset({"string"})
 _NO_ORDER = _NO_ARITHMETIC | onnx_types("complex64", "complex128")
@@ -50,7 +50,7 @@ _REDUCTION_16 = Attribute(
     "none",
     choices=_ADD_MUL,
     undocumented=frozenset(_MAX_MIN),
-    meaning="how an update meets the value that is there",
+    meaning="how an update is combined with the old value",
 )
 _REDUCTION_18 = _REDUCTION_16._replace(choices=_ADD_MUL + _MAX_MIN, undocumented=frozenset())
 
@@ -69,7 +69,7 @@ def _ports(data_types: frozenset[str], indices: Port) -> tuple[Port, ...]:
 
 SCATTER_9 = OpSpec(
     key=OpKey(ONNX, "Scatter", 9),
-    summary="Writes each element of updates to the position on the axis that its index names.",
+    summary="Writes each element of updates to the position on the axis that its index selects.",
     url=_DOCUMENTS + "Scatter.html",
     ports=_ports(_FIFTEEN, Port("indices", Role.INDICES, onnx_types("int32", "int64"))),
     layout=Layout.ELEMENTS,
@@ -81,7 +81,7 @@ SCATTER_9 = OpSpec(
     indices_limit=IndicesLimit.OFF_AXIS,
     tolerated=frozenset({_DEPRECATED}),
     deprecated_by=OpKey(ONNX, "ScatterElements", 11),
-    errata=("The text of version 9 states no bounds for indices; runtimes take [-s, s-1].",),
+    errata=("The text of version 9 states no bounds for indices; runtimes accept [-s, s-1].",),
 )
 SCATTER_11 = replace(
     SCATTER_9,
@@ -94,7 +94,7 @@ SCATTER_11 = replace(
 
 
 def _versions(first: OpSpec, reducing: str) -> tuple[OpSpec, ...]:
-    """Return all versions of an operator: 13 takes bfloat16, 16 reduces, and 18 knows max and min."""
+    """Return all versions of an operator: 13 adds bfloat16, 16 adds reductions, and 18 adds max and min."""
     type, attributes = first.key.type, first.attributes
     bfloat16 = replace(
         first, key=OpKey(ONNX, type, 13), opsets=_opsets(13, 15), ports=_ports(_SIXTEEN, first.ports[1])
@@ -124,12 +124,12 @@ SCATTER_ELEMENTS = _versions(
         deprecated_by=None,
         errata=(),
     ),
-    "Writes or reduces each element of updates into the position its index names.",
+    "Writes or reduces each element of updates into the position that its index selects.",
 )
 SCATTER_ND = _versions(
     OpSpec(
         key=OpKey(ONNX, "ScatterND", 11),
-        summary="Writes slices of updates over the slices of data that tuples of coordinates name.",
+        summary="Writes slices of updates over the slices of data that tuples of coordinates select.",
         url=_DOCUMENTS + "ScatterND.html",
         ports=_ports(_FIFTEEN, Port("indices", Role.INDICES, _INT64, min_rank=1)),
         layout=Layout.TUPLES,
@@ -138,7 +138,7 @@ SCATTER_ND = _versions(
         index_range=IndexRange.WRAPPING,
         errata=("The formula data.shape[k:r-1] in the text of later versions means data.shape[k:].",),
     ),
-    "Writes or reduces slices of updates into the slices that tuples of coordinates name.",
+    "Writes or reduces slices of updates into the slices that tuples of coordinates select.",
 )
 
 TENSOR_SCATTER_24 = OpSpec(

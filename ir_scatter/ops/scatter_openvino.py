@@ -19,7 +19,7 @@ from ir_scatter.ops.spec import (
 )
 
 OPSET_WORDS = tuple(f"opset{number}" for number in range(1, 18))
-"""Every word that the reader of OpenVINO knows; opset17 holds newly added operators only."""
+"""The opset words that OpenVINO's reader accepts; opset17 contains newly added operators only."""
 
 _DOCUMENTS = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/movement/"
@@ -46,13 +46,13 @@ def _words(first: int, last: int) -> tuple[str, ...]:
 
 
 def _reduction(*words: str) -> Attribute:
-    meaning = "how an update meets the value that is there"
+    meaning = "how an update is combined with the old value"
     return Attribute("reduction", Kind.WORD, "none", choices=words, meaning=meaning)
 
 
 SCATTER_UPDATE_3 = OpSpec(
     key=OpKey(OPENVINO, "ScatterUpdate", 3),
-    summary="Writes slices of updates over the slices of data that indices name on the axis.",
+    summary="Writes slices of updates over the slices of data that indices select on the axis.",
     url=_DOCUMENTS + "scatter-update-3.html",
     ports=(_DATA, _INDICES, _UPDATES, _AXIS),
     layout=Layout.SLICES,
@@ -66,7 +66,7 @@ SCATTER_UPDATE_3 = OpSpec(
 
 SCATTER_ELEMENTS_UPDATE_3 = OpSpec(
     key=OpKey(OPENVINO, "ScatterElementsUpdate", 3),
-    summary="Writes each element of updates to the position on the axis that its index names.",
+    summary="Writes each element of updates to the position on the axis that its index selects.",
     url=_DOCUMENTS + "scatter-elements-update-3.html",
     ports=(_DATA, _INDICES, _UPDATES, _AXIS),
     layout=Layout.ELEMENTS,
@@ -82,7 +82,7 @@ SCATTER_ELEMENTS_UPDATE_3 = OpSpec(
 SCATTER_ELEMENTS_UPDATE_12 = replace(
     SCATTER_ELEMENTS_UPDATE_3,
     key=OpKey(OPENVINO, "ScatterElementsUpdate", 12),
-    summary="Writes or reduces each element of updates into the position its index names.",
+    summary="Writes or reduces each element of updates into the position that its index selects.",
     url=_DOCUMENTS + "scatter-elements-update-12.html",
     ports=(_ANY_DATA, _INDICES, _ANY_UPDATES, _AXIS),
     opsets=_words(12, 16),
@@ -104,7 +104,7 @@ SCATTER_ELEMENTS_UPDATE_12 = replace(
 
 SCATTER_ND_UPDATE_3 = OpSpec(
     key=OpKey(OPENVINO, "ScatterNDUpdate", 3),
-    summary="Writes slices of updates over the slices of data that tuples of coordinates name.",
+    summary="Writes slices of updates over the slices of data that tuples of coordinates select.",
     url=_DOCUMENTS + "scatter-nd-update-3.html",
     ports=(_DATA, _TUPLES, _UPDATES),
     layout=Layout.TUPLES,
@@ -120,7 +120,7 @@ SCATTER_ND_UPDATE_3 = OpSpec(
 SCATTER_ND_UPDATE_15 = replace(
     SCATTER_ND_UPDATE_3,
     key=OpKey(OPENVINO, "ScatterNDUpdate", 15),
-    summary="Writes or reduces slices of updates into the slices that tuples of coordinates name.",
+    summary="Writes or reduces slices of updates into the slices that tuples of coordinates select.",
     url=_DOCUMENTS + "scatter-nd-update-15.html",
     ports=(
         _DATA._replace(element_types=_NUMERIC | {"boolean"}),
@@ -136,7 +136,7 @@ SCATTER_ND_UPDATE_15 = replace(
         "XML examples 1 to 4 print indices of shape [5] for data [4] (k = 5 > 1); it must be [5, 1].",
         "Example 1 should end [50, 40, 20, 4], example 4 [500, 2400, 60, 4].",
         "The first text example writes index 4 twice: 14, not 4.",
-        "The document spells the type ScatterNdUpdate in its examples.",
+        "The examples of the specification spell the type ScatterNdUpdate.",
     ),
 )
 

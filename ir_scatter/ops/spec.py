@@ -1,4 +1,4 @@
-"""What a row of the table of operators can say."""
+"""The columns of the table of scatter operators."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, INTEGERS, NUMERIC, OPEN
 from ir_scatter.core.model import OPENVINO, OpKey
 
 NEGATIVE_INDEX = "SCT303"
-"""The code of a negative index, which some rows tolerate: then it counts from the end."""
+"""The code of a negative index; in rows that tolerate it, it counts from the end."""
 
 _TYPE_GROUPS = {
     "any type": OPENVINO_TYPES,
@@ -20,7 +20,7 @@ _TYPE_GROUPS = {
 
 
 class Role(StrEnum):
-    """What an input is for, whatever the document calls it."""
+    """The purpose of an input, under one name for all operators."""
 
     DATA = "data"
     INDICES = "indices"
@@ -29,12 +29,12 @@ class Role(StrEnum):
 
 
 class Layout(StrEnum):
-    """How indices, updates and data belong together: the three shapes of scatter, and a cache."""
+    """How indices select elements of data: the three kinds of scatter, and a cache."""
 
     SLICES = "slices"
     """One index names a slice of data on the axis (ScatterUpdate)."""
     ELEMENTS = "elements"
-    """One index names an element on the axis; its own position gives the rest."""
+    """One index names an element on the axis; its own position is the rest of the coordinates."""
     TUPLES = "tuples"
     """The last dimension of indices holds k coordinates (the ND operators)."""
     SEQUENCE = "sequence"
@@ -42,7 +42,7 @@ class Layout(StrEnum):
 
 
 class IndicesLimit(StrEnum):
-    """Where indices may not be longer than data."""
+    """The dimensions on which indices must not be longer than data."""
 
     NOWHERE = "nowhere"
     OFF_AXIS = "off axis"
@@ -50,14 +50,14 @@ class IndicesLimit(StrEnum):
 
 
 class IndexRange(StrEnum):
-    """Which index values mean something on a dimension of size s."""
+    """The legal index values on a dimension of size s."""
 
     NON_NEGATIVE = "[0, s-1]"
     WRAPPING = "[-s, s-1]"
 
 
 class Reduction(StrEnum):
-    """How an update meets the old value, under one name for all dialects."""
+    """How an update is combined with the old value, under one name for all dialects."""
 
     NONE = "none"
     SUM = "sum"
@@ -69,11 +69,11 @@ class Reduction(StrEnum):
 
 
 _OF_ONNX = {"add": Reduction.SUM, "mul": Reduction.PROD}
-"""What words mean that are not the names of reductions."""
+"""Reductions by ONNX's words that differ from our names."""
 
 
 class Kind(StrEnum):
-    """What an attribute holds."""
+    """The type of an attribute's value."""
 
     INT = "int"
     WORD = "string"
@@ -81,7 +81,7 @@ class Kind(StrEnum):
 
 
 class Port(NamedTuple):
-    """An input as documented: `element_types` are the names of those that it may have."""
+    """An input as specified; `element_types` are the names of its legal types."""
 
     name: str
     role: Role
@@ -91,7 +91,7 @@ class Port(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute as documented; `undocumented` are words that runtimes take as meant all the same."""
+    """An attribute as specified; `undocumented` are words that are not specified, but work in runtimes."""
 
     name: str
     kind: Kind
@@ -102,9 +102,9 @@ class Attribute(NamedTuple):
 
 
 class AxisSource(NamedTuple):
-    """Where the axis comes from: an attribute, or the input of role AXIS if `attribute` is None.
+    """Source of the axis: an attribute, or the input of role AXIS if `attribute` is None.
 
-    Axes that are `excluded` by the document are counted from 0.
+    `excluded` are axes that the specification forbids, as numbers of 0 or more.
     """
 
     attribute: str | None = None
@@ -113,18 +113,18 @@ class AxisSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What the documentation says of one operator version. Facts only.
+    """The facts in the specification of one operator version.
 
     Attributes:
-        output: the documented name of the output; it has the shape and type of data.
-        updates_formula: the documented shape of updates, printed.
+        output: the specified name of the output; it has the shape and type of data.
+        updates_formula: the specified shape of updates, as text.
         opsets: the IR's words or ONNX's numbers where this row is valid.
-        reduction_excludes: element types that a reduction is not defined for.
+        reduction_excludes: element types for which a reduction is not defined.
         scalar_updates: whether one element of any rank may stand for 0-D updates.
-        tolerated: codes that are warnings here: the text forbids it, runtimes take it as meant.
-        is_removed: whether a deprecated operator may no longer be used in this version.
-        drops_attributes: whether the format's reader drops attributes it does not know in silence.
-        errata: where the document contradicts itself, and what is meant.
+        tolerated: codes that are warnings here: the specification forbids it, but it works in runtimes.
+        is_removed: whether this version forbids the use of the deprecated operator.
+        drops_attributes: whether the format's reader silently drops unknown attributes.
+        errata: contradictions in the specification, and what is meant.
     """
 
     key: OpKey
@@ -159,22 +159,22 @@ class OpSpec:
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:
-        """The words of this dialect for reductions, and what they mean."""
+        """The reductions by their words in this dialect."""
         row = self.attribute("reduction")
         return {word: _OF_ONNX.get(word) or Reduction(word) for word in row.choices} if row else {}
 
     def input_names(self) -> str:
-        """Print the inputs: `data, indices, updates, axis`."""
+        """Format the names of the inputs: `data, indices, updates, axis`."""
         return ", ".join(port.name + " (optional)" * port.is_optional for port in self.ports)
 
     def show_type(self, element_type: ElementType) -> str:
-        """Print an element type in the words of this row's dialect."""
+        """Return the name of an element type in this row's dialect."""
         if self.key.domain == OPENVINO:
             return element_type.name
         return element_type.onnx_name or element_type.name
 
     def show_types(self, port: Port) -> str:
-        """Print the element types of a port in the words of this row's dialect."""
+        """Return the names of a port's element types in this row's dialect."""
         for name, group in _TYPE_GROUPS.items():
             if self.key.domain == OPENVINO and port.element_types == group & OPENVINO_TYPES:
                 return name

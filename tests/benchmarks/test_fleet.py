@@ -94,13 +94,13 @@ def test_comparing(benchmark: Any, lab: Lab) -> None:
     alone = {}
     for count in (2, 3):
         clock = Clock(lab)
-        with local(count) as engine:
-            here = run_job(job, engine=engine)
+        with local(count) as executor:
+            here = run_job(job, executor=executor)
             wall, told = clock.told
         alone[count] = wall, told["client"]
     clock = Clock(lab)
     with connect(lab) as fleet, runners.used(FleetRunners(fleet)):
-        there = run_job(job, engine=fleet)
+        there = run_job(job, executor=fleet)
         wall, used = clock.told
         sent = sum(one.bytes for one in fleet.shares.values())
     assert len(there.found) == len(here.found)
@@ -124,9 +124,9 @@ def test_validating(benchmark: Any, lab: Lab) -> None:
         Source(str(path)) for path in sorted((lab.folder / "models").rglob("*.*")) if path.suffix != ".bin"
     ]
     with connect(lab) as fleet:
-        check_files(sources[:30], Options(), engine=fleet)
+        check_files(sources[:30], Options(), executor=fleet)
         before, clock = sum(one.bytes for one in fleet.shares.values()), Clock(lab)
-        check_files(sources, Options(), engine=fleet)
+        check_files(sources, Options(), executor=fleet)
         wall, used = clock.told
         sent = sum(one.bytes for one in fleet.shares.values()) - before
     each = {name: 1000 * seconds / len(sources) for name, seconds in used.items()}

@@ -18,7 +18,7 @@ def test_a_parameter_that_nothing_flows_into(tmp_path: Path) -> None:
     entry = '<input external_port_id="1" internal_layer_id="0"/>'
     assert entry in text
     path.write_text(text.replace(entry, ""))
-    with pytest.raises(UnreadableModel, match="the port map leaves out a Parameter"):
+    with pytest.raises(UnreadableModel, match="the port map lacks a Parameter"):
         evaluate_model(path, {})
 
 

@@ -89,8 +89,8 @@ REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
     (ELEMENTS, row(axis=[[1]]), r"axis is \[1, 1\], expected \[\] or \[1\]"),
     (ELEMENTS, row(axis=1.0), "axis is f64, expected any integer type"),
     (ELEMENTS, row(axis=True), "axis is boolean, expected any integer type"),
-    (ONNX_ELEMENTS, row(axis=1.0), "axis is no whole number"),
-    (ONNX_ELEMENTS, row(axis=True), "axis is no whole number"),
+    (ONNX_ELEMENTS, row(axis=1.0), "axis is not a whole number"),
+    (ONNX_ELEMENTS, row(axis=True), "axis is not a whole number"),
     (ELEMENTS, row(axis="1"), "axis is string, expected any integer type"),
     (ELEMENTS, row(indices=[[0.0, 1.0]]), "indices is f64, expected any integer type"),
     (

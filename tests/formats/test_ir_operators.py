@@ -219,7 +219,7 @@ def batches(ir: IrText, x: Output, count: str = "1") -> Output:
         (batches, "batch_dims is 1, expected 0 to 0"),
         (partial(batches, count="+0"), "attribute batch_dims of Gather is '+0', expected a number"),
         (computed_step, "a step is 0"),
-        (unknown_starts, "axis 7 is none of 2 dimensions"),
+        (unknown_starts, "axis 7 is out of range for 2 dimensions"),
         (twice, "3 and 4 differ"),
     ],
 )

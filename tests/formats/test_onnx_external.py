@@ -128,7 +128,7 @@ NUMBER, PLACE, MISSING = "bad-number", "external-data-path", "weights-missing"
         (external("w\0.bin"), MISSING, ""),
         (external("w" * 5000), MISSING, ""),
         (external("none.bin"), MISSING, "'none.bin' cannot be read (no such file or directory)"),
-        (external("sub"), MISSING, "'sub' is no regular file"),
+        (external("sub"), MISSING, "'sub' is not a regular file"),
         pytest.param(
             external("pipe"),
             MISSING,

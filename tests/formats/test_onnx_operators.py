@@ -24,7 +24,7 @@ REFUSED = {
     "x = Relu (new, new) out = ScatterND (data, at, x)": "Relu has 2 inputs, expected 1",
     "x = Add (new) out = ScatterND (data, at, x)": "Add has 1 input, expected 2",
     "x = Concat <axis = 0> () out = ScatterND (data, at, x)": "Concat has 0 inputs, expected 1 or more",
-    "x = Add (, new) out = ScatterND (data, at, x)": "input 0 of Add (A) is left out, expected a value",
+    "x = Add (, new) out = ScatterND (data, at, x)": "input 0 of Add (A) is missing, expected a value",
     "x, z = Relu (new) out = ScatterND (data, at, x)": "Relu has 2 outputs, expected 1",
     "x = Relu <axis = 0> (new) out = ScatterND (data, at, x)": "Relu has no attribute 'axis' in opset 18",
     "x = Softmax <axis = 0.5> (new) out = ScatterND (data, at, x)":
@@ -34,12 +34,12 @@ REFUSED = {
         "input 1 of Add (B) is int64, expected float like input 0",
     "x = And (new, new) out = ScatterND (data, at, x)": "input 0 of And (A) is float, expected bool",
     "x = Add (new, narrow) out = ScatterND (data, at, x)":
-        "Add does not take its inputs of shapes [3, 5], [3, 4]: Incompatible dimensions",
+        "Add does not accept inputs of shapes [3, 5], [3, 4]: Incompatible dimensions",
     "x = MatMul (new, data) out = ScatterND (data, at, x)":
-        "MatMul does not take its inputs of shapes [3, 5], [6, 5]: "
+        "MatMul does not accept inputs of shapes [3, 5], [6, 5]: "
         "Incompatible dimensions for matrix multiplication",
     "x = Concat <axis = 2> (new, new) out = ScatterND (data, at, x)":
-        "Concat does not take its inputs of shapes [3, 5], [3, 5]: axis must be in [-rank, rank-1].",
+        "Concat does not accept inputs of shapes [3, 5], [3, 5]: axis must be in [-rank, rank-1].",
 }  # fmt: skip
 """What a graph computes, and what is an error in it."""
 

@@ -213,7 +213,5 @@ def test_bodies_have_the_shapes_of_their_own_values(name: str) -> None:
 def test_a_suspicion_that_our_rules_share_is_an_error(tmp_path: Path) -> None:
     """Only data propagation finds the shape of what Reshape gives, and Add does not take that."""
     proto = model(f"s = Shape (new) p = Reshape (flat, s) x = Add (p, data) {_STORE}")
-    assert errors_of(proto) == [
-        "SCT937 Add does not take its inputs of shapes [3, 5], [6, 5]: 3 and 6 differ"
-    ]
+    assert errors_of(proto) == ["SCT937 Add does not accept inputs of shapes [3, 5], [6, 5]: 3 and 6 differ"]
     assert "refused" in said_by_runtimes([proto], tmp_path)[0]

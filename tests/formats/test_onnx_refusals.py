@@ -222,7 +222,7 @@ REFUSED = {
         )
     ],
     "SCT928 ir_version is missing, expected 1 or more": [with_ir_version(None, graph(f"y = {PUT}"))],
-    "SCT928 ir_version is 3, but the initializer 'w' of a body is none of its inputs, expected 4 or more": [
+    "SCT928 ir_version is 3, but the initializer 'w' of a body is not one of its inputs, expected 4 or more": [
         with_ir_version(
             3, of_body(lambda body: body.initializer.append(helper.make_tensor("w", 1, (1,), [1])))
         )

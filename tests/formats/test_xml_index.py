@@ -16,7 +16,7 @@ from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body, edge_places
 from ir_scatter.formats.openvino.layers import LayerText, _port, parse_layer
 from ir_scatter.formats.openvino.reader import read
-from ir_scatter.formats.openvino.xml_text import Element
+from ir_scatter.formats.openvino.xml_text import XmlElement
 from tests.formats.ir_files import (
     NESTED,
     SIMPLE,
@@ -167,10 +167,10 @@ def layer_of_lxml(text: bytes) -> LayerText:
     ports = (
         tuple(
             _port(
-                Element(
+                XmlElement(
                     "port",
                     {name: meant(port.get(name, "")) for name in ("id", "precision")},
-                    children=[Element("dim", text=first_text(dim)) for dim in children(port, "dim")],
+                    children=[XmlElement("dim", text=first_text(dim)) for dim in children(port, "dim")],
                 )
             )
             for port in children(first(root, section), "port")

@@ -25,8 +25,8 @@ from ir_scatter.jobs.local import local
 from ir_scatter.jobs.machine import ANNOUNCED, announcement
 from ir_scatter.jobs.security import Address
 from ir_scatter.jobs.store import Store
-from ir_scatter.jobs.wire import Sent, hash_of
-from ir_scatter.jobs.worker import Answers, serve_scheduler
+from ir_scatter.jobs.wire import SentFile, hash_of
+from ir_scatter.jobs.worker import RequestHandler, serve_scheduler
 from ir_scatter.lint import Options, check_file, check_files
 from tests.jobs.lab import MACHINE, Lab, free_port, lab
 
@@ -69,7 +69,7 @@ def test_the_same_is_found_as_here(
     names = [os.path.relpath(name) if is_relative else name for name in models]
     sources = [Source(name) for name in [*names, str(tmp_path / "missing.xml")]]
     with closing(shared.fleet()) as fleet:
-        assert check_files(sources, Options(), engine=fleet) == check_files(sources, Options())
+        assert check_files(sources, Options(), executor=fleet) == check_files(sources, Options())
         shares = {name: one.jobs for name, one in fleet.shares.items()}
     assert set(shares) == {"a", "b"}
     assert sum(shares.values()) >= len(names)
@@ -96,7 +96,7 @@ def test_weights_and_what_is_large_travel_once(
 def test_no_room_on_one_machine_is_room_on_another(own: Lab, models: list[str]) -> None:
     own.worker("small", limit=100)
     with closing(own.fleet()) as fleet:
-        with pytest.raises(NotDone, match=r"small: it has \d+ bytes, and all that is kept may have 100"):
+        with pytest.raises(NotDone, match=r"small: it has \d+ bytes, more than the limit of 100"):
             fleet.submit(validate(models[0])).result()
         own.worker("large")
         while len(fleet.machines) < 2:
@@ -124,7 +124,7 @@ def test_a_model_that_changes_while_it_travels(
         most = 1
         assert fleet.submit(validate(models[0])).result().is_readable
         most = 1000
-        with pytest.raises(NotDone, match="the model changes while it travels to a"):
+        with pytest.raises(NotDone, match="the model changes while it is sent to a"):
             fleet.submit(validate(models[1])).result()
 
 
@@ -155,7 +155,7 @@ def test_a_shared_folder_stays_as_it_is(
         parcel = pack(job)
         data = (nfs / name).read_bytes() + b"\n"
         files = tuple(
-            Sent(file.path, hash_of(data), len(data)) if file.path.endswith(name) else file
+            SentFile(file.path, hash_of(data), len(data)) if file.path.endswith(name) else file
             for file in parcel.head.files
         )
         small = {**parcel.small, hash_of(data): data}
@@ -200,8 +200,8 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
     own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own.worker()
-    no_question = {"status": "refused", "message": "this is no question that a worker is asked"}
-    no_job = {"status": "refused", "message": "this is no job: its head is malformed"}
+    no_question = {"status": "refused", "message": "this is not a request that a worker handles"}
+    no_job = {"status": "refused", "message": "this is not a job: its head is malformed"}
     hostile: list[tuple[dict[str, Any], dict[str, str]]] = [
         ({"ask": "run", "function": b"cbuiltins\neval\n"}, no_question),
         ({"ask": "job", "client": "x"}, no_question),
@@ -217,7 +217,7 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
         with monkeypatch.context() as patch:
             patch.setattr("ir_scatter.jobs.wire.MOST_BYTES", 100)
             with pytest.raises(
-                NotDone, match=r"^a refuses the job: the job has \d+ bytes, at most 100 are taken$"
+                NotDone, match=r"^a refuses the job: the job has \d+ bytes, expected at most 100$"
             ):
                 fleet.submit(validate(models[1])).result()
         assert fleet.submit(validate(models[1])).result().path == models[1]
@@ -308,16 +308,16 @@ def test_what_ends_two_machines_is_given_up_alone(
     own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody else's job is lost, not even of those that were at work beside it."""
-    job = Answers._job
+    job = RequestHandler._job
 
-    async def guilty(self: Answers, **given: Any) -> dict[str, Any]:
+    async def guilty(self: RequestHandler, **given: Any) -> dict[str, Any]:
         if Path(models[2]).name in given["head"]:
             name = self._store._kept.parent.name
             own.running[name].cancel()
             await asyncio.sleep(60)
         return await job(self, **given)
 
-    monkeypatch.setattr(Answers, "_job", guilty)
+    monkeypatch.setattr(RequestHandler, "_job", guilty)
     for name in "abc":
         own.worker(name)
     with closing(own.fleet()) as fleet:
@@ -327,7 +327,7 @@ def test_what_ends_two_machines_is_given_up_alone(
                 assert future.result().path == models[number % len(models)]
                 continue
             if number == 2:
-                with pytest.raises(NotDone, match=r"^2 machines ended at it, the last was [abc]$"):
+                with pytest.raises(NotDone, match=r"^2 machines ended during it, the last was [abc]$"):
                     future.result()
                 own.worker("d")
                 own.worker("e")
@@ -337,7 +337,7 @@ def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
     """What is finished is there, the rest is not done, and whoever resumes does the rest alone."""
     own.worker()
     kept = own.folder / "finished"
-    with closing(own.fleet(kept=kept)) as fleet:
+    with closing(own.fleet(results_folder=kept)) as fleet:
         before = fleet.submit(validate(models[0]))
         before.result()
         own.stop("scheduler")
@@ -348,17 +348,17 @@ def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
         with pytest.raises(Gone, match=r"the scheduler at tcp://\S+ is gone"):
             after.result()
         sources = [Source(path) for path in models]
-        assert check_files(sources, Options(), engine=fleet) == []
+        assert check_files(sources, Options(), executor=fleet) == []
     assert len(list(kept.iterdir())) == 1
 
 
 def test_what_is_finished_is_not_done_again(shared: Lab, models: list[str], tmp_path: Path) -> None:
     kept, sources = tmp_path / "finished", [Source(path) for path in models]
-    with closing(shared.fleet(kept=kept)) as fleet:
-        first = check_files(sources, Options(), engine=fleet)
+    with closing(shared.fleet(results_folder=kept)) as fleet:
+        first = check_files(sources, Options(), executor=fleet)
     Path(models[0]).write_bytes(Path(models[0]).read_bytes() + b"\n")
-    with closing(shared.fleet(kept=kept, resume=True)) as fleet:
-        assert check_files(sources, Options(), engine=fleet)[1:] == first[1:]
+    with closing(shared.fleet(results_folder=kept, resume=True)) as fleet:
+        assert check_files(sources, Options(), executor=fleet)[1:] == first[1:]
         assert sum(one.bytes for one in fleet.shares.values()) < 2 * Path(models[0]).stat().st_size
 
 
@@ -388,7 +388,7 @@ def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> Non
     source = Source(str(SAMPLES / "operators" / "scatter_update_3_axis_0.xml"))
     options = Options(input_shapes={"data": (5,)})
     with closing(shared.fleet()) as fleet, pytest.raises(BadFeed) as there:
-        check_files([source], options, engine=fleet)
+        check_files([source], options, executor=fleet)
     with pytest.raises(BadFeed) as here:
         check_files([source], options)
     assert str(there.value) == str(here.value)
@@ -396,7 +396,7 @@ def test_what_a_job_raises_is_raised_here(shared: Lab, models: list[str]) -> Non
 
 def test_a_process_that_answered_while_its_client_left_is_not_asked_again(tmp_path: Path) -> None:
     """It may be killed by then, and whoever asks next would hear that it ended."""
-    answers = Answers(Store(tmp_path, 1 << 20), 1, "ir_scatter.jobs.child")
+    answers = RequestHandler(Store(tmp_path, 1 << 20), 1, "ir_scatter.jobs.child")
     told = list[str]()
 
     class Quick:
@@ -490,7 +490,7 @@ def test_a_task_that_comes_between_the_last_failed_one_and_the_end_of_the_loop(
     assert has_failed_all.wait(30)
     task = fleet.submit(validate(models[0]))
     may_end.set()
-    message = "the scheduler at tcp://127.0.0.1:1 is gone" if end == "lost" else "the fleet was left"
+    message = "the scheduler at tcp://127.0.0.1:1 is gone" if end == "lost" else "the fleet was closed"
     with pytest.raises(Gone, match=message):
         task.result(30)
     fleet.close()
@@ -525,7 +525,7 @@ def test_a_scheduler_that_says_nothing_any_more(
         made_up.is_mute = True
         assert made_up.asked.wait(30)
         task = left.submit(validate(models[0]))
-    with pytest.raises(Gone, match="the fleet was left"):
+    with pytest.raises(Gone, match="the fleet was closed"):
         task.result(30)
     made_up.is_mute = False
     with closing(made_up_fleet()) as fleet:
@@ -562,6 +562,6 @@ def test_tasks_of_this_process_end_with_the_fleet(
     assert begun.wait(30)
     fleet.close()
     for task in tasks:
-        with pytest.raises(Gone, match="the fleet was left"):
+        with pytest.raises(Gone, match="the fleet was closed"):
             task.result(30)
     goes_on.set()

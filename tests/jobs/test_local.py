@@ -12,7 +12,7 @@ import pytest
 
 from ir_scatter import jobs
 from ir_scatter.core.errors import UsageError
-from ir_scatter.jobs import Engine, Job, NotDone
+from ir_scatter.jobs import Executor, Job, NotDone
 from ir_scatter.jobs.local import Processes, local
 
 
@@ -35,8 +35,8 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("threading.active_count", lambda: 1)  # a fork has the row of the table, too
 
 
-def told(engine: Engine, words: list[str]) -> list[str]:
-    futures, found = [engine.submit(Job("work", (word,))) for word in words], []
+def told(executor: Executor, words: list[str]) -> list[str]:
+    futures, found = [executor.submit(Job("work", (word,))) for word in words], []
     for future in futures:
         try:
             found.append(future.result())
@@ -48,23 +48,23 @@ def told(engine: Engine, words: list[str]) -> list[str]:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_results_come_in_the_order_of_jobs(count: int) -> None:
     words = ["wait", "a", "b", "wait", "refuse", "c"]
-    with local(count) as engine:
-        assert told(engine, words) == ["no" if word == "refuse" else f"{word} done" for word in words]
+    with local(count) as executor:
+        assert told(executor, words) == ["no" if word == "refuse" else f"{word} done" for word in words]
 
 
 @pytest.mark.parametrize("place", range(5))
 def test_only_the_job_that_ends_its_process_is_given_up(place: int) -> None:
     words = ["wait", "a", "b", "wait", "c"]
     words[place] = "die"
-    gone = "the process that was at it ended"
-    with local(2) as engine:
-        assert told(engine, words) == [gone if word == "die" else f"{word} done" for word in words]
-        assert isinstance(engine, Processes)
+    gone = "its process ended"
+    with local(2) as executor:
+        assert told(executor, words) == [gone if word == "die" else f"{word} done" for word in words]
+        assert isinstance(executor, Processes)
 
 
 def test_all_jobs_end_their_processes() -> None:
-    with local(3) as engine:
-        assert told(engine, ["die"] * 3) == ["the process that was at it ended"] * 3
+    with local(3) as executor:
+        assert told(executor, ["die"] * 3) == ["its process ended"] * 3
 
 
 SAMPLES = Path(__file__).parents[2] / "samples"

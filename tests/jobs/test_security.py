@@ -50,7 +50,7 @@ def test_certificates_are_for_nobody_else(tmp_path: Path) -> None:
     made = make_certificates(str(tmp_path / "lab"))
     assert [path.name for path in made] == ["ca.pem", "lab.pem", "lab-key.pem"]
     assert stat.S_IMODE(made[2].stat().st_mode) == 0o600
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         make_certificates(str(tmp_path / "lab"))
 
 
@@ -58,7 +58,7 @@ def test_certificates_of_another_lab(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         demand_reachable(made.address)
         ca, cert, key = map(str, make_certificates(str(tmp_path / "other")))
-        with pytest.raises(Absent, match="its certificate is not taken: "):
+        with pytest.raises(Absent, match="its certificate is not accepted: "):
             demand_reachable(Address(made.address.text, ca, cert, key))
         with pytest.raises(Absent, match="refuses a connection with these certificates: "):
             demand_reachable(Address(made.address.text, made.address.ca, cert, key))
@@ -66,5 +66,5 @@ def test_certificates_of_another_lab(tmp_path: Path) -> None:
 
 def test_an_expired_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "_DAYS", -1e-4)
-    with lab(tmp_path) as made, pytest.raises(Absent, match="not taken: certificate has expired"):
+    with lab(tmp_path) as made, pytest.raises(Absent, match="not accepted: certificate has expired"):
         demand_reachable(made.address)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.jobs.store import Changed, Finished, NoRoom, Store, pieces
-from ir_scatter.jobs.wire import Head, Refused, Sent
+from ir_scatter.jobs.wire import Head, RequestRefused, SentFile
 
 
 def hash_of(data: bytes) -> str:
@@ -17,7 +17,7 @@ def hash_of(data: bytes) -> str:
 
 
 def head(path: str, data: bytes) -> Head:
-    return Head("validate", "/home", (Sent(path, hash_of(data), len(data)),))
+    return Head("validate", "/home", (SentFile(path, hash_of(data), len(data)),))
 
 
 def kept(folder: Path) -> list[str]:
@@ -57,16 +57,16 @@ def test_what_is_not_what_it_should_be_is_not_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hash", "token", "offset", "size", "message"),
     [
-        ("../../x", "a", 0, 1, "no piece"),
-        ("0" * 64, "../x", 0, 1, "no piece"),
-        ("0" * 64, "a", 1, 1, "no piece"),
+        ("../../x", "a", 0, 1, "not a piece"),
+        ("0" * 64, "../x", 0, 1, "not a piece"),
+        ("0" * 64, "a", 1, 1, "not a piece"),
         ("0" * 64, "a", 5, 9, "missing before"),
     ],
 )
 def test_what_is_no_piece(
     hash: str, token: str, offset: int, size: int, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(RequestRefused, match=message):
         Store(tmp_path, 100).put_piece(hash, token, offset, size, b"x")
     assert kept(tmp_path) == []
 
@@ -81,7 +81,7 @@ def test_what_was_used_least_recently_goes_first(tmp_path: Path) -> None:
         store.put(hash_of(b"cccc"), b"cccc")
         assert kept(tmp_path) == sorted(map(hash_of, (b"aaaa", b"cccc")))
         assert (root / "b").read_bytes() == b"bbbb"  # who is at it still has it
-    with pytest.raises(NoRoom, match="has 11 bytes, and all that is kept may have 10"):
+    with pytest.raises(NoRoom, match="has 11 bytes, more than the limit of 10"):
         store.put(hash_of(bytes(11)), bytes(11))
 
 
@@ -92,7 +92,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(NoRoom, match="takes no more: no space left on device"):
+    with pytest.raises(NoRoom, match="cannot store more: no space left on device"):
         store.put(hash_of(b"a"), b"a")
     assert kept(tmp_path) == []
 
@@ -145,7 +145,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 def heads(*files: tuple[str, bytes], folder: str = "/home") -> Iterator[Head]:
     """Yield the head of a job with files in each order."""
     for each in permutations(files):
-        yield Head("validate", folder, tuple(Sent(path, hash_of(data), len(data)) for path, data in each))
+        yield Head("validate", folder, tuple(SentFile(path, hash_of(data), len(data)) for path, data in each))
 
 
 def lay_out(store: Store, head: Head, files: dict[str, bytes]) -> None:
@@ -254,7 +254,7 @@ def test_two_files_of_one_place(tmp_path: Path) -> None:
     for wanted in heads(("/m.xml", b"a"), ("//./m.xml", b"b")):
         for data in (b"a", b"b"):
             store.put(hash_of(data), data)
-        with pytest.raises(Refused, match="two files of the job are"), store.mirror(wanted):
+        with pytest.raises(RequestRefused, match="two files of the job are"), store.mirror(wanted):
             raise AssertionError
     assert {(tmp_path / "kept" / hash_of(data)).read_bytes() for data in (b"a", b"b")} == {b"a", b"b"}
 

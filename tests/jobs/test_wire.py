@@ -19,11 +19,20 @@ from ir_scatter.compare.result import Settings
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.core.files import Source
 from ir_scatter.jobs import TABLE
-from ir_scatter.jobs.wire import INLINE_BYTES, MOST_BYTES, Head, Refused, Sent, decode, encode, read_head
+from ir_scatter.jobs.wire import (
+    INLINE_BYTES,
+    MOST_BYTES,
+    Head,
+    RequestRefused,
+    SentFile,
+    decode,
+    encode,
+    read_head,
+)
 from ir_scatter.runners.base import Availability, Outcome, Status, Tap
 
 HASH = "0" * 64
-HEAD = Head("validate", "/home", (Sent("/models/m.xml", HASH, 3),), ((HASH, 5),))
+HEAD = Head("validate", "/home", (SentFile("/models/m.xml", HASH, 3),), ((HASH, 5),))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +80,7 @@ def test_large_arrays_travel_apart() -> None:
     assert len(data) < 1000
     assert [len(one) for one in large.values()] == [INLINE_BYTES]
     assert are_equal(decode(data, large=large.__getitem__)[1], array)
-    with pytest.raises(Refused, match="no large arrays"):
+    with pytest.raises(RequestRefused, match="no large arrays"):
         decode(data)
 
 
@@ -94,28 +103,28 @@ class _Runs:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (_Runs(os.system, "false"), "system is no record"),
-        (_Runs(eval, "1"), "eval is no record"),
-        (_Runs(getattr, Source, "x"), "getattr is no record"),
-        (_Runs(__import__("ir_scatter.core.process").core.process.Child, "m"), "Child is no record"),
-        (_Runs(__import__("ir_scatter.jobs").jobs.perform, ()), "perform is no record"),
-        (Path, "is no record"),
+        (_Runs(os.system, "false"), "system is not a record"),
+        (_Runs(eval, "1"), "eval is not a record"),
+        (_Runs(getattr, Source, "x"), "getattr is not a record"),
+        (_Runs(__import__("ir_scatter.core.process").core.process.Child, "m"), "Child is not a record"),
+        (_Runs(__import__("ir_scatter.jobs").jobs.perform, ()), "perform is not a record"),
+        (Path, "is not a record"),
     ],
 )
 def test_code_is_refused(value: Any, message: str) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(RequestRefused, match=message):
         decode(pickle.dumps(value))
 
 
 def test_no_name_leads_through_a_module_of_ours() -> None:
     data = b"\x80\x04\x8c\x15ir_scatter.core.files\x8c\tos.system\x93\x8c\x04true\x85R."
-    with pytest.raises(Refused, match=r"os\.system is no record"):
+    with pytest.raises(RequestRefused, match=r"os\.system is not a record"):
         decode(data)
 
 
 @given(st.binary(max_size=60))
 def test_other_bytes_are_refused(data: bytes) -> None:
-    with suppress(Refused):
+    with suppress(RequestRefused):
         decode(data)
 
 
@@ -129,8 +138,8 @@ def test_a_head_is_read_as_it_was_written() -> None:
         ({"name": "os.system"}, "there is no job 'os.system', expected one of compare, "),
         ({"version": "9"}, "the job is from ir-scatter 9, and here is"),
         ({"protocol": 2}, "the job is from ir-scatter"),
-        ({"folder": "home"}, "'home' is no absolute path without detours"),
-        ({"files": [["/a/../../etc/x", HASH, 1]]}, "is no absolute path without detours"),
+        ({"folder": "home"}, "'home' is not an absolute path without '..'"),
+        ({"files": [["/a/../../etc/x", HASH, 1]]}, "is not an absolute path without '..'"),
         ({"files": [["/a", "../x", 1]]}, "its head is malformed"),
         ({"files": [["/a", HASH, -1]]}, "its head is malformed"),
         ({"files": [["/a", HASH]]}, "its head is malformed"),
@@ -139,18 +148,18 @@ def test_a_head_is_read_as_it_was_written() -> None:
     ],
 )
 def test_a_head_that_is_none(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(RequestRefused, match=message):
         read_head(json.dumps({**json.loads(HEAD.as_text()), **changes}), b"")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", b"{}", None, '{"protocol": 1}', "[" * 100_000])
 def test_what_is_no_head(text: Any) -> None:
-    with pytest.raises(Refused, match="this is no job"):
+    with pytest.raises(RequestRefused, match="this is not a job"):
         read_head(text, b"")
 
 
 def test_a_job_may_have_so_many_bytes() -> None:
-    with pytest.raises(Refused, match=rf"has \d+ bytes, at most {MOST_BYTES} are taken"):
+    with pytest.raises(RequestRefused, match=rf"has \d+ bytes, expected at most {MOST_BYTES}"):
         read_head(HEAD.as_text(), bytes(MOST_BYTES))
 
 

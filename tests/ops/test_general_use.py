@@ -231,7 +231,7 @@ def test_an_extension_may_bring_any_operator(opset: str | None) -> None:
         ),
         (
             use("Add", types=[F32, F32], shapes=[(2, 3), (2, 5)]),
-            "Add does not take its inputs of shapes [2, 3], [2, 5]: 3 and 5 differ",
+            "Add does not accept inputs of shapes [2, 3], [2, 5]: 3 and 5 differ",
         ),
     ],
 )

@@ -24,7 +24,7 @@ CI = ROOT / ".ci" / "run"
 
 
 def operators() -> Iterator[str]:
-    yield "| operator | valid in | inputs | shape of updates | index values | attributes | document |"
+    yield "| operator | valid in | inputs | shape of updates | index values | attributes | specification |"
     yield "|---|---|---|---|---|---|---|"
     for spec in SPECS.values():
         attributes = "; ".join(map(_attribute, spec.attributes)) or "none"
@@ -35,7 +35,7 @@ def operators() -> Iterator[str]:
             f"`{spec.updates_formula}`",
             f"`{spec.index_range}`",
             attributes,
-            f"[document]({spec.url})",
+            f"[specification]({spec.url})",
         ]
         yield f"| {' | '.join(cells)} |"
 

@@ -1,4 +1,4 @@
-"""ONNX: read lazily, written as a copy of the message in which single nodes are replaced."""
+"""ONNX: read lazily, and written as a copy of the message in which single nodes are replaced."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Onnx:
-    """The message of a model, whose weights may stand in files beside it; see `base.Format`."""
+    """The ONNX format: a protobuf message, whose weights may be in files beside it; see `base.Format`."""
 
     name = ONNX_FORMAT
     title = "ONNX"
     suffix = ".onnx"
 
     def sniff(self, head: bytes) -> bool:
-        return False  # no bytes say that a message is a model
+        return False  # protobuf has no magic bytes
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
         try:

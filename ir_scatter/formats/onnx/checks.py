@@ -1,4 +1,4 @@
-"""What is broken in an ONNX file: names, order, numbers, sizes of constants."""
+"""Finds defects in an ONNX file: names, order of nodes, numbers, sizes of constants."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,14 +26,16 @@ from ir_scatter.formats.onnx.index import (
 from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
 
 _NODES_NAMED = 5
+"""Number of nodes that a message lists."""
+
 _ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 
 _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
-"""The graphs around a body, and the positions of the nodes that it is in."""
+"""The graphs around a body, each with the position of the node that contains the body."""
 
 
 def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield what is broken in a graph and in all bodies in it."""
+    """Yield the defects of a graph and of all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
     yield from _versions(graph)
     yield from _domains(graph)
@@ -47,51 +49,52 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
         yield from _named_like_later_constants(inner, around)
         for check in (_names, _outputs, _order):
             yield from check(inner, is_body=bool(around))
-        for look in (_nodes, _contradictions, _declarations, _tensors):
-            yield from look(inner)
+        for plain_check in (_nodes, _contradictions, _declarations, _tensors):
+            yield from plain_check(inner)
         places = [((inner.index, at), inner.bodies_at(at).values()) for at in sorted(inner.index.bodies)]
         bodies = [(body, (*around, place)) for place, graphs in places for body in graphs]
         waiting += reversed(bodies)
 
 
 def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
-    """Yield what is broken in the functions as a whole: the same name twice, recursion."""
+    """Yield the defects of the functions of a model: duplicate names, and recursion."""
     for name in definitions.duplicates:
         message = f"function {name!r} is defined twice, expected once"
         yield Defect("duplicate-id", message, Location(path, scope=name))
     for group in definitions.cycles:
         names = [definition.name for definition in group]
-        message = f"functions {_named(names)} call each other, expected no recursion"
+        message = f"functions {_show_names(names)} call each other, expected no recursion"
         if len(names) == 1:
             message = f"function {names[0]!r} calls itself, expected no recursion"
         yield Defect("cycle", message, Location(path, scope=names[0]))
 
 
 def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | None]]:
-    """Yield the inputs and outputs of nodes that have a name that can be seen in a body from outside."""
-    made = [(name, position) for name, (position, _) in index.producers.items()]
-    for name, position in (*dict.fromkeys(index.inputs).items(), *made) if around else ():
+    """Yield the inputs of a body, and outputs of its nodes, whose name is visible from an outer graph."""
+    outputs = [(name, position) for name, (position, _) in index.producers.items()]
+    for name, position in (*dict.fromkeys(index.inputs).items(), *outputs) if around else ():
         for outer, at in around:
-            is_made = outer.producers.get(name, (at,))[0] < at
-            if is_made or name in outer.inputs or name in outer.initializers:
+            is_earlier = outer.producers.get(name, (at,))[0] < at
+            if is_earlier or name in outer.inputs or name in outer.initializers:
                 yield name, position
                 break
 
 
 def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[Defect]:
-    """Yield the first output of a node in a body that has the name of a later Constant around the body.
+    """Yield the first output of a node in a body that has the name of a later Constant in an outer graph.
 
-    The specification forbids the names that a body can see, which are those of earlier nodes. onnxruntime
-    makes initializers of all Constants of a graph before it reads the bodies: they can be seen everywhere.
+    The specification forbids names that are visible in the body, which are those of earlier nodes. But
+    onnxruntime converts all Constants of a graph to initializers before it reads the bodies, so that even
+    later ones are visible.
     """
     for name, (position, _) in graph.index.producers.items() if around else ():
         for outer, at in around:
             later = outer.producers.get(name, (at,))[0]
             proto = outer.nodes[later]
             if later > at and text(proto.op_type) == "Constant" and not normal_domain(proto.domain):
-                node, known = graph.node(position), f"{text(name)!r} is the name of a value of a body"
+                node, subject = graph.node(position), f"{text(name)!r} is the name of a value of a body"
                 message = (
-                    f"{known} and of a later Constant around it, expected two names: onnxruntime refuses it"
+                    f"{subject} and of a later Constant around it, expected two names: onnxruntime refuses it"
                 )
                 help = "give one of the two another name"
                 yield Defect(
@@ -106,10 +109,10 @@ def _versions(graph: OnnxGraph) -> Iterator[Defect]:
     if not graph.shared.is_function and version < 1:
         message = f"ir_version is {version or 'missing'}, expected 1 or more"
         yield Defect("bad-number", message, place)
-    bodies = [one for one in index.all_graphs() if one is not index]
+    bodies = [body for body in index.all_graphs() if body is not index]
     names = [name for body in bodies for name in body.initializers if name not in body.inputs]
     if names and version < ONLY_CONSTANTS:
-        which = f"the initializer {text(names[0])!r} of a body is none of its inputs"
+        which = f"the initializer {text(names[0])!r} of a body is not one of its inputs"
         message = f"ir_version is {version}, but {which}, expected {ONLY_CONSTANTS} or more"
         yield Defect("bad-number", message, place)
 
@@ -127,15 +130,17 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
     if is_body:
         values = {"input": index.inputs, "output": index.outputs, "initializer": index.initializers}
         nameless = ["the body"] if not index.name else []
-        nameless += [f"an {word} of the body" for word, found in values.items() if "" in found]
+        nameless += [
+            f"an {word} of the body" for word, names_of_kind in values.items() if "" in names_of_kind
+        ]
     elif not graph.shared.is_function and "" in index.inputs:
         nameless = ["an input of the graph"]
-    for what in nameless:
-        yield Defect("missing-attribute", f"{what} has no name, expected one", graph.place(""))
+    for subject in nameless:
+        yield Defect("missing-attribute", f"{subject} has no name, expected one", graph.place(""))
 
 
 def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
-    """Yield outputs of a body that come from around it, of a function that are inputs, or that come twice."""
+    """Yield illegal outputs: values of an outer graph, inputs of a function, and duplicates."""
     index, is_function = graph.index, graph.shared.is_function and not is_body
     if not is_body and not is_function:
         return
@@ -144,8 +149,8 @@ def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
         if is_function and count > 1:
             message = f"{text(name)!r} is an output of the function {count} times, expected once"
             yield Defect("duplicate-id", message, graph.place(name))
-        known = name in index.producers or (is_body and (name in index.inputs or name in held))
-        if name and not known and graph.find(name) is not None:
+        is_legal = name in index.producers or (is_body and (name in index.inputs or name in held))
+        if name and not is_legal and graph.find(name) is not None:
             message = f"output {text(name)!r} of the {'function' if is_function else 'body'} is no output of"
             yield Defect("unknown-value", f"{message} a node in it, expected one", graph.place(name))
 
@@ -153,7 +158,7 @@ def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
 def _domains(graph: OnnxGraph) -> Iterator[Defect]:
     """Yield the first node of each domain that the model, or the function, does not import."""
     opsets, is_function = graph.shared.opsets, graph.shared.is_function
-    used = {normal_domain(domain) for one in graph.index.all_graphs() for domain in one.domains}
+    used = {normal_domain(domain) for index in graph.index.all_graphs() for domain in index.domains}
     missing = {domain for domain in used if domain not in opsets and (domain or is_function)}
     for node in graph.walk() if missing else ():
         if normal_domain(node.domain) in missing:
@@ -164,7 +169,7 @@ def _domains(graph: OnnxGraph) -> Iterator[Defect]:
 
 
 def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield attributes that are written twice or have no type, outputs without name, inputs no tensors."""
+    """Yield duplicate or untyped attributes, nameless outputs, and inputs that are not tensors."""
     for usage, places in graph.index.usages.items():
         problems = [*_of_usage(graph, usage)]
         for node in map(graph.node, places) if problems else ():
@@ -180,35 +185,35 @@ def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
 
 
 def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield the first value for which something wrong is stored, but for those that rules look at.
+    """Yield the first value whose stored type or shape is wrong, except for values that rules check.
 
-    onnxruntime refuses element types that are not those of what a node makes, and initializers that are not
-    what the input of their name declares.
+    onnxruntime refuses a stored element type that differs from that of the node's output, and an initializer
+    that differs from the declaration of the input with its name.
     """
-    index, told = graph.index, set[str]()
+    index, checked_by_rules = graph.index, set[str]()
     if graph.shared.options.input_shapes:
         return
     for position in chain(*[index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]):
-        told.update(index.nodes[position].input, index.nodes[position].output)
+        checked_by_rules.update(index.nodes[position].input, index.nodes[position].output)
     pairs = {True: dict(graph.wrong_defaults), False: dict[str, tuple[TensorType, TensorType]]()}
     for name, pair in graph.contradicted.items():
-        if name not in told or name in index.inputs:
-            is_made = name in index.producers and index.producers[name][0] not in index.tensors
-            types = [one._replace(shape=None) for one in pair]
-            pairs[graph.refuses_types and is_made and differ(*types)][name] = pair
-    for is_refused, found in pairs.items():
-        if not found:
+        if name not in checked_by_rules or name in index.inputs:
+            is_computed = name in index.producers and index.producers[name][0] not in index.tensors
+            types = [type._replace(shape=None) for type in pair]
+            pairs[graph.refuses_types and is_computed and differ(*types)][name] = pair
+    for is_refused, wrong in pairs.items():
+        if not wrong:
             continue
-        first = min(found, key=lambda name: index.producers.get(name, (-1, 0)))
-        others = f", the first of {len(found)} such values" if len(found) > 1 else ""
-        known, stored = [_shown(*one) for one in found[first]]
+        first = min(wrong, key=lambda name: index.producers.get(name, (-1, 0)))
+        rest = f", the first of {len(wrong)} such values" if len(wrong) > 1 else ""
+        actual, stored = [_show_type(*type) for type in wrong[first]]
         node = graph.node(index.producers[first][0]) if first in index.producers else None
-        message = f"{text(first)!r} is {known}, the file stores {stored}{others}"
+        message = f"{text(first)!r} is {actual}, the file stores {stored}{rest}"
         kind, place = "stored-contradiction", graph.place(first)
         yield Defect(kind, message, place, node, is_refused=is_refused)
 
 
-def _shown(element_type: ElementType | None, shape: Shape) -> str:
+def _show_type(element_type: ElementType | None, shape: Shape) -> str:
     return show(shape) if element_type is None else f"{element_type.onnx_name}{show(shape)}"
 
 
@@ -249,14 +254,15 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
 
 
 def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
-    """Yield cycles, or else the first use before the node that produces a value: refused in bodies."""
+    """Yield cycles; without any, the first use of a value before its producer, which is refused in bodies."""
     index = graph.index
     if not index.early:
         return
     cycles = find_cycles(index.predecessors())
     for cycle in cycles:
         nodes = [graph.node(position) for position in cycle]
-        message = f"the nodes {_named([node.name for node in nodes])} depend on each other, expected no cycle"
+        names = _show_names([node.name for node in nodes])
+        message = f"the nodes {names} depend on each other, expected no cycle"
         if len(nodes) == 1:
             message = "the node depends on its own output, expected no cycle"
         yield Defect("cycle", message, nodes[0].location, nodes[0])
@@ -265,48 +271,48 @@ def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
     position, name = index.early[0]
     node, producer = graph.node(position), graph.node(index.producers[name][0])
     count = len(index.early)
-    others = f", the first of {count} such inputs" if count > 1 else ""
+    rest = f", the first of {count} such inputs" if count > 1 else ""
     message = (
-        f"{text(name)!r} is used before the node {producer.name!r} that produces it{others}, "
+        f"{text(name)!r} is used before the node {producer.name!r} that produces it{rest}, "
         "expected nodes in topological order"
     )
     yield Defect("not-sorted", message, node.location, node, is_refused=is_body)
 
 
-def _named(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:_NODES_NAMED]))
+def _show_names(names: list[str]) -> str:
+    listed = ", ".join(map(repr, names[:_NODES_NAMED]))
     more = len(names) - _NODES_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
-    """Yield inputs without type, element types that are none, and the first negative dimension.
+    """Yield inputs without a type, undefined element types, and the first negative dimension.
 
-    Runtimes read a negative dimension as dynamic, except below -1 in an input of the model, which OpenVINO
-    reads as 0.
+    Runtimes read a negative dimension as dynamic. The exception is a dimension below -1 of a model's input,
+    which OpenVINO reads as 0.
     """
     index, is_main = graph.index, graph.parent is None and not graph.shared.is_function
-    for name, one in index.inputs.items() if is_main else ():
-        if one is not None and one.type.WhichOneof("value") is None:
+    for name, info in index.inputs.items() if is_main else ():
+        if info is not None and info.type.WhichOneof("value") is None:
             message = f"the input {text(name)!r} has no type, expected one"
             yield Defect("missing-attribute", message, graph.place(name))
     negative: dict[bool, list[tuple[str, int, int]]] = {True: [], False: []}
-    for one in (*index.inputs.values(), *index.stored.values()):
-        tensor = tensor_message(one.type) if one is not None else None
-        if one is None or tensor is None:
+    for info in (*index.inputs.values(), *index.stored.values()):
+        tensor = tensor_message(info.type) if info is not None else None
+        if info is None or tensor is None:
             continue
-        is_used = one.name in index.inputs or one.name in index.producers
+        is_used = info.name in index.inputs or info.name in index.producers
         if is_used and tensor.elem_type not in _ELEMENT_TYPES:
-            known = f"the element type of {text(one.name)!r} is number {tensor.elem_type}"
-            yield Defect("bad-number", f"{known}, expected one that ONNX defines", graph.place(one.name))
+            fact = f"the element type of {text(info.name)!r} is number {tensor.elem_type}"
+            yield Defect("bad-number", f"{fact}, expected one that ONNX defines", graph.place(info.name))
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.dim_value < 0:
-                is_dynamic = dim.dim_value == -1 or not (is_main and one.name in index.inputs)
-                negative[is_dynamic].append((one.name, axis, dim.dim_value))
+                is_dynamic = dim.dim_value == -1 or not (is_main and info.name in index.inputs)
+                negative[is_dynamic].append((info.name, axis, dim.dim_value))
     for is_dynamic, dims in negative.items():
         for name, axis, size in dims[:1]:
-            others = f", the first of {len(dims)} negative dimensions" if len(dims) > 1 else ""
-            sentence = f"dimension {axis} of {text(name)!r} is {size}{others}, expected 0 or more"
+            rest = f", the first of {len(dims)} negative dimensions" if len(dims) > 1 else ""
+            sentence = f"dimension {axis} of {text(name)!r} is {size}{rest}, expected 0 or more"
             sentence += ": runtimes read it as dynamic" if is_dynamic else ""
             help = "leave out the size, or write a symbol such as 'N'" if is_dynamic else ""
             place = graph.place(name)

@@ -1,4 +1,4 @@
-"""How values flow through an ONNX model: names, bodies that see the names around them, functions."""
+"""The dataflow of an ONNX model: names, bodies that capture outer names, and functions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,16 +29,18 @@ from ir_scatter.formats.onnx.inference import MOST_CALLS, declared
 
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 _FIRST_CARRIED = 2
-"""A Loop's inputs 0 and 1 are the trip count and the condition, its body's the number and that."""
+"""Number of the first carried input: inputs 0 and 1 of a Loop are trip count and condition; those of its
+body are the iteration number and the condition."""
 
 _SCAN_WITHOUT_BATCH = 9
+"""The version since which Scan has no batch dimension."""
 
 
 def wire(model: Model) -> Dataflow:
-    """Return how the values of an ONNX model flow.
+    """Return the dataflow of an ONNX model.
 
     Raises:
-        UnknownOperator: functions that call functions stand for more graphs than can be computed.
+        UnknownOperator: nested function calls expand to too many graphs.
     """
     assert isinstance(model.graph, OnnxGraph)
     definitions = model.graph.shared.definitions
@@ -57,9 +59,9 @@ class OnnxWiring(Dataflow):
     def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._index = graph.index
-        held = self._index.initializers if graph.parent is not None else ()  # those of a body are constants
-        self._given = [name for name in self._index.inputs if name not in held]
-        self.inputs = tuple(map(self._input, self._given))
+        held = self._index.initializers if graph.parent is not None else ()  # constants, in a body
+        self._input_names = [name for name in self._index.inputs if name not in held]
+        self.inputs = tuple(map(self._input, self._input_names))
         names = self._index.outputs
         self.outputs = tuple(GraphOutput(name, text(name), *graph.stored_type(name)) for name in names)
         if graph.parent is not None:
@@ -67,7 +69,7 @@ class OnnxWiring(Dataflow):
 
     def constant(self, key: Key) -> Constant | None:
         name, index = _name(key), self._index
-        if name in self._given:
+        if name in self._input_names:
             return None
         if name in index.initializers:
             return self._initializer(name)
@@ -116,14 +118,14 @@ class OnnxWiring(Dataflow):
         return self._scan(node) if node.type == "Scan" else None
 
     def _call(self, node: Node, definition: Definition) -> Call:
-        """Wire the definition of a function, its attributes bound to what the call gives."""
+        """Return the dataflow of a function, with its attributes bound to those of the call."""
         proto, shared = self._index.nodes[node.handle], self.graph.shared
         bindings = definition.bindings(proto, shared.bindings)
         shared = replace(shared, opsets=definition.opsets, bindings=bindings)
         scope = f"{node.scope}:{definition.name}/"
         graph = OnnxGraph(definition.index, shared, name=definition.name, scope=scope)
-        given = len(proto.input)
-        inputs = tuple(n if n < given and proto.input[n] else None for n in range(len(graph.index.inputs)))
+        count = len(proto.input)
+        inputs = tuple(n if n < count and proto.input[n] else None for n in range(len(graph.index.inputs)))
         return self._whole_call(node, OnnxWiring(graph), inputs)
 
     def _whole_call(self, node: Node, body: "OnnxWiring", inputs: tuple[int | None, ...]) -> Call:
@@ -146,7 +148,7 @@ class OnnxWiring(Dataflow):
         return Repeat(body, tuple(inputs), tuple(outputs), trips, condition, 0)
 
     def _scan(self, node: Node) -> Repeat:
-        """Wire a Scan of version 9 or later; that of version 8 has batches."""
+        """Return the dataflow of a Scan of version 9 or later; version 8 has batches, and is refused."""
         body, proto, opset = self._body(node, "body"), self._index.nodes[node.handle], node.opset
         count = node.attributes.get("num_scan_inputs")
         if not isinstance(opset, int) or opset < _SCAN_WITHOUT_BATCH or not isinstance(count, int):
@@ -193,7 +195,7 @@ class OnnxWiring(Dataflow):
 
 
 def _slices(attributes: Mapping[str, Any], word: str, count: int) -> list[Slice]:
-    """Return how a Scan cuts its inputs, or puts its outputs together; along axis 0 if nothing is written."""
+    """Return how a Scan slices its inputs, or concatenates its outputs; the default axis is 0."""
     parts = []
     for name in ("axes", "directions"):
         written = attributes.get(f"{word}_{name}")

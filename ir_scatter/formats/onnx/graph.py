@@ -1,4 +1,4 @@
-"""Graphs of an ONNX model: nodes and values are made when somebody asks for them."""
+"""Graphs of an ONNX model: nodes and values are created on first access."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,9 +40,9 @@ from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, shape_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """What all graphs of one model, or of one use of a function, share.
+    """The facts that all graphs of one model, or of one use of a function, share.
 
-    Below `ir_version` ONLY_CONSTANTS every initializer is an input too, and a constant all the same.
+    Below `ir_version` ONLY_CONSTANTS every initializer must also be an input, but it is a constant.
     """
 
     path: str
@@ -59,8 +59,8 @@ class Shared:
 class OnnxGraph(Graph):
     """The main graph, a body (of its `parent`), or one use of a function.
 
-    `infer` is asked once and only if a type is wanted; `arguments` are the inputs of a function as the call
-    gives them, None for one left out.
+    `infer` is called once, on the first access to a type. `arguments` are the inputs of a function from the
+    call, None for a missing one.
     """
 
     index: GraphIndex
@@ -80,7 +80,7 @@ class OnnxGraph(Graph):
 
     @property
     def refuses_types(self) -> bool:
-        return not self.shared.is_function  # of which onnxruntime does not look at value_info
+        return not self.shared.is_function  # onnxruntime ignores value_info of functions
 
     @cached_property
     def inferred(self) -> Inferred:
@@ -95,13 +95,13 @@ class OnnxGraph(Graph):
         """Yield the nodes that call a function of the model."""
         return self._walk(lambda index: {*index.calls})
 
-    def _walk(self, wanted: Callable[[GraphIndex], set[int]]) -> Iterator[Node]:
-        places = wanted(self.index)
+    def _walk(self, select: Callable[[GraphIndex], set[int]]) -> Iterator[Node]:
+        places = select(self.index)
         for position in sorted(places | self.index.bodies.keys()):
             if position in places:
                 yield self.node(position)
             for body in self.bodies_at(position).values():
-                yield from body._walk(wanted)
+                yield from body._walk(select)
 
     def node(self, position: int) -> Node:
         if position not in self._nodes:
@@ -116,16 +116,16 @@ class OnnxGraph(Graph):
         return tuple(map(self._input, self.index.nodes[node.handle].input))
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        names, found = self.index.nodes[node.handle].output, []
+        names, values = self.index.nodes[node.handle].output, []
         constant = self._constant_of(node) if len(names) == 1 else None
         for at, name in enumerate(names):
-            known = self.type_of(name) if name else UNKNOWN
+            type = self.type_of(name) if name else UNKNOWN
             if name and name not in self.stale:
-                known = best_of(known, self.stored_type(name))
+                type = best_of(type, self.stored_type(name))
             if constant is not None:
-                known = TensorType(constant.element_type, constant.shape)
-            found.append(self._value(name, known, node, at, constant))
-        return tuple(found)
+                type = TensorType(constant.element_type, constant.shape)
+            values.append(self._value(name, type, node, at, constant))
+        return tuple(values)
 
     def inferred_shape(self, value: Value) -> Shape:
         node = value.producer
@@ -136,7 +136,7 @@ class OnnxGraph(Graph):
     def attributes_of(self, node: Node) -> Mapping[str, Any]:
         pairs = bound(self.index.nodes[node.handle], self.shared.bindings)
         tensors = self.shared.tensors
-        return {name: attribute_value(one, node, tensors) for name, one in pairs if not is_graph(one)}
+        return {name: attribute_value(proto, node, tensors) for name, proto in pairs if not is_graph(proto)}
 
     def bodies_of(self, node: Node) -> Mapping[str, Graph]:
         return self.bodies_at(node.handle)
@@ -144,11 +144,11 @@ class OnnxGraph(Graph):
     def bodies_at(self, position: int) -> "dict[str, OnnxGraph]":
         """Return the graphs inside the node at a position by the attribute's name."""
         if position not in self._bodies:
-            self._bodies[position] = found = {}
+            self._bodies[position] = bodies = {}
             for name, index in self.index.bodies.get(position, {}).items():
                 infer = partial(lambda key: self.inferred.bodies.get(key, NOTHING), (position, name))
                 scope = f"{self.node(position).scope}:{name}/"
-                found[name] = OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
+                bodies[name] = OnnxGraph(index, self.shared, infer, name=name, scope=scope, parent=self)
         return self._bodies[position]
 
     def location_of(self, node: Node) -> Location:
@@ -165,52 +165,58 @@ class OnnxGraph(Graph):
 
     @cached_property
     def no_tensors(self) -> Mapping[str, str]:
-        """What values of this graph, or of those around it, are that are no tensors: "sequence", by name."""
+        """The kinds, such as "sequence", of visible values that are not tensors, by name."""
         declared = {**self.index.stored, **self.index.inputs}
-        types = self.inferred.types or {name: one.type for name, one in declared.items() if one is not None}
-        found = {name: one.WhichOneof("value") for name, one in types.items() if tensor_message(one) is None}
-        words = {name: word.removesuffix("_type").replace("_", " ") for name, word in found.items() if word}
+        types = self.inferred.types or {
+            name: info.type for name, info in declared.items() if info is not None
+        }
+        fields = {
+            name: type.WhichOneof("value") for name, type in types.items() if tensor_message(type) is None
+        }
+        words = {name: word.removesuffix("_type").replace("_", " ") for name, word in fields.items() if word}
         return words if self.parent is None else {**self.parent.no_tensors, **words}
 
     @cached_property
     def contradicted(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """What is found, and what is stored, for values of which both cannot be right."""
+        """The inferred and the stored type of values for which they contradict each other."""
         types, held, pairs = self.inferred.types, self.index.initializers, {}
-        for name, one in self.index.stored.items():
+        for name, info in self.index.stored.items():
             type = types.get(name)
-            if type is not None and not is_alike(type, one.type):
-                pairs[name] = described(type), declared(one)
+            if type is not None and not is_alike(type, info.type):
+                pairs[name] = described(type), declared(info)
             elif name in held and name not in self.index.inputs:
-                pairs[name] = type_held(held[name]), declared(one)
+                pairs[name] = type_held(held[name]), declared(info)
         return {name: pair for name, pair in pairs.items() if differ(*pair)}
 
     @property
     def wrong_defaults(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """What an initializer holds, and what the input of its name declares, where they differ."""
+        """The type of an initializer, and of the input with its name, if they differ."""
         held, inputs = self.index.initializers, self.index.inputs
-        pairs = {name: (type_held(held[name]), declared(one)) for name, one in inputs.items() if name in held}
+        pairs = {
+            name: (type_held(held[name]), declared(info)) for name, info in inputs.items() if name in held
+        }
         return {name: pair for name, pair in pairs.items() if differ(*pair)}
 
     @cached_property
     def stale(self) -> Collection[str]:
-        """What is contradicted, and what is computed of it: what the file stores for it does not count."""
-        found = {*self.contradicted, *(() if self.parent is None else self.parent.stale)}
-        for position in self.index.sorted_positions() if found else ():
+        """Values with a contradicted type, and values downstream of them; their stored types are ignored."""
+        names = {*self.contradicted, *(() if self.parent is None else self.parent.stale)}
+        for position in self.index.sorted_positions() if names else ():
             bodies = self.index.bodies.get(position, {}).values()
-            names = set(self.index.nodes[position].input).union(*(body.captured for body in bodies))
-            if not found.isdisjoint(names):
-                found.update(self.index.nodes[position].output)
-        return found - {""}
+            inputs = set(self.index.nodes[position].input).union(*(body.captured for body in bodies))
+            if not names.isdisjoint(inputs):
+                names.update(self.index.nodes[position].output)
+        return names - {""}
 
     def type_of(self, name: str) -> TensorType:
-        found = self.inferred.types.get(name)
-        return UNKNOWN if found is None else described(found)
+        type = self.inferred.types.get(name)
+        return UNKNOWN if type is None else described(type)
 
     def stored_type(self, name: str) -> TensorType:
         return declared(self.index.stored.get(name))
 
     def find(self, name: str) -> Value | None:
-        """Return the value of a name, from the graphs around this one if it is not here."""
+        """Return the value of a name, from an outer graph if this one does not have it."""
         if name not in self._values:
             self._values[name] = self._make(name)
         return self._values[name]
@@ -220,7 +226,7 @@ class OnnxGraph(Graph):
         return Input(value, is_present=value is not None or not (name == "" or self._is_left_out(name)))
 
     def _is_left_out(self, name: str) -> bool:
-        """Tell whether a name is an input of a function that the call does not give."""
+        """Return whether a name is an input of a function that is missing in the call."""
         if name in self.index.inputs or name in self.index.producers or self.parent is None:
             return name in self.arguments
         return self.parent._is_left_out(name)
@@ -234,11 +240,11 @@ class OnnxGraph(Graph):
         if name in index.sparse_initializers:
             sparse = index.sparse_initializers[name]
             constant = self.shared.tensors.sparse_constant(sparse, text(name), self.place(name))
-            known = TensorType(type_held(sparse.values).element_type, shape_of(sparse))
-            return self._value(name, known, constant=constant)
+            type = TensorType(type_held(sparse.values).element_type, shape_of(sparse))
+            return self._value(name, type, constant=constant)
         if name in index.inputs:
-            known = self._declared_input(name)
-            best = known if self.parent is None else best_of(self.type_of(name), known)
+            type = self._declared_input(name)
+            best = type if self.parent is None else best_of(self.type_of(name), type)
             return Value(text(name), *best, location=self.place(name))
         if name in index.producers:
             position, output = index.producers[name]
@@ -247,35 +253,35 @@ class OnnxGraph(Graph):
 
     def _initializer(self, name: str) -> Value:
         tensor = self.index.initializers[name]
-        known = type_held(tensor)
+        type = type_held(tensor)
         is_default = self.parent is None and self.shared.ir_version >= ONLY_CONSTANTS
         if name in self.index.inputs and is_default:
-            claimed = self._declared_input(name).shape  # by an input, of which it is no more than a default
-            is_claimed = claimed is not None and agree(claimed, known.shape)
-            return self._value(name, known._replace(shape=claimed) if is_claimed else known)
+            declared_shape = self._declared_input(name).shape  # the initializer is only its default
+            is_valid = declared_shape is not None and agree(declared_shape, type.shape)
+            return self._value(name, type._replace(shape=declared_shape) if is_valid else type)
         constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
         constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
-        return self._value(name, known, constant=constant)
+        return self._value(name, type, constant=constant)
 
     def _declared_input(self, name: str) -> TensorType:
-        """Return the type of an input, with the shape that the caller of the reader gives for it."""
-        known = declared(self.index.inputs[name])
-        given = {} if self.scope else self.shared.options.input_shapes
-        return TensorType(known.element_type, given.get(text(name), known.shape))
+        """Return the declared type of an input; `ReadOptions.input_shapes` overrides its shape."""
+        type = declared(self.index.inputs[name])
+        shapes = {} if self.scope else self.shared.options.input_shapes
+        return TensorType(type.element_type, shapes.get(text(name), type.shape))
 
     def _value(
         self,
         name: str,
-        known: TensorType,
+        type: TensorType,
         node: Node | None = None,
         output: int = 0,
         constant: Constant | None = None,
     ) -> Value:
         location = self.place(name) if node is None else node.location
-        return Value(text(name), *known, node, output, constant, location, *self.stored_type(name))
+        return Value(text(name), *type, node, output, constant, location, *self.stored_type(name))
 
     def _constant_of(self, node: Node) -> Constant | None:
-        """Return what a Constant node holds, a sparse tensor as a dense one."""
+        """Return the constant of a Constant node; a sparse tensor as a dense one."""
         if node.type != "Constant" or node.domain:
             return None
         for name, attribute in bound(self.index.nodes[node.handle], self.shared.bindings):

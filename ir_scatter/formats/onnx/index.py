@@ -1,7 +1,7 @@
-"""What an ONNX file says, by names and positions: one walk over each graph and each function.
+"""The index of an ONNX file, by names and positions: one walk over each graph and each function.
 
-Names are those of the file, which protobuf gives as bytes where they are not UTF-8; they serve as
-keys all the same, and `text` makes them printable.
+Names are those of the file. protobuf returns a name that is not UTF-8 as bytes; it still serves as a key,
+and `text` makes it printable.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -38,14 +38,14 @@ FunctionKey = tuple[str, str, str]
 """Domain, name, overload."""
 
 Named: TypeAlias = "int | tuple[bool, ...]"
-"""How many inputs or outputs a node has; where names are left out, which ones it has."""
+"""The number of inputs or outputs of a node; if names are missing, which of them it has."""
 
 
 class Usage(NamedTuple):
-    """What a node is but for names and numbers; `attributes` have a name, a type, and whether they are set.
+    """A node without names and numbers; `attributes` are (name, type, whether it is set).
 
-    An attribute is set by the field that its type names, or by an attribute of the function around it; one
-    without a type is not.
+    An attribute is set if the field of its type has a value, or if it refers to an attribute of the function
+    around it. An attribute without a type is not set.
     """
 
     domain: str
@@ -56,7 +56,7 @@ class Usage(NamedTuple):
 
 
 Bindings = Mapping[str, AttributeProto]
-"""What a call gives for the attributes of a function, by name."""
+"""The attributes of a function's call, by name."""
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 FIELDS: Mapping[int, str] = {
@@ -65,7 +65,7 @@ FIELDS: Mapping[int, str] = {
     AttributeProto.INTS: "ints", AttributeProto.STRINGS: "strings", AttributeProto.TENSORS: "tensors",
     AttributeProto.GRAPHS: "graphs",
 }  # fmt: skip
-"""By the type of an attribute, the field that holds it."""
+"""The field that holds the value of an attribute, by the attribute's type."""
 
 _SINGLE = {kind: field for kind, field in FIELDS.items() if not field.endswith("s") or field == "s"}
 
@@ -78,11 +78,11 @@ _CONSTANTS = {
     "value_string": ("s", TensorProto.STRING, "string_data"),
     "value_strings": ("strings", TensorProto.STRING, "string_data"),
 }
-"""Attributes of a Constant: the field that holds them, and the type and the field of the tensor they mean."""
+"""Attributes of a Constant: the field with the value, and type and field of the equivalent tensor."""
 
 
 def text(name: str | bytes) -> str:
-    """Return a name that can be printed: protobuf hands out bytes where it is not UTF-8."""
+    """Return a printable name: protobuf returns bytes if a name is not UTF-8."""
     return name if isinstance(name, str) else name.decode("utf-8", errors="backslashreplace")
 
 
@@ -91,7 +91,7 @@ def normal_domain(domain: str) -> str:
 
 
 def kind_of(attribute: AttributeProto) -> int:
-    """Return the type of an attribute; files of IR versions 1 and 2 set a field and do not write it."""
+    """Return the type of an attribute; files of IR versions 1 and 2 set a field without a type."""
     if attribute.type:
         return attribute.type
     written = {field.name for field, _ in attribute.ListFields()}
@@ -111,7 +111,7 @@ def graphs_of(attribute: AttributeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
-    """Return the tensor that an attribute of a Constant stands for; None for any other, and a sparse one."""
+    """Return the tensor of an attribute of a Constant; None for other attributes, and for a sparse tensor."""
     field, data_type, target = _CONSTANTS.get(name, ("", 0, ""))
     if FIELDS.get(kind_of(attribute)) != field:
         return None
@@ -125,19 +125,19 @@ def constant_tensor(name: str, attribute: AttributeProto) -> TensorProto | None:
 
 
 def is_sparse_value(name: str, attribute: AttributeProto) -> bool:
-    """Tell whether an attribute of a Constant is a sparse tensor."""
+    """Return whether an attribute of a Constant is a sparse tensor."""
     return name == "sparse_value" and kind_of(attribute) == AttributeProto.SPARSE_TENSOR
 
 
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
-    """Return a node's attributes by name; one that the call does not give is left out."""
-    found = []
+    """Return a node's attributes by name, without references to attributes that the call lacks."""
+    attributes = []
     for attribute in node.attribute:
         reference = attribute.ref_attr_name
         value = bindings.get(reference) if reference else attribute
         if value is not None:
-            found.append((text(attribute.name), value))
-    return found
+            attributes.append((text(attribute.name), value))
+    return attributes
 
 
 def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
@@ -146,9 +146,9 @@ def function_key(proto: NodeProto | FunctionProto) -> FunctionKey:
 
 
 def schema_of(domain: str, type: str, opsets: Mapping[str, int]) -> OpSchema | None:
-    """Return what onnx documents of an operator in the opset of its domain, 1 if none is imported."""
-    known = normal_domain(domain)
-    return _schema(text(known), text(type), min(opsets.get(known, 1), _LARGEST_OPSET))
+    """Return the schema of an operator in the imported opset of its domain, by default opset 1."""
+    normalized = normal_domain(domain)
+    return _schema(text(normalized), text(type), min(opsets.get(normalized, 1), _LARGEST_OPSET))
 
 
 @lru_cache(1 << 12)
@@ -158,7 +158,7 @@ def _schema(domain: str, type: str, opset: int) -> OpSchema | None:
 
 
 def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Return the versions by domain; both spellings of the default domain are ""."""
+    """Return the opsets by domain; both spellings of the default domain become ""."""
     return {normal_domain(entry.domain): entry.version for entry in imports}
 
 
@@ -166,28 +166,28 @@ class GraphIndex:
     """A graph, or the definition of a function, by the names and the positions of its nodes.
 
     Attributes:
-        name: as written.
-        inputs: a function's have no declaration.
-        stored: what value_info and outputs declare.
-        duplicates: names that something else in the graph has already, and the position of the
-            node that repeats it (None: an input or initializer).
-        producers: by name, the position of the node and the number of its output.
-        by_type: the nodes of the default domain.
-        usages: the nodes that differ in names and numbers only.
-        calls: the nodes that call a function of the model.
-        tensors: what Constant nodes hold.
-        sparse: sparse tensors by node and attribute, those of Constant nodes included.
-        attributes: other tensors that nodes hold, by position and name.
+        name: as in the file.
+        inputs: declarations by name; None for the inputs of a function.
+        stored: declarations of value_info and outputs, by name.
+        duplicates: names that the graph has already, each with the position of the node that repeats it
+            (None: an input or initializer).
+        producers: position of the node and number of its output, by name.
+        by_type: positions of the nodes of the default domain, by type.
+        usages: positions of the nodes that differ in names and numbers only, by usage.
+        calls: positions of the nodes that call a function of the model.
+        tensors: tensors of Constant nodes, by position.
+        sparse: sparse tensors by position and attribute, including those of Constant nodes.
+        attributes: tensors in attributes of other nodes, by position and name.
         early: uses before the node that produces the name.
         missing: uses of names that the graph does not have.
-        captured: what the graph, or a body in it, takes from outside.
+        captured: names that the graph, or a body in it, uses from an outer graph.
     """
 
     def __init__(self, proto: GraphProto | FunctionProto, functions: Container[FunctionKey] = ()) -> None:
         self.name = proto.name
         self.nodes = list(proto.node)
         self.duplicates: list[tuple[str, int | None]] = []
-        self.stored = {one.name: one for one in proto.value_info}
+        self.stored = {info.name: info for info in proto.value_info}
         self.inputs: dict[str, ValueInfoProto | None] = {}
         self.initializers: dict[str, TensorProto] = {}
         self.sparse_initializers: dict[str, SparseTensorProto] = {}
@@ -195,14 +195,15 @@ class GraphIndex:
             self.outputs = list(proto.output)
             self._declare(self.inputs, [(name, None) for name in proto.input])
         else:
-            self.outputs = [one.name for one in proto.output]
-            self._declare(self.inputs, [(one.name, one) for one in proto.input])
-            self._declare(self.initializers, [(one.name, one) for one in proto.initializer])
-            sparse = [(one.values.name, one) for one in proto.sparse_initializer]
+            self.outputs = [info.name for info in proto.output]
+            self._declare(self.inputs, [(info.name, info) for info in proto.input])
+            self._declare(self.initializers, [(tensor.name, tensor) for tensor in proto.initializer])
+            sparse = [(tensor.values.name, tensor) for tensor in proto.sparse_initializer]
             self._declare(self.sparse_initializers, sparse)
-            declared = [one for one in proto.output if one.name not in self.inputs and one.HasField("type")]
-            last = {one.name: one for one in declared}
-            self.duplicates += [(one.name, None) for one in declared if one.type != last[one.name].type]
+            outputs = [info for info in proto.output if info.name not in self.inputs]
+            declared = [info for info in outputs if info.HasField("type")]
+            last = {info.name: info for info in declared}
+            self.duplicates += [(info.name, None) for info in declared if info.type != last[info.name].type]
             self.stored.update(last)
         self.producers: dict[str, tuple[int, int]] = {}
         self.by_type: dict[str, list[int]] = {}
@@ -214,9 +215,9 @@ class GraphIndex:
         self.sparse: dict[tuple[int, str], SparseTensorProto] = {}
         self.attributes: dict[tuple[int, str], TensorProto] = {}
         uses: list[tuple[int, str]] = []
-        seen = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
+        defined = {"", *self.inputs, *self.initializers, *self.sparse_initializers}
         for position, node in enumerate(self.nodes):
-            domain, operator, inputs, outputs = node.domain, node.op_type, node.input[:], node.output[:]
+            domain, operator, inputs, results = node.domain, node.op_type, node.input[:], node.output[:]
             type = operator if domain in DEFAULT_DOMAINS else None
             if type is not None:
                 self.by_type.setdefault(type, []).append(position)
@@ -241,21 +242,21 @@ class GraphIndex:
                     self.attributes[position, text(attribute.name)] = attribute.t
                 if kind == AttributeProto.SPARSE_TENSOR:
                     self.sparse[position, text(attribute.name)] = attribute.sparse_tensor
-            named = _named(inputs), _named(outputs)
-            usages.setdefault((domain, operator, *named, tuple(attributes)), []).append(position)
-            uses.extend([(position, name) for name in inputs if name not in seen])
+            presence = _presence(inputs), _presence(results)
+            usages.setdefault((domain, operator, *presence, tuple(attributes)), []).append(position)
+            uses.extend([(position, name) for name in inputs if name not in defined])
             for body in self.bodies.get(position, {}).values():
-                uses.extend((position, name) for name in sorted(body.captured - seen, key=repr))
-            for number, name in enumerate(outputs):
-                if name and name in seen:
+                uses.extend((position, name) for name in sorted(body.captured - defined, key=repr))
+            for number, name in enumerate(results):
+                if name and name in defined:
                     self.duplicates.append((name, position))
                 elif name:
                     self.producers[name] = (position, number)
-                    seen.add(name)
+                    defined.add(name)
         self.usages = {Usage(*key): positions for key, positions in usages.items()}
         self.early = [use for use in uses if use[1] in self.producers]
         self.missing = [use for use in uses if use[1] not in self.producers]
-        self.captured: set[str] = {name for _, name in self.missing} | (set(self.outputs) - seen)
+        self.captured: set[str] = {name for _, name in self.missing} | (set(self.outputs) - defined)
 
     def _declare(self, table: dict[str, _Declaration], declared: Iterable[tuple[str, _Declaration]]) -> None:
         for name, declaration in declared:
@@ -274,30 +275,30 @@ class GraphIndex:
         return any(not types.isdisjoint(graph.by_type) for graph in self.all_graphs())
 
     def called(self) -> tuple[FunctionKey, ...]:
-        """Return the functions that the nodes call, those of bodies too, one entry for each call."""
+        """Return the functions that nodes call, in bodies too, with one entry for each call."""
         return tuple(function_key(graph.nodes[at]) for graph in self.all_graphs() for at in graph.calls)
 
     def predecessors(self) -> dict[int, set[int]]:
-        found = {}
+        positions = {}
         for position, node in enumerate(self.nodes):
             names = set(node.input)
             for body in self.bodies.get(position, {}).values():
                 names |= body.captured
-            found[position] = {self.producers[name][0] for name in names if name in self.producers}
-        return found
+            positions[position] = {self.producers[name][0] for name in names if name in self.producers}
+        return positions
 
     def sorted_positions(self) -> Sequence[int]:
-        """Return the nodes, producers first; nodes on a cycle, and what needs them, come last."""
+        """Return the nodes, producers first; nodes on a cycle, and nodes downstream of it, come last."""
         every = range(len(self.nodes))
         return [*dict.fromkeys([*_sources_first(self.predecessors()), *every])] if self.early else every
 
 
-def _named(names: list[str]) -> Named:
+def _presence(names: list[str]) -> Named:
     return len(names) if "" not in names else tuple(map(bool, names))
 
 
 def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
-    """Return the keys in topological order, without those on cycles and what needs these."""
+    """Return the keys in topological order, without those on cycles and downstream of them."""
     sorter, order = TopologicalSorter(predecessors), list[_Key]()
     with suppress(CycleError):
         sorter.prepare()
@@ -308,7 +309,7 @@ def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
 
 
 class Definition:
-    """A function as it is written; `defaults` are the attributes that need not be given."""
+    """The definition of a function; `defaults` are the values of its optional attributes."""
 
     def __init__(self, proto: FunctionProto, functions: Container[FunctionKey]) -> None:
         self.key = function_key(proto)
@@ -318,13 +319,13 @@ class Definition:
         self.defaults: Bindings = {attribute.name: attribute for attribute in proto.attribute_proto}
 
     def bindings(self, call: NodeProto, around: Bindings) -> Bindings:
-        """Return the attributes as a call gives them that stands in a function with those `around` it."""
-        known = {*self.proto.attribute, *self.defaults}
-        return {**self.defaults, **{name: value for name, value in bound(call, around) if name in known}}
+        """Return the attributes of a call; `around` are those of the function that contains the call."""
+        declared = {*self.proto.attribute, *self.defaults}
+        return {**self.defaults, **{name: value for name, value in bound(call, around) if name in declared}}
 
     @property
     def name(self) -> str:
-        """Return "domain::name:overload", each part only if it is there."""
+        """Return "domain::name:overload", without empty parts."""
         domain, name, overload = map(text, self.key)
         return f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
 
@@ -347,15 +348,15 @@ class Definitions(dict[FunctionKey, Definition]):
                 self.duplicates.append(definition.name)
         self._callees = {key: definition.index.called() for key, definition in self.items()}
         self.cycles = [[self[key] for key in keys] for keys in find_cycles(self._callees)]
-        self._group = {one.key: number for number, group in enumerate(self.cycles) for one in group}
+        self._group = {function.key: number for number, group in enumerate(self.cycles) for function in group}
 
     def is_recursive(self, caller: Definition | None, callee: Definition) -> bool:
-        """Tell whether a call leads back to the function that makes it."""
+        """Return whether a call leads back to the calling function."""
         group = self._group.get(callee.key)
         return caller is not None and group is not None and group == self._group.get(caller.key)
 
     def needed_by(self, index: GraphIndex) -> list[Definition]:
-        """Return the functions that a graph calls, directly or not, without those that call each other."""
+        """Return the functions that a graph calls, directly or indirectly, without recursive ones."""
         needed, pending = set[FunctionKey](), [*index.called()]
         while pending:
             key = pending.pop()
@@ -365,12 +366,12 @@ class Definitions(dict[FunctionKey, Definition]):
         return [definition for key, definition in self.items() if key in needed]
 
     def count_calls(self, index: GraphIndex) -> int:
-        """Return how often functions are called, the calls in functions as often as those are called."""
+        """Return the number of calls of functions; calls in a function count once per call of it."""
         return sum(self._counts.get(key, 1) for key in index.called())
 
     @cached_property
     def _counts(self) -> dict[FunctionKey, int]:
         counts: dict[FunctionKey, int] = {}
         for key in _sources_first(self._callees):
-            counts[key] = 1 + sum(counts[one] for one in self._callees[key])
+            counts[key] = 1 + sum(counts[callee] for callee in self._callees[key])
         return counts

@@ -1,4 +1,4 @@
-"""ONNX files: bytes to a Model. A local function has one graph for each signature that it is called with."""
+"""Reads ONNX files into a Model. A local function gets one graph for each signature of its calls."""
 
 import sys
 from collections import deque
@@ -33,25 +33,25 @@ from ir_scatter.formats.onnx.operators import misuses, suspects
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 1024
-"""Signatures of a function that get a graph of their own; the others share one."""
+"""Number of signatures of a function that get graphs of their own; all other signatures share one graph."""
 
 _OF_SHAPES = frozenset({"Shape", "Size"})
-"""What follows from the shape of an input, whatever its elements are."""
+"""Operators whose output depends on the shape of the input alone."""
 
 _COMPARED = 4096
-"""Elements of a constant up to which two calls of a function are compared by its contents."""
+"""Largest number of elements of a constant that is compared by its contents between calls of a function."""
 
 _SHARED = "any signature"
 _LFS_POINTER = b"version https://git-lfs"
 
 
 def read(path: str, data: bytes, options: ReadOptions) -> Model:
-    """Read an ONNX model; the bytes of external data only when somebody asks for a constant.
+    """Read an ONNX model; external data is read on the first access to a constant.
 
-    Shapes are inferred if a node has one of the types that the options name.
+    Shapes are inferred if a node has one of the types in the options.
 
     Raises:
-        UnreadableModel: it is no protobuf message, or holds no graph.
+        UnreadableModel: the data is not a protobuf message, or has no graph.
     """
     proto = _parse(path, data)
     definitions = Definitions(proto)
@@ -60,8 +60,8 @@ def read(path: str, data: bytes, options: ReadOptions) -> Model:
     tensors = Tensors(path, has_folder=options.has_folder)
     shared = Shared(path, options, tensors, proto.ir_version, opsets, definitions)
     every = [index, *(definition.index for definition in definitions.values())]
-    is_wanted = options.types is None or any(one.has_any(options.types) for one in every)
-    inference = Inference(definitions, proto.ir_version, is_wanted=is_wanted)
+    is_needed = options.types is None or any(index.has_any(options.types) for index in every)
+    inference = Inference(definitions, proto.ir_version, is_wanted=is_needed)
     infer = partial(inference.infer, index, opsets, input_shapes=options.input_shapes)
     graph = OnnxGraph(index, shared, infer, name=text(proto.graph.name))
     instances = _Instances(shared, inference)
@@ -91,7 +91,7 @@ def _parse(path: str, data: bytes) -> ModelProto:
     try:
         model.ParseFromString(data)
     except Exception:
-        # DecodeError, but not of every protobuf: older ones raise for text that is not UTF-8.
+        # DecodeError; older versions of protobuf raise other errors for text that is not UTF-8.
         message = "the file is no protobuf message, or not all of one: expected an ONNX model"
         raise UnreadableModel("malformed-protobuf", message, location) from None
     if model.HasField("graph"):
@@ -104,28 +104,28 @@ def _parse(path: str, data: bytes) -> ModelProto:
 
 class _Instances:
     def __init__(self, shared: Shared, inference: Inference) -> None:
-        self.shared_calls: set[str] = set()  # where those stand whose signature has no graph of its own
+        self.shared_calls: set[str] = set()  # scopes of calls whose signature has no graph of its own
         self._shared = shared
         self._inference = inference
         definitions = shared.definitions.values()
-        self._made: dict[Definition, dict[Hashable, OnnxGraph]] = {one: {} for one in definitions}
+        self._graphs: dict[Definition, dict[Hashable, OnnxGraph]] = {function: {} for function in definitions}
         self._callers: dict[OnnxGraph, dict[str, Related]] = {}
         self._contents = _Contents()
 
     def functions(self, main: OnnxGraph) -> tuple[Function, ...]:
-        """Return every function of the model, with the uses that start in the main graph.
+        """Return every function of the model, with its graphs for the calls reachable from the main graph.
 
-        A function that is not used has one graph of unknown signature.
+        A function without such a call has one graph of unknown signature.
         """
         self._follow(None, main)
-        for definition, made in self._made.items():
-            if not made:
+        for definition, graphs in self._graphs.items():
+            if not graphs:
                 self._follow(definition, self._shared_instance(definition))
         for graph, callers in self._callers.items():
             graph.calls = tuple(callers.values())
         return tuple(
-            Function(one.name, self._graph(one, one.defaults, None), tuple(made.values()))
-            for one, made in self._made.items()
+            Function(function.name, self._graph(function, function.defaults, None), tuple(graphs.values()))
+            for function, graphs in self._graphs.items()
         )
 
     def _follow(self, definition: Definition | None, graph: OnnxGraph) -> None:
@@ -137,57 +137,57 @@ class _Instances:
                 callee = definitions[function_key(call.graph.index.nodes[call.handle])]
                 if definitions.is_recursive(caller, callee):
                     continue
-                known = len(self._made[callee])
+                count = len(self._graphs[callee])
                 instance = self._instance(callee, call, call.graph)
                 place = Related(f"called from {call.scope}", Location(self._shared.path, scope=call.scope))
                 self._callers.setdefault(instance, {})[call.scope] = place
-                if len(self._made[callee]) > known:
+                if len(self._graphs[callee]) > count:
                     pending.append((callee, instance))
 
     def _instance(self, definition: Definition, call: Node, graph: OnnxGraph) -> OnnxGraph:
-        """Return the graph of a call's signature: what is known of its inputs, and its attributes."""
-        made, arguments = self._made[definition], self._arguments(definition, call)
+        """Return the graph of a call's signature: types, shapes, known contents of inputs, and attributes."""
+        graphs, arguments = self._graphs[definition], self._arguments(definition, call)
         bindings = definition.bindings(graph.index.nodes[call.handle], graph.shared.bindings)
         values = [
             value and (value.element_type, value.shape, self._contents.of(value))
             for value in arguments.values()
         ]
-        signature = (tuple(values), _written(bindings))
-        if signature in made:
-            return made[signature]
-        if len(made) - (_SHARED in made) >= INSTANCES:
+        signature = (tuple(values), _serialize(bindings))
+        if signature in graphs:
+            return graphs[signature]
+        if len(graphs) - (_SHARED in graphs) >= INSTANCES:
             self.shared_calls.add(call.scope)
             return self._shared_instance(definition)
-        made[signature] = self._graph(definition, bindings, arguments)
-        return made[signature]
+        graphs[signature] = self._graph(definition, bindings, arguments)
+        return graphs[signature]
 
     def _arguments(self, definition: Definition, call: Node) -> dict[str, Value | None]:
-        """Return the inputs of a function under the names that it has for them; None for one left out.
+        """Return the inputs of a call by the function's names for them; None for a missing one.
 
-        Where they come from is told of those only that follow from constants.
+        Only inputs that depend on constants alone keep their producer.
         """
-        found: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
+        arguments: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
         for name, port in zip(definition.index.inputs, call.inputs, strict=False):
             value = port.value
             if value is not None:
                 is_computed = value.constant is None and self._contents.of(value) is not None
                 producer = value.producer if is_computed else None
-                known = (value.element_type, value.shape, producer, value.output)
-                found[name] = Value(text(name), *known, value.constant, value.location)
+                facts = (value.element_type, value.shape, producer, value.output)
+                arguments[name] = Value(text(name), *facts, value.constant, value.location)
             elif port.is_present:
-                found[name] = Value(text(name), None, None)
-        return found
+                arguments[name] = Value(text(name), None, None)
+        return arguments
 
     def _shared_instance(self, definition: Definition) -> OnnxGraph:
-        made = self._made[definition]
-        if _SHARED not in made:
-            made[_SHARED] = self._graph(definition, definition.defaults, _unknown(definition))
-        return made[_SHARED]
+        graphs = self._graphs[definition]
+        if _SHARED not in graphs:
+            graphs[_SHARED] = self._graph(definition, definition.defaults, _unknown(definition))
+        return graphs[_SHARED]
 
     def _graph(
         self, definition: Definition, bindings: Bindings, arguments: Mapping[str, Value | None] | None
     ) -> OnnxGraph:
-        """Make the graph of a use; without arguments that of the definition, where nothing is inferred."""
+        """Return the graph of a use; without arguments that of the definition, without inferred types."""
         index, opsets, name = definition.index, definition.opsets, definition.name
         shared = replace(self._shared, opsets=opsets, bindings=bindings, is_function=True)
         infer = partial(self._inference.infer, index, opsets, arguments=arguments, bindings=bindings)
@@ -197,14 +197,14 @@ class _Instances:
 
 
 class _Contents:
-    """Tells values apart that follow from constants alone, without computing them."""
+    """Numbers values that depend on constants alone by their contents, without computing them."""
 
     def __init__(self) -> None:
         self._of: dict[Value, int | None] = {}
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, value: Value) -> int | None:
-        """Return a number that values of other contents do not have, None if inputs decide about it."""
+        """Return a number that identifies the contents of a value, None if it depends on inputs."""
         if value not in self._of:
             follow(value, self._of, self._sources, self._number, sys.maxsize)
         return self._of[value]
@@ -227,19 +227,19 @@ class _Contents:
 
 
 def _operator(value: Value) -> Node | None:
-    """Return the operator of the default domain, without graphs in it, that a value comes from."""
+    """Return the node that computes a value, if it is in the default domain and has no bodies."""
     node = value.producer if value.constant is None else None
     return None if node is None or node.domain or node.bodies else node
 
 
 def _attributes(node: Node) -> Hashable:
     assert isinstance(node.graph, OnnxGraph)
-    return _written(dict(bound(node.graph.index.nodes[node.handle], node.graph.shared.bindings)))
+    return _serialize(dict(bound(node.graph.index.nodes[node.handle], node.graph.shared.bindings)))
 
 
-def _written(attributes: Bindings) -> Hashable:
+def _serialize(attributes: Bindings) -> Hashable:
     pairs = [(name, attributes[name]) for name in sorted(attributes, key=repr)]
-    return tuple([(name, one.SerializeToString(deterministic=True)) for name, one in pairs])
+    return tuple([(name, value.SerializeToString(deterministic=True)) for name, value in pairs])
 
 
 def _key(constant: Constant) -> Hashable:
@@ -255,13 +255,13 @@ def _unknown(definition: Definition) -> dict[str, Value | None]:
 
 
 def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[Defect]:
-    """Yield what was not looked at because functions call functions too often, or in too many ways."""
+    """Yield the limits that were reached: too many signatures of a function, or too expensive inference."""
     location = Location(path)
     if instances.shared_calls:
         count = len(instances.shared_calls)
         calls = "1 call of a function is" if count == 1 else f"{count} calls of functions are"
-        known = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
-        yield Defect("not-looked-at", f"{calls} not looked at one by one: {known}", location)
+        reason = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
+        yield Defect("not-looked-at", f"{calls} not looked at one by one: {reason}", location)
     if inference.cut_short:
         graphs = f"{inference.cut_short} of {inference.count} graphs and uses of functions"
         message = f"shapes in {graphs} are not known: to infer them takes longer than a file of this size may"

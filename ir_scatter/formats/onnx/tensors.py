@@ -1,6 +1,6 @@
-"""Tensors and attributes of an ONNX file as constants and Python values, and the way back.
+"""Converts tensors and attributes of an ONNX file to constants and Python values, and back.
 
-The bytes of a tensor stand in the model, or in a file beside it that is mapped when they are asked for.
+The bytes of a tensor are in the model, or in a file beside it, which is mapped on first access.
 """
 
 import os
@@ -30,24 +30,24 @@ _FIELDS = {
     "f32": "float_data", "complex64": "float_data", "f64": "double_data", "complex128": "double_data",
     "i64": "int64_data", "u32": "uint64_data", "u64": "uint64_data", "string": "string_data",
 }  # fmt: skip
-"""Where a tensor without raw data holds its elements; all other types in int32_data."""
+"""The field that holds the elements of a tensor without raw data, by type; int32_data for other types."""
 
 
 class Tensors:
-    """Makes constants of the tensors of one model, and says what is wrong with them."""
+    """Converts the tensors of one model to constants, and finds their defects."""
 
     def __init__(self, path: str, *, has_folder: bool) -> None:
         self._location = Location(path)
-        self._folders: list[str] = []  # the one the model is named in, and the one it stands in behind links
+        self._folders: list[str] = []  # that of the path, and that of the file after resolving links
         if has_folder:
-            named = os.path.realpath(os.path.dirname(os.path.abspath(path)))
-            self._folders = [named, os.path.dirname(os.path.realpath(path))]
+            folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+            self._folders = [folder, os.path.dirname(os.path.realpath(path))]
         self._files: dict[str, Weights | UnreadableModel] = {}
         self._uses: dict[tuple[str, bool], list[str]] = {}
         self._external: list[TensorProto] | None = None
 
     def constant(self, tensor: TensorProto, name: str, declared: Node | Location) -> Constant | None:
-        """Return the constant that a tensor is, None if its dimensions are no shape."""
+        """Return a tensor as a constant, None if a dimension is negative."""
         shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
         if shape is None:
             return None
@@ -56,17 +56,17 @@ class Tensors:
     def sparse_constant(
         self, sparse: SparseTensorProto, name: str, declared: Node | Location
     ) -> Constant | None:
-        """Return the dense constant that a sparse tensor means, None if its dimensions are no shape."""
+        """Return a sparse tensor as a dense constant, None if a dimension is negative."""
         shape, element_type = shape_of(sparse), from_onnx_number(sparse.values.data_type)
         if shape is None:
             return None
         return Constant(declared, element_type, shape, partial(self._load_sparse, sparse, shape), name)
 
     def sparse_problems(self, sparse: SparseTensorProto, label: str) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with a sparse tensor, as `problems` does.
+        """Yield the problems of a sparse tensor, like `problems`.
 
-        Values are a list, their indices i64 of the same length: a number for each in the flat tensor, or a
-        row of one number for each dimension. They are in ascending order, and no two are the same.
+        Values must be a list. Indices must be i64, one for each value: a flat position, or a row with one
+        coordinate for each dimension. They must be ascending, without duplicates.
         """
         if shape_of(sparse) is None:
             yield "bad-number", f"the dimensions of {label} are {[*sparse.dims]}, expected none below 0"
@@ -85,7 +85,7 @@ class Tensors:
                     yield "bad-number", f"{label} has {wrong}"
 
     def _places(self, sparse: SparseTensorProto) -> "Array | None":
-        """Return the indices of a sparse tensor as rows, None if they cannot be had."""
+        """Return the indices of a sparse tensor as rows, None if they cannot be read."""
         import numpy
 
         if not sparse.HasField("indices"):
@@ -95,7 +95,7 @@ class Tensors:
         return array if array is None or array.ndim == _ROWS else array.reshape(-1, 1)
 
     def _load_sparse(self, sparse: SparseTensorProto, shape: tuple[int, ...]) -> "Array | None":
-        """Return the dense array; None if it cannot be had, is malformed, or would be too large."""
+        """Return the dense array; None if the tensor cannot be read, is malformed, or would be too large."""
         import numpy
 
         element_type, listed = from_onnx_number(sparse.values.data_type), shape_of(sparse.values)
@@ -104,20 +104,20 @@ class Tensors:
         values, places = self._load(sparse.values, element_type, listed), self._places(sparse)
         if values is None or places is None or _wrong_place(places, shape) is not None:
             return None
-        rest = "" if values.dtype == object else 0
-        flat = numpy.full(prod(shape), rest, values.dtype)
+        default = "" if values.dtype == object else 0
+        flat = numpy.full(prod(shape), default, values.dtype)
         is_flat = places.shape[1] == 1
         flat[places[:, 0] if is_flat else numpy.ravel_multi_index(tuple(places.T), shape)] = values
         flat.flags.writeable = False
         try:
             return flat.reshape(shape)
         except ValueError:
-            return None  # NumPy has no arrays of that many dimensions
+            return None  # more dimensions than an array of NumPy can have
 
     def problems(self, tensor: TensorProto, label: str) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with a tensor, each the kind of a defect and its sentence.
+        """Yield the problems of a tensor: the kind of a defect and its sentence.
 
-        A missing file and one that is too short are told once, by `defects`, for all its tensors.
+        A missing or truncated file is reported once for all its tensors, by `defects`.
         """
         element_type, shape = from_onnx_number(tensor.data_type), shape_of(tensor)
         if element_type is None:
@@ -139,11 +139,11 @@ class Tensors:
         try:
             location, offset, length = self._span(tensor)
             if length is not None and length != size:
-                found = f"{label} has {counted(length, 'byte')} in {location!r}"
-                yield "constant-size", f"{found}, its type and shape need {_show_count(size)}"
+                fact = f"{label} has {counted(length, 'byte')} in {location!r}"
+                yield "constant-size", f"{fact}, its type and shape need {_show_count(size)}"
             elif offset + size > (self._file(location).size or 0):
-                wanted = f"{label} needs bytes {offset} to {_show_count(offset + size)}"
-                self._uses.setdefault((location, True), []).append(wanted)
+                use = f"{label} needs bytes {offset} to {_show_count(offset + size)}"
+                self._uses.setdefault((location, True), []).append(use)
         except UnreadableModel as error:
             if error.defect == "weights-missing":
                 self._uses.setdefault((location, False), []).append(label)
@@ -151,7 +151,7 @@ class Tensors:
                 yield error.defect, error.message
 
     def defects(self) -> Iterator[Defect]:
-        """Yield what is wrong with files of external data; raise UnreadableModel if one has changed."""
+        """Yield the defects of files with external data; raise UnreadableModel if a file has changed."""
         for file in self._files.values():
             if isinstance(file, Weights):
                 file.demand_unchanged()
@@ -159,27 +159,27 @@ class Tensors:
             try:
                 file = self._file(location)
             except UnreadableModel as error:
-                what = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
-                yield Defect(error.defect, f"{error.message}: {what}", self._location)
+                effect = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
+                yield Defect(error.defect, f"{error.message}: {effect}", self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"
                 yield Defect("weights-truncated", message, self._location)
 
     def files_beside(self, model: ModelProto) -> list[FileBeside]:
-        """Return every place outside of the file that a tensor of a model names, in the order of the file.
+        """Return every file with external data of a model, in the order of first use.
 
         Raises:
-            UnreadableModel: a file is outside of the model's folder, a tensor names no file, or two files
-                could not be told apart beside a copy of the model.
+            UnreadableModel: a file is outside of the model's folder, a tensor has no location, or two files
+                would have one name beside a copy of the model.
         """
-        found: dict[str, FileBeside] = {}
+        files: dict[str, FileBeside] = {}
         by_name: dict[str, FileBeside] = {}
-        if self._external is None:  # a model is never changed, and this is asked for before and after writing
+        if self._external is None:  # cached: a model never changes, and writing calls this twice
             self._external = _external_in(model)
         for tensor in self._external:
             location = self._span(tensor)[0]
-            if location in found:
+            if location in files:
                 continue
             try:
                 weights = self._file(location)
@@ -187,15 +187,15 @@ class Tensors:
                 if error.defect != "weights-missing":
                     raise
                 path = Path(self._location.path).parent / location
-                found[location] = FileBeside(path, location, problem=error.message)
+                files[location] = FileBeside(path, location, problem=error.message)
                 continue
-            file = found[location] = FileBeside(weights.path, location, weights.identity)
+            file = files[location] = FileBeside(weights.path, location, weights.identity)
             name = os.path.normpath(location)
             if name.split(os.sep)[0] == os.pardir or by_name.setdefault(name, file).path != file.path:
-                # `link/../weights.bin` is another file where the link is a folder.
+                # `link/../weights.bin` is another file if `link` is a link to a folder.
                 message = f"external data is at {location!r}, which leads through a link and back"
                 raise self._unreadable("external-data-path", f"{message}, expected a path without '..'")
-        return [*found.values()]
+        return [*files.values()]
 
     def _load(
         self, tensor: TensorProto, element_type: ElementType | None, shape: tuple[int, ...]
@@ -209,7 +209,7 @@ class Tensors:
                 is_short = length is not None and length < size
                 file = self._file(location)
             except UnreadableModel:
-                return None  # which is reported as a defect
+                return None  # `defects` reports it
             view = None if is_short else file.view(offset, size)
             return None if view is None else decode(view, element_type, shape)
         if _wrong_size(tensor, element_type, prod(shape)) is not None:
@@ -217,13 +217,13 @@ class Tensors:
         try:
             array = numpy_helper.to_array(tensor)
         except Exception:
-            # Text that is not UTF-8, segments, types that this version of onnx or NumPy lacks.
+            # Text that is not UTF-8, segments, or types that this version of onnx or NumPy lacks.
             return None
         array.flags.writeable = False
         return array if array.shape == shape else None
 
     def _span(self, tensor: TensorProto) -> tuple[str, int, int | None]:
-        """Return where a tensor says that its bytes are: the file, the first, and how many if it says so."""
+        """Return location, offset and length (None if not stored) of the external data of a tensor."""
         entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
         for key in ("offset", "length"):
             written = entries.get(key, "0")
@@ -234,16 +234,16 @@ class Tensors:
         return entries.get("location", ""), int(entries.get("offset", "0")), length
 
     def _file(self, location: str) -> Weights:
-        """Return the file of weights that tensors name so; it is opened once."""
+        """Return the weight file of a location, opened once; raise UnreadableModel if that fails."""
         if location not in self._files:
             try:
                 self._files[location] = self._open(location)
             except UnreadableModel as error:
                 self._files[location] = error
-        found = self._files[location]
-        if isinstance(found, UnreadableModel):
-            raise found
-        return found
+        file = self._files[location]
+        if isinstance(file, UnreadableModel):
+            raise file
+        return file
 
     def _open(self, location: str) -> Weights:
         kind = "external-data-path"
@@ -256,13 +256,13 @@ class Tensors:
             raise self._unreadable("weights-missing", f"there is no {location!r} beside standard input")
         try:
             joined = os.path.join(self._folders[0], location)
-            found = os.path.realpath(joined)
-            if not any(Path(found).is_relative_to(folder) and found != folder for folder in self._folders):
+            real = os.path.realpath(joined)
+            if not any(Path(real).is_relative_to(folder) and real != folder for folder in self._folders):
                 message = f"external data at {location!r} is outside of the model's folder"
                 raise self._unreadable(kind, f"{message}, expected a file inside it")
-            if not stat.S_ISREG(os.stat(joined).st_mode):  # "w.bin/" is no file, though it leads to one
-                raise self._unreadable("weights-missing", f"{location!r} is no regular file")
-            file = Weights(Path(found))
+            if not stat.S_ISREG(os.stat(joined).st_mode):  # realpath drops the slash of "w.bin/", not a file
+                raise self._unreadable("weights-missing", f"{location!r} is not a regular file")
+            file = Weights(Path(real))
             reason = file.error
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -277,11 +277,11 @@ class Tensors:
 _I64 = from_onnx_number(TensorProto.INT64)
 _ROWS = 2
 _MOST_DENSE = 1 << 27
-"""Elements of a sparse tensor up to which it is made dense: 1 GB of i64."""
+"""Largest number of elements of a sparse tensor that is converted to a dense one: 1 GB of i64."""
 
 
 def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
-    """Yield which part of a sparse tensor has the wrong type or shape, and what it is."""
+    """Yield each part of a sparse tensor with a wrong type or shape, and the end of a sentence about it."""
     values, rank = [*sparse.values.dims], len(sparse.dims)
     if len(values) != 1:
         yield "the values", f" have shape {values}, expected a list"
@@ -300,7 +300,7 @@ def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_place(places: "Array", shape: tuple[int, ...]) -> str | None:
-    """Return the first index of a sparse tensor that is out of range or out of order, None if none is."""
+    """Return a text about the first index of a sparse tensor out of range or order, None without one."""
     import numpy
 
     is_flat = places.shape[1] == 1
@@ -324,15 +324,15 @@ _WITHOUT_TENSORS = frozenset({"ValueInfoProto", "TypeProto", "StringStringEntryP
 
 
 def _external_in(message: Message) -> list[TensorProto]:
-    found = list[TensorProto]()
+    tensors = list[TensorProto]()
     for field, value in message.ListFields():
-        several = [value] if isinstance(value, Message) else value
+        values = [value] if isinstance(value, Message) else value
         if field.message_type is TensorProto.DESCRIPTOR:
-            found += filter(is_external, several)
+            tensors += filter(is_external, values)
         elif field.message_type is not None and field.message_type.name not in _WITHOUT_TENSORS:
-            for one in several:
-                found += _external_in(one)
-    return found
+            for part in values:
+                tensors += _external_in(part)
+    return tensors
 
 
 def is_external(tensor: TensorProto) -> bool:
@@ -346,7 +346,7 @@ def shape_of(tensor: TensorProto | SparseTensorProto) -> tuple[int, ...] | None:
 
 
 def held_type(tensor: TensorProto) -> tuple[ElementType, tuple[int, ...]] | None:
-    """Return the type and the shape of a tensor that holds in the model what they need, None of any other."""
+    """Return the type and the shape of a tensor whose data is complete in the model, None for any other."""
     shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
     if shape is None or element_type is None or is_external(tensor):
         return None
@@ -354,9 +354,9 @@ def held_type(tensor: TensorProto) -> tuple[ElementType, tuple[int, ...]] | None
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:
-    """Return an attribute as Python sees it: an int, a float, a str, a list of them, constants for tensors.
+    """Return an attribute as a Python value: int, float, str, a list of them, or constants for tensors.
 
-    Its type tells which type was written; what has no such form is the message itself.
+    The Python type identifies the attribute's type; an attribute of another type is returned as its message.
     """
     field = FIELDS.get(kind_of(attribute))
     match field:
@@ -376,10 +376,10 @@ def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> 
 
 
 def make_tensor(array: "Array", element_type: ElementType | None = None) -> TensorProto:
-    """Make a tensor that holds its bytes in the file, low byte first.
+    """Return a tensor with raw data, little-endian.
 
     Raises:
-        TypeError: the array is of another type than wanted, or of one that ONNX has not.
+        TypeError: the array does not have the element type, or a type that ONNX lacks.
     """
     try:
         tensor = numpy_helper.from_array(array.astype(array.dtype.newbyteorder("="), copy=False))
@@ -391,10 +391,10 @@ def make_tensor(array: "Array", element_type: ElementType | None = None) -> Tens
 
 
 def make_attribute(name: str, value: Any) -> AttributeProto:
-    """Make an attribute whose type is that of a Python value; an empty list is one of whole numbers.
+    """Return an attribute of the type of a Python value; an empty list becomes a list of integers.
 
     Raises:
-        TypeError: the value is of a type that attributes are not made of.
+        TypeError: no type of attribute holds such a value.
     """
     if type(value).__name__ == "ndarray":
         return helper.make_attribute(name, make_tensor(value))
@@ -402,25 +402,25 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
     try:
         return helper.make_attribute(name, value, attr_type=AttributeProto.INTS if is_empty else None)
     except (TypeError, ValueError) as error:
-        found = with_article(type(value).__name__)
+        actual = with_article(type(value).__name__)
         expected = "expected numbers, text, lists of one of these, or an array"
-        raise TypeError(f"attribute {name!r} is {found}, {expected}") from error
+        raise TypeError(f"attribute {name!r} is {actual}, {expected}") from error
 
 
 def _wrong_size(tensor: TensorProto, element_type: ElementType, count: int) -> tuple[str, str] | None:
-    """Return what a tensor in the model holds and what it needs, None if these are the same."""
+    """Return the actual and the needed size of a tensor's data in the model, None if they are equal."""
     if tensor.HasField("raw_data") and element_type.kind != "string":
-        found, needed, unit = len(tensor.raw_data), element_type.byte_size(count), "bytes"
+        size, needed, unit = len(tensor.raw_data), element_type.byte_size(count), "bytes"
     else:
         field = _FIELDS.get(element_type.name, "int32_data")
-        found, needed, unit = len(getattr(tensor, field)), count, f"entries in {field}"
+        size, needed, unit = len(getattr(tensor, field)), count, f"entries in {field}"
         if element_type.kind == "complex":
             needed = 2 * count
         elif element_type.bits in (2, 4):
             needed = element_type.byte_size(count)
-    return None if found == needed else (f"{found} {unit}", _show_count(needed))
+    return None if size == needed else (f"{size} {unit}", _show_count(needed))
 
 
 def _show_count(number: int) -> str:
-    """Print a number of bytes; the product of hostile dimensions may have thousands of digits."""
+    """Format a number of bytes; the product of hostile dimensions may have thousands of digits."""
     return str(number) if number < 2**64 else "more than 2**64"

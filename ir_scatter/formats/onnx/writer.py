@@ -1,4 +1,4 @@
-"""Patches to ONNX files: a copy of the model in which nodes are replaced and nothing else."""
+"""Writes patches to ONNX files: a copy of the model in which only nodes are replaced."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,18 +42,18 @@ from ir_scatter.formats.onnx.reader import INSTANCES
 from ir_scatter.formats.onnx.tensors import make_attribute, make_tensor
 
 LARGEST = 2**31 - 1
-"""Bytes that a protobuf file can have."""
+"""Largest number of bytes of a protobuf file."""
 
 
 def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = None) -> bytes:
-    """Replace nodes in a copy of a model, and move it to another opset.
+    """Replace nodes in a copy of a model, and change its opset.
 
     A node of a function is replaced in the definition, for all calls. There is at most one patch for each
-    node. The version of the file format stays: no checker and no runtime ties it to the opset.
+    node. The IR version stays: no checker and no runtime ties it to the opset.
 
     Raises:
-        NotEditable: calls of a function give a replaced node different attributes, or the result
-            would be larger than a protobuf file can be.
+        NotEditable: a replaced node has different attributes in different calls of its function, or the
+            result would be larger than a protobuf file can be.
     """
     copy = ModelProto()
     copy.CopyFrom(model.source)
@@ -68,11 +68,11 @@ def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = 
     doubtful = doubtful_shapes(model, patches)
     if any(map(_is_hiding, patches)):
         _keep_ranks(model, places)
-    for place in reversed(places):  # bodies go before the nodes that hold them
+    for place in reversed(places):  # bodies before the nodes that contain them
         _replace(place, by_graph.pop(place.index, {}), template)
     for place in places:
-        _leave_open(place.graph, doubtful.get(place.index, {}))
-    assert not by_graph, "a node is to be replaced that the model does not have"
+        _clear_unproven(place.graph, doubtful.get(place.index, {}))
+    assert not by_graph, "a patch names a node that the model does not have"
     for owner in (copy, *copy.functions) if move is not None else ():
         for entry in owner.opset_import:
             if move is not None and normal_domain(entry.domain) == "":
@@ -80,7 +80,7 @@ def write_onnx(model: Model, patches: Sequence[Patch], move: OpsetMove | None = 
     try:
         data = bytes(copy.SerializeToString(deterministic=True))
     except Exception:
-        # EncodeError or ValueError, as the version of protobuf has it; nothing else can be wrong here.
+        # EncodeError or ValueError, depending on the version of protobuf: the message is too large.
         data = b""
     if not 0 < len(data) <= LARGEST:
         raise NotEditable(
@@ -97,19 +97,19 @@ def _onnx(graph: object) -> OnnxGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A graph as it was read, what it is in the copy, which names are taken there, the uses of a function."""
+    """A graph: its index, its message in the copy, the names in use there, and the uses of a function."""
 
     index: GraphIndex
     graph: GraphProto | FunctionProto
-    taken: Callable[[], set[str]]
+    used_names: Callable[[], set[str]]
     uses: Sequence[OnnxGraph] = ()
 
 
 def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
-    """Yield every graph of a model in the order of the file: main graph, functions, bodies behind each.
+    """Yield every graph of a model in the order of the file: main graph, functions, each before its bodies.
 
-    Values of a body may not have the name of a value around it, so that all share one set of names. So
-    do values and nodes, because a new node has the name of its output.
+    A graph and its bodies share one set of names, since a value of a body must not have the name of an outer
+    value. Values and nodes share it as well, since a new node has the name of its output.
     """
     index = _onnx(model.graph).index
     parts = [part for info in copy.training_info for part in (info.initialization, info.algorithm)]
@@ -119,29 +119,29 @@ def _places(model: Model, copy: ModelProto) -> Iterator[_Place]:
     first = {function_key(function): function for function in reversed(copy.functions)}
     for key, function in zip(_onnx(model.graph).shared.definitions, model.functions, strict=True):
         index = _onnx(function.definition).index
-        taken = cache(partial(_names_of, [index]))
-        yield from _with_bodies(_Place(index, first[key], taken, [*map(_onnx, function.instances)]))
+        used_names = cache(partial(_names_of, [index]))
+        yield from _with_bodies(_Place(index, first[key], used_names, [*map(_onnx, function.instances)]))
 
 
 def _with_bodies(place: _Place) -> Iterator[_Place]:
     yield place
     for position, bodies in place.index.bodies.items():
-        attributes = [one for one in place.graph.node[position].attribute if is_graph(one)]
-        graphs = dict(pair for one in attributes if not one.ref_attr_name for pair in graphs_of(one))
+        attributes = [value for value in place.graph.node[position].attribute if is_graph(value)]
+        graphs = dict(pair for value in attributes if not value.ref_attr_name for pair in graphs_of(value))
         for name, body in bodies.items():
-            yield from _with_bodies(_Place(body, graphs[name], place.taken, place.uses))
+            yield from _with_bodies(_Place(body, graphs[name], place.used_names, place.uses))
 
 
 def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
-    """Return what graphs name or refer to; a stored type without a value has a name, too."""
-    taken = set[str]()
+    """Return all names in graphs, including references, and stored types without a value."""
+    names = set[str]()
     for index in [inner for graph in graphs for inner in graph.all_graphs()]:
-        taken.update(index.producers, index.inputs, index.outputs, index.initializers)
-        taken.update(index.sparse_initializers, index.stored)
+        names.update(index.producers, index.inputs, index.outputs, index.initializers)
+        names.update(index.sparse_initializers, index.stored)
         for node in index.nodes:
-            taken.add(node.name)
-            taken.update(node.input)
-    return taken
+            names.add(node.name)
+            names.update(node.input)
+    return names
 
 
 def _template(new: NewNode | NewConstant) -> NodeProto:
@@ -160,13 +160,13 @@ def _replace(
     changes: Mapping[int, Patch | NewNodes],
     template: Callable[[NewNode | NewConstant], NodeProto],
 ) -> None:
-    """Replace nodes of one graph, which is written anew if it grows: to insert moves all that follow."""
+    """Replace nodes of one graph; if it grows, its list of nodes is rebuilt, since inserting is quadratic."""
     nodes, done, gone = list[NodeProto](), 0, set[str]()
     for position, change in sorted(changes.items()):
         nodes += place.graph.node[done:position]
         done = position + 1
         if isinstance(change, NewNodes):
-            nodes += _with_free_names(change, place.taken())
+            nodes += _with_free_names(change, place.used_names())
             gone.update(change.gone)
         else:
             nodes += _nodes_for(place, change, template)
@@ -179,9 +179,9 @@ def _replace(
             del place.graph.value_info[number]
 
 
-def _with_free_names(new: NewNodes, taken: set[str]) -> list[NodeProto]:
-    chosen = {name: free_name(name, taken) for name in new.names}
-    for node in (nodes := [NodeProto.FromString(one.SerializeToString()) for one in new.nodes]):
+def _with_free_names(new: NewNodes, used_names: set[str]) -> list[NodeProto]:
+    chosen = {name: free_name(name, used_names) for name in new.names}
+    for node in (nodes := [NodeProto.FromString(proto.SerializeToString()) for proto in new.nodes]):
         node.name = chosen.get(node.name, node.name)
         for names in (node.input, node.output):
             for number, name in enumerate(names):
@@ -193,9 +193,9 @@ def _with_free_names(new: NewNodes, taken: set[str]) -> list[NodeProto]:
 def _nodes_for(
     place: _Place, patch: Patch, template: Callable[[NewNode | NewConstant], NodeProto]
 ) -> list[NodeProto]:
-    """Make a node the last one of its fragment; return the nodes that come before it, and it."""
+    """Turn a node into the last one of its fragment; return the other new nodes, and then this node."""
     proto, node, fragment = place.graph.node[patch.node.handle], patch.node, patch.fragment
-    alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the only one it may import
+    alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the model may import only this spelling
     names: dict[int, str | bytes] = dict.fromkeys(map(id, fragment.given), "")
     names.update(zip(map(id, fragment.given), proto.input, strict=False))
     names[id(None)] = ""
@@ -207,7 +207,7 @@ def _nodes_for(
         if alias and not written.domain:
             written.domain = alias
         _connect(written, inputs)
-        written.name = free_name(f"{node.name}/{new.label}", place.taken())
+        written.name = free_name(f"{node.name}/{new.label}", place.used_names())
         written.output.append(written.name)
         return written.name
 
@@ -234,23 +234,23 @@ def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
     for name in names:
         if isinstance(name, str):
             proto.input.append(name)
-        else:  # protobuf hands out what it does not take; the first field is one in both messages
+        else:  # protobuf returns bytes but does not accept them; field 1 of both messages has this type
             proto.MergeFromString(BytesValue(value=name).SerializeToString())
 
 
 def _edit(
     proto: NodeProto, place: _Place, node: Node, result: NewNode, new: NodeProto, *, is_alone: bool
 ) -> None:
-    """Make the replaced node the one that computes its result; what it has already stays as it is."""
+    """Turn the replaced node into the one that computes the result; fields that fit stay unchanged."""
     proto.op_type = new.op_type
     if normal_domain(proto.domain) != new.domain:
         proto.domain = new.domain
     if proto.overload:
         proto.ClearField("overload")
-    wanted = {text(one.name): one for one in new.attribute}
+    missing = {text(attribute.name): attribute for attribute in new.attribute}
     for at in reversed(range(len(proto.attribute))):
         attribute = proto.attribute[at]
-        written = wanted.get(text(attribute.name))
+        written = missing.get(text(attribute.name))
         if attribute == written:
             is_kept = True
         elif attribute.ref_attr_name:
@@ -258,20 +258,19 @@ def _edit(
         else:
             is_kept = written is not None and _content(attribute) == _content(written)
         if is_kept:
-            wanted.pop(text(attribute.name), None)
+            missing.pop(text(attribute.name), None)
         else:
             del proto.attribute[at]
-    proto.attribute.extend(wanted.values())
+    proto.attribute.extend(missing.values())
     for configuration in proto.device_configurations:
-        # What says how to distribute an input that the node has no longer goes, too.
-        specs = [
-            one for one in configuration.sharding_spec if one.tensor_name in {*proto.input, *proto.output}
-        ]
+        # The distribution of an input that the node no longer has is removed as well.
+        names = {*proto.input, *proto.output}
+        specs = [spec for spec in configuration.sharding_spec if spec.tensor_name in names]
         del configuration.sharding_spec[:]
         configuration.sharding_spec.extend(specs)
 
 
-# Attributes that calls give
+# Attributes from calls of a function
 
 
 def _is_kept(
@@ -283,31 +282,33 @@ def _is_kept(
     *,
     is_alone: bool,
 ) -> bool:
-    """Tell whether an attribute that each call gives (`axis = @dim`) remains one of the node that comes.
+    """Return whether a reference to an attribute of the call (`axis = @dim`) stays in the replaced node.
 
-    That is made for one value, the one in the graph where the node was seen. `uses` are the graphs of the
-    function, `written` is the result's attribute of that name; `is_alone` says that nothing else replaces
-    the node.
+    The replacement is made for one value, that in the graph of `node`. `uses` are the graphs of the function,
+    `written` is the result's attribute of that name; `is_alone` means that the replacement is a single node.
+
+    Example: a node with `axis = @dim` where this call has dim = 1 is replaced by a node with axis = 1. The
+    reference stays if that node is alone; otherwise every call of the function must have dim = 1.
     """
-    name, asked = text(reference.name), reference.ref_attr_name
-    given = _onnx(node.graph).shared.bindings.get(asked)
-    before = _content(given or _default(node.domain, node.type, node.opset, name))
+    name, source = text(reference.name), reference.ref_attr_name
+    bound_value = _onnx(node.graph).shared.bindings.get(source)
+    before = _content(bound_value or _default(node.domain, node.type, node.opset, name))
     after = _content(written or _default(result.domain, result.type, result.opset, name))
     is_equal = before is not None and before == after
     if is_equal and is_alone:
         return True
-    seen = _content(given)
-    if len(uses) > INSTANCES or any(_content(use.shared.bindings.get(asked)) != seen for use in uses):
+    content = _content(bound_value)
+    if len(uses) > INSTANCES or any(_content(use.shared.bindings.get(source)) != content for use in uses):
         raise NotEditable(
-            f"{node.scope}: {name!r} is what each call of the function gives as {text(asked)!r}, "
+            f"{node.scope}: {name!r} is what each call of the function gives as {text(source)!r}, "
             f"expected the same value in all calls, as {result.type} is written for one value",
             [node],
         )
-    return is_equal and given is not None and written is not None
+    return is_equal and bound_value is not None and written is not None
 
 
 def _content(attribute: AttributeProto | None) -> bytes | None:
-    """Return what an attribute holds, whatever it is called and whatever later versions know of it."""
+    """Return the value of an attribute as bytes, without its name, and without unknown fields."""
     if attribute is None:
         return None
     copy = AttributeProto()
@@ -321,8 +322,8 @@ def _content(attribute: AttributeProto | None) -> bytes | None:
 
 def _default(domain: str, type: str, opset: str | int | None, name: str) -> AttributeProto | None:
     schema = schema_of(domain, type, {domain: opset}) if isinstance(opset, int) else None
-    known = {} if schema is None else schema.attributes
-    return known[name].default_value if name in known and known[name].default_value.type else None
+    formal = {} if schema is None else schema.attributes
+    return formal[name].default_value if name in formal and formal[name].default_value.type else None
 
 
 # Stored shapes
@@ -331,11 +332,11 @@ _OF_SHAPES = frozenset({"Shape", "Size"})
 
 
 def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, dict[str, Shape]]:
-    """Return what is proven of shapes in front of new nodes that read sizes, where the file stores more.
+    """Return the proven shapes upstream of new nodes that read sizes, if the file stores more than is proven.
 
-    onnxruntime makes a constant of a size that the file stores, true or not. The nodes that were there
-    computed what is right at any size, as they did not ask for it. What is declared of an output is what
-    others rely on: it counts unless it is wrong.
+    onnxruntime folds a stored size to a constant, whether it is true or not. The replaced nodes did not read
+    sizes, and were correct for any size; the new ones would compute with a wrong size. Declarations of
+    outputs are a promise to callers: they count as true unless they are provably wrong.
     """
 
     @cache
@@ -346,52 +347,52 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
     asking = [patch.node for patch in patches if any(new.type in _OF_SHAPES for new in patch.fragment.news)]
     graphs = [(_onnx(node.graph), node.handle) for node in asking]
     waiting = [(graph, name) for graph, at in graphs for name in graph.index.nodes[at].input]
-    seen, found = set[tuple[OnnxGraph, str]](), defaultdict[GraphIndex, dict[str, Shape]](dict)
+    visited, doubtful = set[tuple[OnnxGraph, str]](), defaultdict[GraphIndex, dict[str, Shape]](dict)
     while waiting:
         graph, name = waiting.pop()
         index, parent = graph.index, graph.parent
-        if (graph, name) in seen or not name or name in index.initializers:
+        if (graph, name) in visited or not name or name in index.initializers:
             continue
-        seen.add((graph, name))
+        visited.add((graph, name))
         stored, proven = graph.stored_type(name).shape, graph.type_of(name).shape
         says_sizes = any(isinstance(dim, int) for dim in stored or ())
         is_doubtful = proven is None or claims_more(stored, proven)
         if name in index.outputs:
             is_doubtful = excludes(proven, stored)
         if says_sizes and is_doubtful:
-            found[index][name] = proven
+            doubtful[index][name] = proven
         if name in index.producers:
             position = index.producers[name][0]
             bodies = graph.bodies_at(position).values()
-            waiting += [(graph, one) for one in index.nodes[position].input]
-            waiting += [(body, one) for body in bodies for one in body.index.outputs]
+            waiting += [(graph, input) for input in index.nodes[position].input]
+            waiting += [(body, output) for body in bodies for output in body.index.outputs]
         elif name in index.inputs and parent is not None:
-            waiting += [(graph, one) for one in index.outputs]
+            waiting += [(graph, output) for output in index.outputs]
             holders = [at for at, inner in parent.index.bodies.items() if index in inner.values()]
-            waiting += [(parent, one) for at in holders for one in parent.index.nodes[at].input]
+            waiting += [(parent, input) for at in holders for input in parent.index.nodes[at].input]
         elif parent is not None:
             waiting.append((parent, name))
         elif name in index.inputs:
-            keys = [key for key, one in graph.shared.definitions.items() if one.index is index]
+            definitions = graph.shared.definitions.items()
+            keys = [key for key, definition in definitions if definition.index is index]
             for caller in callers() if keys else ():
                 calls = [caller.index.nodes[at] for at in caller.index.calls]
-                waiting += [
-                    (caller, one) for call in calls if function_key(call) in keys for one in call.input
-                ]
-    return found
+                called = [call for call in calls if function_key(call) in keys]
+                waiting += [(caller, input) for call in called for input in call.input]
+    return doubtful
 
 
-def _leave_open(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:
-    """Leave open what is not proven of the shapes that a graph stores."""
+def _clear_unproven(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:
+    """Remove the sizes from stored shapes that are not proven."""
     outputs = graph.output if isinstance(graph, GraphProto) else ()
-    for one in (*graph.value_info, *outputs) if proven else ():
-        message, known = tensor_message(one.type), proven.get(one.name)
-        if one.name not in proven or message is None:
+    for info in (*graph.value_info, *outputs) if proven else ():
+        message, shape = tensor_message(info.type), proven.get(info.name)
+        if info.name not in proven or message is None:
             continue
-        if known is None or len(known) != len(message.shape.dim):
+        if shape is None or len(shape) != len(message.shape.dim):
             message.ClearField("shape")
             continue
-        for dim, size in zip(message.shape.dim, known, strict=True):
+        for dim, size in zip(message.shape.dim, shape, strict=True):
             if dim.dim_value != size:
                 dim.ClearField("dim_value")
 
@@ -400,20 +401,21 @@ def _leave_open(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) 
 
 
 def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
-    """Write how many dimensions the outputs of a Scan's body have, where replaced nodes may hide it.
+    """Declare the ranks of the outputs of a Scan's body, if replaced nodes may hide them.
 
-    onnxruntime runs a Scan only if it knows that. It sees it of a scatter node from its data; behind a
-    Reshape to a computed shape it may see nothing. A shape that the file has stays. Sizes are left open:
-    they may be those of certain inputs alone.
+    onnxruntime runs a Scan only if it knows these ranks. It infers that of a scatter node from its data, but
+    after a Reshape to a computed shape it may know nothing. A shape in the file stays. Sizes are declared
+    dynamic, since inferred ones may hold for certain inputs only.
     """
-    found: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
+    values: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
     for node in model.walk(frozenset({"Scan"})):
         for body in map(_onnx, node.bodies.values()):
             for name in body.index.outputs:
-                found[body.index, name].append(body.find(name))
+                values[body.index, name].append(body.find(name))
     for place in places:
         for output in place.graph.output if isinstance(place.graph, GraphProto) else ():
-            shapes = [value.shape if value else None for value in found.get((place.index, output.name), ())]
+            key = place.index, output.name
+            shapes = [value.shape if value else None for value in values.get(key, ())]
             ranks = {None if shape is None else len(shape) for shape in shapes}
             message = tensor_message(output.type)
             rank = ranks.pop() if len(ranks) == 1 else None
@@ -424,19 +426,21 @@ def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
 
 
 def _is_hiding(patch: Patch) -> bool:
-    """Tell whether the shape of the result is anything but that of an input of the node."""
+    """Return whether runtimes cannot infer the shape of the result from an input of the node."""
     result = patch.fragment.result
     data = result.inputs[0] if result.inputs else None
     is_given = data is not None and patch.fragment.number_given(data) is not None
-    known = _onnx(patch.node.graph).shared.options.scatter_types | {patch.node.type}
-    return not is_given or bool(result.domain) or result.type not in known
+    transparent = _onnx(patch.node.graph).shared.options.scatter_types | {patch.node.type}
+    return not is_given or bool(result.domain) or result.type not in transparent
 
 
-# What people read
+# Texts for users
 
 _NAMED = 5
+"""Number of values that a remark lists."""
+
 _SHORT = 16
-"""Numbers of a new constant that are shown."""
+"""Largest number of elements of a new constant that a diff shows."""
 
 
 def node_lines(patch: Patch) -> Iterator[str]:
@@ -444,13 +448,15 @@ def node_lines(patch: Patch) -> Iterator[str]:
     names = [port.value.name if port.value is not None else "" for port in node.inputs]
     result = node.outputs[0].name if node.outputs else node.name
     written = _onnx(node.graph).index.nodes[node.handle].attribute
-    references = {text(one.name): f"@{text(one.ref_attr_name)}" for one in written if one.ref_attr_name}
+    references = {
+        text(value.name): f"@{text(value.ref_attr_name)}" for value in written if value.ref_attr_name
+    }
 
     def line(output: str, type: str, attributes: Mapping[str, Any], inputs: list[str]) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in attributes.items())
-        return f"{output} = {type}{f'<{shown}>' if shown else ''}({', '.join(inputs)})"
+        items = ", ".join(f"{name}={value}" for name, value in attributes.items())
+        return f"{output} = {type}{f'<{items}>' if items else ''}({', '.join(inputs)})"
 
-    def named(value: Value | None) -> str:
+    def name_of(value: Value | None) -> str:
         if value is None:
             return ""
         number = patch.fragment.number_given(value)
@@ -465,9 +471,9 @@ def node_lines(patch: Patch) -> Iterator[str]:
     yield f"-{line(result, node.type, {**node.attributes, **references}, names)}\n"
     for new in news:
         output = result if new is patch.fragment.result else f"{node.name}/{new.label}"
-        kept = references if len(news) == 1 else {}
-        attributes = {name: kept.get(name, value) for name, value in new.attributes.items()}
-        yield f"+{line(output, new.type, attributes, [*map(named, new.inputs)])}\n"
+        references_kept = references if len(news) == 1 else {}
+        attributes = {name: references_kept.get(name, value) for name, value in new.attributes.items()}
+        yield f"+{line(output, new.type, attributes, [*map(name_of, new.inputs)])}\n"
 
 
 def shape_lines(model: Model, patches: Sequence[Patch]) -> Iterator[str]:
@@ -478,18 +484,18 @@ def shape_lines(model: Model, patches: Sequence[Patch]) -> Iterator[str]:
 
 
 def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
-    """Say of which values not all that is stored of the shape is kept; "" if of none."""
+    """Return a sentence about values that lose stored sizes; "" without such values."""
     names = [repr(text(name)) for shapes in doubtful_shapes(model, patches).values() for name in shapes]
     if not names:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    shown = ", ".join(names[:_NAMED]) + more
-    which = f"sizes that the file stores for {shown} are left open"
-    return f"{which}: nothing proves them, and new nodes ask for them"
+    values = ", ".join(names[:_NAMED]) + more
+    which = f"sizes that the file stores for {values} become dynamic"
+    return f"{which}: they are not proven, and new nodes read them"
 
 
 IR_VERSION = 10
-"""One that every runtime of the last years reads; older ones read the version of the opset's time."""
+"""The newest IR version of written models: every runtime of the last years reads it."""
 
 _FIRST_WITH_FUNCTIONS = 8
 """The first IR version of models with functions."""
@@ -499,21 +505,21 @@ _LOCAL = "local"
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> bytes:
-    """Return an ONNX model with nodes of one opset that know nothing of each other.
+    """Return an ONNX model with independent nodes of one opset.
 
     Raises:
-        TypeError: an array or an attribute is of a type that ONNX has not.
+        TypeError: an array or an attribute has a type that ONNX lacks.
     """
     inputs, constants, written, outputs = [], list[TensorProto](), [], []
     opset, functions = helper.make_opsetid("", int(nodes[0].opset)), list[FunctionProto]()
     for node in nodes:
-        for one in {one.name: one for one in node.inputs if one is not None}.values():
-            if one.is_constant:
-                constants.append(make_tensor(one.array, one.element_type))
-                constants[-1].name = one.name
+        for input in {input.name: input for input in node.inputs if input is not None}.values():
+            if input.is_constant:
+                constants.append(make_tensor(input.array, input.element_type))
+                constants[-1].name = input.name
             else:
-                inputs.append(_declared(one.name, one.element_type, one.declared))
-        names, prefix = ["" if one is None else one.name for one in node.inputs], node.prefix
+                inputs.append(_declared(input.name, input.element_type, input.declared))
+        names, prefix = ["" if input is None else input.name for input in node.inputs], node.prefix
         written.append(helper.make_node(node.type, names, [f"{prefix}output"], name=f"{prefix}node"))
         written[-1].attribute.extend(make_attribute(name, value) for name, value in node.attributes.items())
         if node.in_function:

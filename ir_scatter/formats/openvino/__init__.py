@@ -1,4 +1,4 @@
-"""OpenVINO IR: read lazily by an index of its bytes, written by edits of them."""
+"""OpenVINO IR: read lazily through an index of its bytes, and written as edits of these bytes."""
 
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OpenVinoIr:
-    """The `.xml` of an IR, whose weights stand in the `.bin` beside it; see `base.Format`."""
+    """The OpenVINO IR format: an `.xml`, with weights in the `.bin` beside it; see `base.Format`."""
 
     name = IR
     title = "OpenVINO IR"
@@ -38,7 +38,7 @@ class OpenVinoIr:
     def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
         from ir_scatter.formats.openvino.writer import write_ir
 
-        assert move is None, "an IR has no opset to move"
+        assert move is None, "an IR has no opset for the whole file"
         return write_ir(model, patches)
 
     def files_beside(self, model: Model, path: Path) -> Sequence[FileBeside]:

@@ -1,4 +1,4 @@
-"""Whether the parts of an IR fit together: ids, ports, edges, cycles, constants and their bytes."""
+"""Finds defects in the structure of an IR: ids, ports, edges, cycles, constants and their bytes."""
 
 import re
 import sys
@@ -26,53 +26,55 @@ from ir_scatter.formats.openvino.graph import BODIES, CONST, PARAMETER, RESULT, 
 from ir_scatter.formats.openvino.index import OPSET, Edge, edge_places
 from ir_scatter.formats.openvino.layers import PortText
 from ir_scatter.formats.openvino.operators import NOTHING, Look, OperatorChecks, difference
-from ir_scatter.formats.openvino.xml_text import Element, decoded, shown
+from ir_scatter.formats.openvino.xml_text import XmlElement, decoded, shown
 
 CONTRADICTION = "stored-contradiction"
 
 _Ports: TypeAlias = Mapping[bytes, tuple[ElementType | None, Shape]]
 """Type and shape by the id of a port."""
 
-_Found: TypeAlias = tuple[str, str, Element, str]
-"""The kind of a defect, what is wrong, and the element and the attribute where it stands."""
+_Problem: TypeAlias = tuple[str, str, XmlElement, str]
+"""The kind of a defect, its message, and the element and the attribute at fault."""
 
 _MISMATCH, _DANGLING = "body-mismatch", "dangling-edge"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _CUT = ("axis", "start", "end", "stride", "part_size")
 _NO_CONST = frozenset({b"const", b"constant"})
 _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
-"""The kinds that OpenVINO refuses in layers that it drops, too."""
+"""The kinds of defects for which OpenVINO refuses a file even in layers that it drops."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
-_TOLD = 9
-"""How many contradictions of one kind are told one by one."""
+"""Number of layers that a message lists."""
+_REPORTED = 9
+"""Number of contradictions of one kind that are reported one by one."""
 
 _WHOLE = Part(Side.NODE)
 _ID, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("id", "type", "opset"))
 _NAME_LIMIT = 200
+"""Largest number of characters of a name in a message."""
 
 
 class Checks:
-    """What is broken in a file itself, and where it contradicts itself."""
+    """Finds defects of a file, and contradictions in it."""
 
     def __init__(self, net: IrGraph) -> None:
         self._net = net
         self._structures = [_Structure(graph) for graph in net.with_bodies()]
 
     def defects(self) -> Iterator[Defect]:
-        """Yield what is broken in the file itself, body by body, then what is wrong with constants."""
+        """Yield the defects of the file, body by body, and then those of constants."""
         for structure in self._structures:
             yield from structure.defects()
         yield from _constants(self._net)
 
     def contradictions(self) -> Iterator[Defect]:
-        """Yield where two places store different shapes or types; nothing if a runtime propagated them."""
+        """Yield places that store different shapes or types; skipped if a runtime propagated the shapes."""
         if not self._net.file.options.shapes:
             for structure in self._structures:
                 yield from structure.contradictions()
 
     def feeding(self, is_all: bool) -> Iterator[Node]:
-        """Yield loops that cut, and what scatter nodes depend on; all of that, or what looks misused."""
+        """Yield loops that slice, and nodes upstream of scatter nodes: all, or only suspected misuse."""
         for structure in self._structures:
             graph, every = structure.graph, structure.body.layers
             keys = [*every] if is_all else [key for key, look in structure.looks if look.is_misused]
@@ -82,7 +84,7 @@ class Checks:
 
 
 class _Structure:
-    """Holds the ids, ports and edges of one body against each other."""
+    """Checks the ids, ports and edges of one body against each other."""
 
     def __init__(self, graph: IrGraph) -> None:
         self.graph = graph
@@ -99,8 +101,8 @@ class _Structure:
                 location, span = self.graph.node(first[repeated]).location, self._span(first[repeated], _ID)
                 related = (Related("the first layer with this id", location, span),)
                 help = f'write id="{self._free_id}", which no layer of this graph has'
-                found = self._defect("duplicate-id", message, key, part=_ID, help=help)
-                yield replace(found, is_always_read=True, related=related)
+                defect = self._defect("duplicate-id", message, key, part=_ID, help=help)
+                yield replace(defect, is_always_read=True, related=related)
             first.setdefault(repeated, key)
         for key in self.body.layers:
             if not _is_number(key) and b"\0" not in key:
@@ -129,8 +131,8 @@ class _Structure:
                 yield self._defect("unconnected-input", message, key, part=part, help=help)
         for key in self.body.unusual:
             layer, node = self.graph.layer(key), self.graph.node(key)
-            is_told = self.graph.is_scatter(key) and not self.graph.is_dropped(node)  # a rule's
-            for name, text in (("name", layer.name), ("version", "" if is_told else layer.version)):
+            has_rule = self.graph.is_scatter(key) and not self.graph.is_dropped(node)  # which reports it
+            for name, text in (("name", layer.name), ("version", "" if has_rule else layer.version)):
                 if text is None:
                     message = f"the layer has no {name}, expected one"
                     example = "opset1" if name == "version" else shown(node.name)
@@ -167,14 +169,14 @@ class _Structure:
         part: Part = _WHOLE,
         help: str = "",
     ) -> Defect:
-        """Return a defect of a layer; a port is what is wrong with it, unless a part is."""
+        """Return a defect of a layer, at `part`; by default at the input `port`, or at the whole layer."""
         node = self.graph.node(key)
         part = part if port is None or part is not _WHOLE else Part(Side.INPUT, port)
         defect = Defect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
         return replace(defect, span=self._span(key, part), help=help)
 
     def _span(self, key: bytes, part: Part) -> Span:
-        """Return where a part of a layer is written, not what it declares elsewhere."""
+        """Return the place of a part of a layer, not of its declaration elsewhere."""
         return self.graph.span(key, self.graph.places(key).find(part))
 
     @cached_property
@@ -184,9 +186,9 @@ class _Structure:
 
     @cached_property
     def _alike(self) -> Mapping[bytes, list[bytes]]:
-        """The layers by their text from the type on, without the names of a tensor; by their key if unusual.
+        """Keys of layers, grouped by their text from the type on; tensor names and Consts' data do not count.
 
-        What Consts declare is their own.
+        An unusual layer is in a group of its own, by its key. Layers of one group are checked once.
         """
         body, text = self.body, self.graph.file.text
         data, constants, alone = text.data, body.constants, {*body.bodies, *body.unusual}
@@ -196,54 +198,55 @@ class _Structure:
             if key in constants:
                 first = data.rfind(b"<", start, data.find(b"<port", start, end))
             form = data[first:end]
-            before, names, behind = form.rpartition(b' names="')
-            form = before + behind.partition(b'"')[2] if names else form
+            before, names, after = form.rpartition(b' names="')
+            form = before + after.partition(b'"')[2] if names else form
             is_unusual = first < 0 or text.has_asides or key in alone
             groups.setdefault(key if is_unusual else form, []).append(key)
         return groups
 
     @cached_property
     def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
-        """What ports are not what they are fed with, told by one look at layers that are alike.
+        """Edges whose ends store different types or shapes, and Consts that differ from their port.
 
-        An edge, or none and the key of a Const. None where more may be wrong with ports: where every edge
-        fits and comes from a layer before, nothing else can be.
+        Entries are (edge, key of the consumer) or (None, key of the Const). None if ports may have other
+        defects; if all edges fit and come from earlier layers, they cannot. Groups of equal layers are
+        checked once.
         """
         body, graph, edges, constants = self.body, self.graph, self.body.edges, self.body.constants
         if body.bodies or body.repeated_layers or graph.file.text.has_asides:
             return None
         sides: dict[bytes, tuple[_Ports, _Ports]] = {}
         for keys in self._alike.values():
-            layer, has_one = graph.layer(keys[0]), graph.type_of(keys[0]) in {CONST, PARAMETER}
-            inputs, outputs = (  # a port without dimensions is a scalar, as a Const may declare, or may be
+            layer, has_one_output = graph.layer(keys[0]), graph.type_of(keys[0]) in {CONST, PARAMETER}
+            inputs, outputs = (  # a port without dimensions is a scalar, or has an unknown rank
                 {port.id: (port.element_type, port.shape or ()) for port in side}
                 for side in (layer.inputs, layer.outputs)
             )
             ports = layer.inputs + layer.outputs
-            is_odd = len(inputs) + len(outputs) < len(ports) or (has_one and len(outputs) > 1)
-            if is_odd or any(port.bad_dims or not _is_number(port.id) for port in ports):
+            is_unusual = len(inputs) + len(outputs) < len(ports) or (has_one_output and len(outputs) > 1)
+            if is_unusual or any(port.bad_dims or not _is_number(port.id) for port in ports):
                 return None
             if not all(is_precision(port.precision) for port in layer.outputs):
                 return None
             sides.update(dict.fromkeys(keys, (inputs, outputs)))
         unequal: list[tuple[Edge | None, bytes]] = []
-        made: dict[bytes, _Ports] = {}
+        produced: dict[bytes, _Ports] = {}
         for key in body.layers:
-            fed, (taken, given) = edges.get(key, ()), sides[key]
-            if len(taken) != len(fed) or (len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed)):
+            fed, (consumed, stored) = edges.get(key, ()), sides[key]
+            if len(consumed) != len(fed) or (len(fed) > 1 and len({edge[3] for edge in fed}) < len(fed)):
                 return None
             try:
-                unequal += [(edge, key) for edge in fed if made[edge[0]][edge[1]] != taken[edge[3]]]
+                unequal += [(edge, key) for edge in fed if produced[edge[0]][edge[1]] != consumed[edge[3]]]
             except LookupError:
                 return None
-            made[key] = given
-            if key in constants and given.get(b"0") != graph.declared(key)[:2]:
+            produced[key] = stored
+            if key in constants and stored.get(b"0") != graph.declared(key)[:2]:
                 unequal.append((None, key))
-        return unequal if edges.keys() <= made.keys() else None
+        return unequal if edges.keys() <= produced.keys() else None
 
     @cached_property
     def looks(self) -> Sequence[tuple[bytes, Look]]:
-        """What is to be told of operators; those in front of scatter nodes are seen closely."""
+        """The checks of operators, by key; upstream of scatter nodes they use constants as well."""
         looks, is_usual = dict[bytes, tuple[Look, bytes]](), self._unequal is not None
         for form, keys in self._alike.items():
             look = self._operators.look(keys[0])
@@ -256,28 +259,28 @@ class _Structure:
         ]
 
     def contradictions(self) -> Iterator[Defect]:
-        """Yield where what is declared or made is not what ports store."""
+        """Yield ports whose stored type or shape contradicts a declaration, an operator or their source."""
         graph, unequal = self.graph, self._unequal
         if unequal is None:
             edges = [edge for fed in self.body.edges.values() for edge in fed]
             declaring = graph.keys_of(PARAMETER) + graph.keys_of(CONST)
         else:
             edges = [edge for edge, _ in unequal if edge is not None]
-            other = [key for edge, key in unequal if edge is None]
-            declaring = graph.keys_of(PARAMETER) + other
-        told = set[bytes]()
-        stale = [(key, *one) for key, look in self.looks for one in look.stale]
-        yield from _few(self._stale(*one) for one in stale)
+            constants = [key for edge, key in unequal if edge is None]
+            declaring = graph.keys_of(PARAMETER) + constants
+        reported = set[bytes]()
+        stale = [(key, *output) for key, look in self.looks for output in look.stale]
+        yield from _few(self._stale(*output) for output in stale)
         for key in declaring:
             for port in graph.layer(key).outputs[:1]:
                 element_type, shape, _ = graph.declared(key)
-                found = difference(element_type, shape, port, Part(Side.OUTPUT))
+                contrast = difference(element_type, shape, port, Part(Side.OUTPUT))
                 if graph.layer(key).attributes.get("shape", "").strip() == "..." and port.shape is not None:
-                    part = found[2] if found else Part(Side.OUTPUT, name="shape")
-                    found = show(None), show(port.shape), part
-                if found:
-                    is_, stored, part = found
-                    told.add(key)
+                    part = contrast[2] if contrast else Part(Side.OUTPUT, name="shape")
+                    contrast = show(None), show(port.shape), part
+                if contrast:
+                    is_, stored, part = contrast
+                    reported.add(key)
                     place = graph.file.text.data.find(b"<port", self.body.layers[key][1])
                     message = f"{self._name(key)} declares {is_}, its output port stores {stored}"
                     location = graph.file.text.location(place, graph.node(key).scope)
@@ -285,33 +288,33 @@ class _Structure:
                     places = [(location, self._span(key, part))]
                     yield self._contradiction(key, message, Part(Side.ATTRIBUTE, name=name), places)
         stale_ports = {(key, graph.layer(key).outputs[number].id) for key, number, _, _ in stale}
-        others: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
+        unlike: dict[tuple[Port, tuple[str, str]], list[tuple[bytes, Part]]] = {}
         for to, fed in groupby(edges, itemgetter(2)):
             inputs = graph.layer(to).inputs if to in self.body.layers else ()
-            takers = {port.id: (index, port) for index, port in enumerate(inputs)}
+            consumers = {port.id: (index, port) for index, port in enumerate(inputs)}
             for origin, id, _, to_port in fed:
                 number = graph.output_ports(origin).get(id)
                 if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
-                    continue  # rules say what its inputs store
-                is_told = origin in told or (origin, id) in stale_ports
-                if number is not None and to_port in takers and not is_told:
-                    made = graph.layer(origin).outputs[number]
-                    type, shape = made.element_type, made.shape
+                    continue  # rules report it
+                is_reported = origin in reported or (origin, id) in stale_ports
+                if number is not None and to_port in consumers and not is_reported:
+                    output = graph.layer(origin).outputs[number]
+                    type, shape = output.element_type, output.shape
                     if graph.type_of(origin) in {CONST, PARAMETER}:
                         type, shape, _ = graph.declared(origin)
-                    index, taker = takers[to_port]
-                    found = difference(type, shape, taker, Part(Side.INPUT, index))
-                    if found:
-                        others.setdefault(((origin, id), found[:2]), []).append((to, found[2]))
-        yield from _few(self._unlike(*value, *shown, ends) for (value, shown), ends in others.items())
+                    index, consumer = consumers[to_port]
+                    contrast = difference(type, shape, consumer, Part(Side.INPUT, index))
+                    if contrast:
+                        unlike.setdefault(((origin, id), contrast[:2]), []).append((to, contrast[2]))
+        yield from _few(self._unlike(*value, *texts, ends) for (value, texts), ends in unlike.items())
         yield from self._body_inputs()
 
     def _stale(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> Defect:
         port = self.graph.layer(key).outputs[number]
-        found = difference(type, shape, port, Part(Side.OUTPUT, number))
-        assert found is not None
-        message = f"{self._name(key)} makes {found[0]} of its inputs, its output port {_text(port.id)}"
-        return self._contradiction(key, f"{message} stores {found[1]}", found[2])
+        contrast = difference(type, shape, port, Part(Side.OUTPUT, number))
+        assert contrast is not None
+        message = f"{self._name(key)} makes {contrast[0]} of its inputs, its output port {_text(port.id)}"
+        return self._contradiction(key, f"{message} stores {contrast[1]}", contrast[2])
 
     def _unlike(
         self, origin: bytes, id: bytes, is_: str, stored: str, ends: list[tuple[bytes, Part]]
@@ -323,18 +326,18 @@ class _Structure:
         return self._contradiction(origin, message, part, places)
 
     def _body_inputs(self) -> Iterator[Defect]:
-        """Yield where inputs of bodies declare something else than what flows into them."""
+        """Yield inputs of bodies whose declaration contradicts the value that flows in."""
         for key in self.body.bodies:
-            from ir_scatter.core.dataflow import inflows  # which files without bodies do not need
+            from ir_scatter.core.dataflow import inflows  # files without bodies do not need it
             from ir_scatter.formats.openvino.dataflow import IrWiring
 
             node = self.graph.node(key)
             for input, _, value, shape in inflows(IrWiring, node):
                 declared = PortText(b"", input.element_type, input.shape)
-                found = difference(value.element_type, shape, declared, _WHOLE) if value else None
-                if found:
-                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {found[1]}"
-                    message = f"{message} in a body, what flows in is {found[0]}"
+                contrast = difference(value.element_type, shape, declared, _WHOLE) if value else None
+                if contrast:
+                    message = f"{_printable(input.names[-1], _NAME_LIMIT)} declares {contrast[1]}"
+                    message = f"{message} in a body, what flows in is {contrast[0]}"
                     places = [(node.location, self._span(key, _WHOLE))]
                     yield self._contradiction(key, message, _WHOLE, places)
 
@@ -350,7 +353,7 @@ class _Structure:
         return Defect(CONTRADICTION, message, node.location, node, None, related, span=span)
 
     def _ports(self, key: bytes) -> Iterator[Defect]:
-        """Yield what is wrong with the ports of a layer and the edges into it."""
+        """Yield the defects of the ports of a layer and of the edges into it."""
         layer = self.graph.layer(key)
         sides = ((Side.INPUT, layer.inputs), (Side.OUTPUT, layer.outputs))
         for number, port in enumerate(layer.outputs):
@@ -404,21 +407,21 @@ class _Structure:
             yield from self._edge(edge, indices, free)
 
     def _edge(self, edge: Edge, indices: Mapping[bytes, int], free: Sequence[bytes]) -> Iterator[Defect]:
-        """Yield what is wrong with the two ends of an edge; no edge goes to the inputs that are free."""
+        """Yield the defects of the two ends of an edge; `free` are inputs without an edge."""
         origin, port, to, to_port = edge
         if to_port not in indices:
             message = f"an edge goes to port {_text(to_port)} of {self._name(to)}, which has no such input"
             help = f'did you mean to-port="{shown(decoded(free[0]))}"?' if len(free) == 1 else ""
-            found = self._edge_defect("unknown-port", message, edge)
-            yield replace(found, node=self.graph.node(to), help=help)
+            defect = self._edge_defect("unknown-port", message, edge)
+            yield replace(defect, node=self.graph.node(to), help=help)
         outputs = self.graph.output_ports(origin)
         if port not in outputs:
             missing = f"port {_text(port)} of " if origin in self.body.layers else ""
             message = f"port {_text(to_port)} is fed by {missing}layer {_text(origin)}, which does not exist"
             only = shown(decoded(next(iter(outputs)))) if len(outputs) == 1 else None
             help = "" if only is None else f'did you mean from-port="{only}"?'
-            found = self._defect("unknown-value", message, to, indices.get(to_port), help=help)
-            yield replace(found, span=self._edge_span(edge))
+            defect = self._defect("unknown-value", message, to, indices.get(to_port), help=help)
+            yield replace(defect, span=self._edge_span(edge))
 
     def _edge_defect(self, kind: str, message: str, edge: Edge) -> Defect:
         span = self._edge_span(edge)
@@ -426,29 +429,29 @@ class _Structure:
         return Defect(kind, message, location, span=span)
 
     def _edge_span(self, edge: Edge, *, is_last: bool = False) -> Span:
-        """Return where an edge stands, of equal ones the first or the last."""
+        """Return the place of an edge; of the first of equal edges, or the last."""
         return self.graph.file.text.span(*self._edge_places[is_last][edge])
 
     @cached_property
     def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
-        """The place of every edge, the first one's and the last one's for equal edges."""
+        """The places of all edges: once with the first of equal edges, once with the last."""
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}
 
 
-def _few(found: Iterable[Defect]) -> Iterator[Defect]:
-    """Yield the first of many that are alike, and one that tells how many more there are."""
-    defects = iter(found)
-    yield from islice(defects, _TOLD)
-    rest = [*defects]
+def _few(defects: Iterable[Defect]) -> Iterator[Defect]:
+    """Yield the first defects of one kind, and a last one with the number of further ones."""
+    iterator = iter(defects)
+    yield from islice(iterator, _REPORTED)
+    rest = [*iterator]
     if rest:
         more = f"; {len(rest) - 1:,} more places contradict each other like this" if len(rest) > 1 else ""
         yield replace(rest[0], message=rest[0].message + more)
 
 
 def _constants(net: IrGraph) -> Iterator[Defect]:
-    """Yield what is wrong with every Const and Parameter, bodies included, the missing `.bin` last.
+    """Yield the defects of every Const and Parameter, including bodies, and at the end a missing `.bin`.
 
     Raises:
         UnreadableModel: the `.bin` has changed since the model was read.
@@ -478,7 +481,7 @@ def _constants(net: IrGraph) -> Iterator[Defect]:
 
 
 def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
-    """Yield what is wrong with a Const or a Parameter."""
+    """Yield the defects of a Const or a Parameter."""
     layer, node, weights = graph.layer(key), graph.node(key), graph.file.weights
     shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
     is_const = graph.type_of(key) == CONST
@@ -508,7 +511,7 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
     needed = (not problems and _needed_bytes(type, shape or "")) or 0
     if place[1] < needed:
         message = f"the constant has {counted(place[1], 'byte')}, its type and shape need {needed}"
-        help = f'write size="{needed}" if these bytes stand there, or mend the type or the shape'
+        help = f'write size="{needed}" if the file has these bytes, or fix the type or the shape'
         yield defect("constant-size", message, "size", help)
     if weights is not None and weights.size is not None and sum(place) > weights.size:
         message = f"the constant ends at byte {sum(place)} of {weights.path.name}, which has {weights.size}"
@@ -517,7 +520,7 @@ def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
 
 @lru_cache(1 << 10)
 def _needed_bytes(type: str, shape: str) -> int | None:
-    """Return the bytes of a constant; 0 if its type has no size, None if something is wrong."""
+    """Return the number of bytes of a constant; 0 if its type has no fixed size, None if it is invalid."""
     if any(_problems(type, shape, is_const=True)):
         return None
     element_type = from_element_type(type)
@@ -528,7 +531,7 @@ def _needed_bytes(type: str, shape: str) -> int | None:
 
 
 def _problems(type: str, shape: str | None, *, is_const: bool) -> Iterator[tuple[str, str]]:
-    """Yield the attribute that is wrong, and what is."""
+    """Yield each wrong attribute, and a sentence about it."""
     if shape is None and is_const:
         yield "shape", "<data> has no shape, expected one"
     elif shape is not None:
@@ -561,44 +564,45 @@ def _printable(text: str, limit: int = 40) -> str:
 # Port maps
 
 
-def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Found]:
-    """Yield what is wrong with the port maps and back edges of a layer.
+def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Problem]:
+    """Yield the defects of the port maps and back edges of a layer.
 
-    An If need not hand out its inputs. Outputs are taken in the order of the numbers that are named for them,
-    whatever these are: there must be enough.
+    An If need not pass all its inputs to a body. OpenVINO sorts outputs by the numbers of their ports and
+    ignores the numbers themselves: there must only be enough outputs.
     """
     type, layer, element = graph.type_of(key), graph.layer(key), graph.places(key).layer
     ports, targets = ({port.id for port in side} for side in (layer.inputs, layer.outputs))
     for prefix in BODIES[type]:
-        body, found = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
+        body, written_map = graph.graphs(key).get(f"{prefix}body"), element.find(f"{prefix}port_map")
         if body is None or not body.body.has_layers:
             yield _MISMATCH, f"there is no <{prefix}body> with <layers>, expected one", element, ""
             continue
         parameters, results = _ids(body, PARAMETER), _ids(body, RESULT)
-        port_map = found or Element("")
+        port_map = written_map or XmlElement("")
         inputs, outputs = [*port_map.iterfind("input")], [*port_map.iterfind("output")]
         for entry in inputs:
-            yield from _named(entry, "external_port_id", ports, "input port of the layer")
-            yield from _named(entry, "internal_layer_id", parameters, "Parameter of the body")
+            yield from _dangling(entry, "external_port_id", ports, "input port of the layer")
+            yield from _dangling(entry, "internal_layer_id", parameters, "Parameter of the body")
             yield from _cut(entry)
         for entry in outputs:
-            yield from _named(entry, "external_port_id", targets, "output port of the layer", dangles=True)
-            yield from _named(entry, "internal_layer_id", results, "Result of the body")
+            yield from _dangling(entry, "external_port_id", targets, "output port of the layer", dangles=True)
+            yield from _dangling(entry, "internal_layer_id", results, "Result of the body")
             yield from _cut(entry)
         if type != b"if":
             first = 2 if type == b"loop" else 0  # its trip count and its condition
             needed = [port.id for port in layer.inputs][first:]
-            yield from _left_out(needed, inputs, f"input of <{prefix}port_map>", found or element)
+            yield from _unmapped(needed, inputs, f"input of <{prefix}port_map>", written_map or element)
         if len({entry.id("external_port_id") for entry in outputs if not _is_negative(entry)}) < len(targets):
             needed = [port.id for port in layer.outputs]
-            yield from _left_out(needed, outputs, f"output of <{prefix}port_map>", found or element)
+            yield from _unmapped(needed, outputs, f"output of <{prefix}port_map>", written_map or element)
         if type == b"loop" and all(entry.get("purpose") != "execution_condition" for entry in outputs):
             message = "no output of <port_map> has purpose='execution_condition', expected one"
-            yield _MISMATCH, message, found or element, ""
+            yield _MISMATCH, message, written_map or element, ""
+        internal = [entry.id("internal_layer_id") for entry in inputs if _is_negative(entry)]
         for edge in element.iterfind("back_edges/edge"):
-            yield from _named(edge, "from-layer", results, "Result of the body")
-            yield from _named(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
-            if edge.id("to-layer") in [one.id("internal_layer_id") for one in inputs if _is_negative(one)]:
+            yield from _dangling(edge, "from-layer", results, "Result of the body")
+            yield from _dangling(edge, "to-layer", parameters, "Parameter of the body", dangles=True)
+            if edge.id("to-layer") in internal:
                 message = f"a back edge goes to Parameter {edge.get('to-layer')} of the body"
                 yield _MISMATCH, f"{message}, which no input port of the layer feeds", edge, "to-layer"
 
@@ -607,27 +611,30 @@ def _ids(body: IrGraph, type: bytes) -> set[bytes]:
     return {key.partition(b"\0")[0] for key in body.keys_of(type)}
 
 
-def _is_negative(entry: Element) -> bool:
-    """Tell whether an entry names no port of the layer, as that of the iteration's number."""
+def _is_negative(entry: XmlElement) -> bool:
+    """Return whether an entry has no port at the layer, like that of the iteration number."""
     text = entry.get("external_port_id")
     return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
 
 
-def _named(
-    entry: Element, attribute: str, known: Collection[bytes], what: str, *, dangles: bool = False
-) -> Iterator[_Found]:
-    """Yield whether an entry names what does not exist, which leaves it dangling or breaks the layer."""
+def _dangling(
+    entry: XmlElement, attribute: str, ids: Collection[bytes], kind_of_id: str, *, dangles: bool = False
+) -> Iterator[_Problem]:
+    """Yield a problem if an entry refers to an id that does not exist.
+
+    It is a dangling edge if the entry may dangle and the id is a number, otherwise a mismatch of the body.
+    """
     id = entry.id(attribute)
-    if id not in known and not (attribute == "external_port_id" and _is_negative(entry)):
+    if id not in ids and not (attribute == "external_port_id" and _is_negative(entry)):
         kind = _DANGLING if dangles and id.isdigit() else _MISMATCH
         text = entry.attributes.get(attribute)
         is_ = "is missing" if text is None else f"is {shown(text)!r}"
         place = "a back edge" if entry.name == "edge" else f"an {entry.name} of a port map"
-        expected = f"expected the id of {'an' if what[0] in 'io' else 'a'} {what}"
+        expected = f"expected the id of {'an' if kind_of_id[0] in 'io' else 'a'} {kind_of_id}"
         yield kind, f"{attribute} of {place} {is_}, {expected}", entry, attribute
 
 
-def _cut(entry: Element) -> Iterator[_Found]:
+def _cut(entry: XmlElement) -> Iterator[_Problem]:
     for word in _CUT if "axis" in entry.attributes else ():
         text = entry.get(word, "1")
         least = {"part_size": "other than 0", "axis": "of 0 or more"}.get(word, "")
@@ -639,9 +646,11 @@ def _cut(entry: Element) -> Iterator[_Found]:
             yield _MISMATCH, f"{place} is {shown(text)!r}, expected {expected}", entry, word
 
 
-def _left_out(ids: list[bytes], entries: list[Element], what: str, at: Element) -> Iterator[_Found]:
+def _unmapped(
+    ids: list[bytes], entries: list[XmlElement], subject: str, at: XmlElement
+) -> Iterator[_Problem]:
     named = {entry.id("external_port_id") for entry in entries}
     for id in ids:
         if id not in named:
             name = id.decode() if id.isdigit() else repr(shown(id.decode("utf-8", "replace")))
-            yield _MISMATCH, f"no {what} names port {name}, expected one", at, ""
+            yield _MISMATCH, f"no {subject} names port {name}, expected one", at, ""

@@ -1,4 +1,4 @@
-"""How values flow through an IR: edges, port maps and back edges."""
+"""The dataflow of an IR: edges, port maps and back edges."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,21 +25,21 @@ from ir_scatter.core.tensors import Constant
 from ir_scatter.core.words import counted
 from ir_scatter.formats.openvino.graph import ASSIGN, CONST, PARAMETER, RESULT, IrGraph
 from ir_scatter.formats.openvino.layers import split_names
-from ir_scatter.formats.openvino.xml_text import Element, decoded
+from ir_scatter.formats.openvino.xml_text import XmlElement, decoded
 
 _SINK = "/sink_port_0"
-"""What OpenVINO's readers of other formats add to the name of an output to name its Result."""
+"""The suffix that OpenVINO's readers of other formats append to an output's name to name its Result."""
 
 _BRANCHES = {True: "then", False: "else"}
 _LEAST_INPUTS = {"if": 1, "loop": 2}
-"""The condition of an If; the trip count and the condition of a Loop."""
+"""Smallest number of inputs by type: the condition of an If; trip count and condition of a Loop."""
 
 _Entry = TypeVar("_Entry")
 _Numbers: TypeAlias = Mapping[bytes, int]
 
 
 class IrWiring(Dataflow):
-    """The main graph or a body; bodies of an IR take nothing from outside but by port maps."""
+    """The main graph or a body; bodies of an IR receive outer values through port maps only."""
 
     def __init__(self, graph: Graph) -> None:
         assert isinstance(graph, IrGraph)
@@ -95,7 +95,7 @@ class IrWiring(Dataflow):
             return self._repeat(node, element, has_trips=kind == "loop")
         return None
 
-    def _branch(self, node: Node, element: Element, name: str) -> Call:
+    def _branch(self, node: Node, element: XmlElement, name: str) -> Call:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, f"{name}_body")
         sources, targets = {}, {}
         for entry in element.iterfind(f"{name}_port_map/input"):
@@ -107,7 +107,7 @@ class IrWiring(Dataflow):
         ends = _complete(sources, len(body.inputs), node), _complete(targets, len(outer_outputs), node)
         return Call(body, *ends)
 
-    def _repeat(self, node: Node, element: Element, *, has_trips: bool) -> Repeat:
+    def _repeat(self, node: Node, element: XmlElement, *, has_trips: bool) -> Repeat:
         body, inputs, outputs, outer_inputs, outer_outputs = self._numbers(node, "body")
         successors = {
             _look_up(inputs, edge, "to-layer", node): _look_up(outputs, edge, "from-layer", node)
@@ -138,7 +138,7 @@ class IrWiring(Dataflow):
         return Repeat(body, *ends, trips, condition, goes_on)
 
     def _numbers(self, node: Node, name: str) -> "tuple[IrWiring, _Numbers, _Numbers, _Numbers, _Numbers]":
-        """Return a body, the numbers of its inputs and outputs by layer id, and the node's by port id."""
+        """Return a body, and four maps: its inputs and outputs by layer id, the node's by port id."""
         graph = self._ir.graphs(node.handle).get(name)
         if graph is None:
             raise _misfit(node, f"<{name}> is missing")
@@ -146,7 +146,7 @@ class IrWiring(Dataflow):
         ids = [[key.partition(b"\0")[0] for key in keys] for keys in (body._parameters, body._results)]
         ids += [[port.id for port in ports] for ports in (layer.inputs, layer.outputs)]
         inputs, outputs, outer_inputs, outer_outputs = (
-            {id: number for number, id in enumerate(found)} for found in ids
+            {id: number for number, id in enumerate(keys)} for keys in ids
         )
         return body, inputs, outputs, outer_inputs, outer_outputs
 
@@ -160,7 +160,7 @@ class IrWiring(Dataflow):
         return GraphInput((layer, ports[0].id), tuple(unique), value.element_type, value.shape)
 
     def _assigned(self, layer: bytes) -> tuple[str, Key] | None:
-        """Return the name of the state that a layer writes, and what it writes."""
+        """Return the name of the state that a layer writes, and the key of the value that it writes."""
         source = next(iter(self._ir.body.producers(layer).values()), None)
         name = str(self._ir.node(layer).attributes.get("variable_id", ""))
         return None if source is None or source[1] not in self._ir.output_ports(source[0]) else (name, source)
@@ -169,42 +169,42 @@ class IrWiring(Dataflow):
         source = next(iter(self._ir.body.producers(layer).values()), None)
         if source is None or source[1] not in self._ir.output_ports(source[0]):
             raise _misfit(self._ir.node(layer), "nothing is connected to the Result")
-        own = split_names(self._ir.element(layer).get("output_names"))
-        names = own or self._ir.tensor_names(source[0]).get(source[1], [])
+        names = split_names(self._ir.element(layer).get("output_names"))
+        names = names or self._ir.tensor_names(source[0]).get(source[1], [])
         ports = self._ir.layer(source[0]).outputs
         layer_name = self._ir.node(source[0]).name
         if len(ports) > 1:
             layer_name += f".{[port.id for port in ports].index(source[1])}"
         name = min(names, default="") or layer_name
-        others = dict.fromkeys([*sorted(names), layer_name, self._ir.node(layer).name.removesuffix(_SINK)])
-        others.pop(name, None)
+        aliases = dict.fromkeys([*sorted(names), layer_name, self._ir.node(layer).name.removesuffix(_SINK)])
+        aliases.pop(name, None)
         value = self._ir.value(source)
         element_type, shape = (None, None) if value is None else (value.element_type, value.shape)
-        return GraphOutput(source, name, element_type, shape, tuple(others))
+        return GraphOutput(source, name, element_type, shape, tuple(aliases))
 
 
-def _slice(entry: Element, node: Node) -> Slice | None:
+def _slice(entry: XmlElement, node: Node) -> Slice | None:
     if "axis" not in entry.attributes:
         return None
     words = {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1}
     try:
         axis, start, end, stride, part = (int(entry.get(word, str(usual))) for word, usual in words.items())
     except ValueError:
-        raise _misfit(node, "an entry of the port map holds no whole numbers") from None
+        raise _misfit(node, "an entry of the port map does not hold whole numbers") from None
     return Slice(axis, start, end, stride, part)
 
 
-def _look_up(numbers: Mapping[bytes, int], entry: Element, attribute: str, node: Node) -> int:
+def _look_up(numbers: Mapping[bytes, int], entry: XmlElement, attribute: str, node: Node) -> int:
     id = entry.id(attribute)
     if id not in numbers:
         name = decoded(id) or "''"
-        raise _misfit(node, f"the port map names {name}, which is no such port or layer")
+        raise _misfit(node, f"the port map names {name}, which is not such a port or layer")
     return numbers[id]
 
 
 def _complete(entries: Mapping[int, _Entry], count: int, node: Node) -> tuple[_Entry, ...]:
     if any(number not in entries for number in range(count)):
-        raise _misfit(node, "the port map leaves out a Parameter of the body or an output of the node")
+        raise _misfit(node, "the port map lacks a Parameter of the body or an output of the node")
     return tuple(entries[number] for number in range(count))
 
 

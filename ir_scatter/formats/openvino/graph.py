@@ -1,4 +1,4 @@
-"""The graph of an IR: nodes and values made from its index when somebody asks for them."""
+"""The graph of an IR: nodes and values are created from its index on first access."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,28 +13,28 @@ from ir_scatter.core.tensors import Constant, Weights, few_numbers
 from ir_scatter.formats.base import ReadOptions
 from ir_scatter.formats.openvino.index import Body
 from ir_scatter.formats.openvino.layers import LayerPlaces, LayerText, PortText, parse_layer, split_names
-from ir_scatter.formats.openvino.xml_text import Element, XmlText, decoded, parse_elements
+from ir_scatter.formats.openvino.xml_text import XmlElement, XmlText, decoded, parse_elements
 
 CONST = b"const"
 PARAMETER = b"parameter"
 RESULT = b"result"
 ASSIGN = b"assign"
 BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
-"""By the type of a layer: what the names of the elements begin with that belong to one of its bodies."""
+"""The prefixes of the element names that belong to a body of a layer, by the layer's type."""
 
 _SINKS = frozenset({b"Result", b"Assign"})
-"""The types of layers that OpenVINO begins with, written like this."""
+"""The types of layers from which OpenVINO walks upstream, in this spelling."""
 
 Port: TypeAlias = tuple[bytes, bytes]
-"""A layer's key and the id of its output port: what names a value."""
+"""Identifies a value: the key of a layer and the id of its output port."""
 
 _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
-"""Type and shape of what feeds an input, and what gives its bytes if it is a Const."""
+"""Type and shape of the value at an input, and a function that returns its bytes if it is a Const."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IrFile:
-    """What all graphs of one file share: the `.xml`, and the `.bin` unless there can be none."""
+    """The facts that all graphs of one file share; `weights` is None if the model came from a stream."""
 
     text: XmlText
     weights: Weights | None
@@ -43,7 +43,7 @@ class IrFile:
 
 @lru_cache(1 << 10)
 def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
-    """Return what `<data>` of a Const or Parameter says; None for what is no type or no shape."""
+    """Return type and shape in `<data>` of a Const or Parameter; None for an invalid type or shape."""
     try:
         parsed = None if shape is None else parse_shape(decoded(shape))
     except ValueError:
@@ -53,7 +53,7 @@ def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Sha
 
 
 def byte_range(layer: LayerText) -> tuple[int, int] | None:
-    """Return offset and size of a Const, None unless both are numbers."""
+    """Return offset and size of a Const, None if one of them is not a number."""
     offset, size = (layer.attributes.get(name, "").lstrip().removeprefix("+") for name in ("offset", "size"))
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in (offset, size)):
         return None
@@ -63,8 +63,8 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
 class IrGraph(Graph):
     """The main graph of an IR, or a body; a node's handle is the key of its layer.
 
-    `output_ports` are the numbers of a layer's output ports by id, the first one's of equal ids; `value` is
-    that of an output port, None if there is no such port.
+    `output_ports` returns the numbers of a layer's output ports by id; the first port counts if ids are
+    equal. `value` returns the value of an output port, None if it does not exist.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class IrGraph(Graph):
         self.places: Callable[[bytes], LayerPlaces] = cache(lambda key: LayerPlaces(self.text_of(key)))
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        wanted = None if types is None else {type.lower().encode() for type in types}
+        lower_types = None if types is None else {type.lower().encode() for type in types}
         for key, (type, _, _) in self.body.layers.items():
-            if wanted is None or type.lower() in wanted:
+            if lower_types is None or type.lower() in lower_types:
                 yield self.node(key)
             if self.body.bodies and key in self.body.bodies:
                 for graph in self.graphs(key).values():
@@ -105,7 +105,7 @@ class IrGraph(Graph):
             pending.extend(reversed(inner))
 
     def is_dropped(self, node: Node) -> bool:
-        """Tell whether no Result or Assign depends on a layer; nothing is dropped where there is none."""
+        """Return whether no Result or Assign depends on a layer; a graph without these drops no layer."""
         is_outer_dropped = self.owner is not None and self.owner.graph.is_dropped(self.owner)
         return is_outer_dropped or node.handle not in self._needed
 
@@ -126,36 +126,36 @@ class IrGraph(Graph):
 
     @cached_property
     def feeding(self) -> Collection[bytes]:
-        """The keys of layers that scatter layers depend on, with scatter layers in front of others.
+        """The keys of layers that scatter layers depend on, including scatter layers upstream of others.
 
-        What holds scatter layers is among them, with all that its bodies give: that comes in again, or is
-        refused as a whole.
+        Layers with scatter layers in their bodies are included, and so is everything upstream of the results
+        of such a body: a loop carries the results back in, and a branch is refused as a whole.
         """
-        found, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
+        keys, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
         if self.owner is not None and self.outer is not None and self.owner.handle in self.outer.feeding:
             pending += self.keys_of(RESULT)
         while pending:
             for edge in edges.get(pending.pop(), ()):
-                if edge[0] not in found:
-                    found.add(edge[0])
+                if edge[0] not in keys:
+                    keys.add(edge[0])
                     pending.append(edge[0])
-        return found & self.body.layers.keys()
+        return keys & self.body.layers.keys()
 
     @cached_property
     def varying(self) -> Collection[bytes]:
-        """The keys of layers behind others that are no constants and fed by nothing."""
-        takers: dict[bytes, list[bytes]] = {}
+        """The keys of layers without inputs that are not constants, and of all layers downstream of them."""
+        consumers: dict[bytes, list[bytes]] = {}
         for to, fed in self.body.edges.items():
             for edge in fed:
-                takers.setdefault(edge[0], []).append(to)
+                consumers.setdefault(edge[0], []).append(to)
         constants, edges = self.body.constants, self.body.edges
         pending = [key for key in self.body.layers if key not in edges and key not in constants]
-        found = {*pending}
+        keys = {*pending}
         while pending:
-            new = {to for to in takers.get(pending.pop(), ()) if to not in found}
-            found |= new
+            new = {to for to in consumers.get(pending.pop(), ()) if to not in keys}
+            keys |= new
             pending += new
-        return found
+        return keys
 
     @cached_property
     def _scatter_keys(self) -> Sequence[bytes]:
@@ -166,7 +166,7 @@ class IrGraph(Graph):
     def _holders(self) -> Sequence[bytes]:
         """The layers with scatter layers in their bodies."""
         graphs = ((key, self.graphs(key).values()) for key in self.body.bodies)
-        return [key for key, inner in graphs if any(one._scatter_keys or one._holders for one in inner)]
+        return [key for key, bodies in graphs if any(body._scatter_keys or body._holders for body in bodies)]
 
     def _make_graphs(self, key: bytes) -> "dict[str, IrGraph]":
         bodies = self.body.bodies.get(key, {})
@@ -183,15 +183,15 @@ class IrGraph(Graph):
             start = body.end
         return b"".join([*parts, data[start:end]])
 
-    def element(self, key: bytes) -> Element:
-        """Return all that stands in a layer but its bodies."""
+    def element(self, key: bytes) -> XmlElement:
+        """Return a layer as an element, without its bodies."""
         return parse_elements(self.text_of(key)).children[0]
 
     def is_scatter(self, key: bytes) -> bool:
         return self.type_of(key) in self._scatters
 
     def type_of(self, key: bytes) -> bytes:
-        """Return the type of a layer in lower case; b"" if there is no such layer."""
+        """Return the type of a layer in lower case; b"" if the layer does not exist."""
         span = self.body.layers.get(key)
         return b"" if span is None else span[0].lower()
 
@@ -223,17 +223,17 @@ class IrGraph(Graph):
         return self.graphs(node.handle)
 
     def location_of(self, node: Node) -> Location:
-        """Return the place of the layer's start tag; one object, as many findings may name a long scope."""
+        """Return the place of the layer's start tag, cached, as many findings may share a long scope."""
         return self._location(node.handle)
 
     def span_of(self, node: Node, part: Part) -> Span:
-        """Return where a part of a layer stands, or what it would be in."""
+        """Return the place of a part of a layer; of the element that would hold it if it is missing."""
         key = node.handle
         is_declaring = self.type_of(key) in {CONST, PARAMETER}
         return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
 
     def span(self, key: bytes, place: tuple[int, int]) -> Span:
-        """Return what stands at a place in the text of a layer, which is without its bodies."""
+        """Convert a place in `text_of(key)`, a text without bodies, to a span of the file."""
         start, last = place[0], place[1] - 1
         for body in self.body.bodies.get(key, {}).values():
             first = body.start - self.body.layers[key][1]
@@ -243,18 +243,18 @@ class IrGraph(Graph):
         return self.file.text.span(begin + start, begin + last + 1)
 
     def keys_of(self, type: bytes) -> list[bytes]:
-        """Return the keys of all layers of a type, which is written in lower case."""
+        """Return the keys of all layers of a type, which must be in lower case."""
         return [key for key, (written, _, _) in self.body.layers.items() if written.lower() == type]
 
     def tensor_names(self, key: bytes) -> dict[bytes, list[str]]:
-        """Return the names of the tensors at the output ports of a layer that have some."""
+        """Return the tensor names of a layer's output ports, by the id of the port."""
         if b"names=" not in self.text_of(key):
             return {}
         ports = self.element(key).iterfind("output/port")
         return {port.id("id"): split_names(port.get("names")) for port in ports}
 
     def parameter_names(self, key: bytes) -> frozenset[str]:
-        """Return the names that a Parameter may be called by: the layer's, and those of its tensor."""
+        """Return all names of a Parameter: the layer's, and those of its tensor."""
         return frozenset([self.node(key).name]).union(*self.tensor_names(key).values())
 
     def _find_value(self, producer: Port | None) -> Value | None:
@@ -263,17 +263,17 @@ class IrGraph(Graph):
         key, id = producer
         if id == b"0" and key in self.body.constants and not self.file.options.shapes:
             value = self._make_value(key, 0, None)
-            if value.constant is not None:  # if its type or shape is not known, what the port says counts
+            if value.constant is not None:  # without a known type and shape those of the port count
                 return value
-        found = self.output_ports(key).get(id)
-        return None if found is None else self._make_value(key, found, self.layer(key).outputs[found])
+        number = self.output_ports(key).get(id)
+        return None if number is None else self._make_value(key, number, self.layer(key).outputs[number])
 
     def _number_outputs(self, key: bytes) -> dict[bytes, int]:
         outputs = self.layer(key).outputs if key in self.body.layers else ()
         return {port.id: number for number, port in reversed([*enumerate(outputs)])}
 
     def declared(self, key: bytes) -> tuple[ElementType | None, Shape, tuple[int, int] | None]:
-        """Return what a Const or a Parameter says of its type, shape and place, as the index has read it."""
+        """Return type, shape and byte range that a Const or a Parameter declares."""
         if key in self.body.constants:
             type, shape, offset, size = self.body.constants[key]
             return *_declared(type, shape), (int(offset), int(size))
@@ -313,15 +313,14 @@ class IrGraph(Graph):
             shape = narrow(fed.shape, shape)
             constant, output, is_input = fed.constant, fed.output, fed.is_input
             producer = fed.producer or node
-        found = node.name, element_type, shape, producer, output, constant
-        return Value(*found, None, stored_type, stored_shape, is_input=is_input)
+        facts = node.name, element_type, shape, producer, output, constant
+        return Value(*facts, None, stored_type, stored_shape, is_input=is_input)
 
     @cached_property
     def _invariant_inputs(self) -> Mapping[bytes, Value | None]:
-        """The input of the owner that a Parameter is at every iteration, by the Parameter's id.
+        """The inputs of the owner that stay the same at every iteration, by the id of their Parameter.
 
-        An input is invariant if the body gets it whole, and the same at every iteration: it is not
-        sliced along an axis, and no back edge replaces it.
+        Such an input is not sliced along an axis, and no back edge replaces it.
         """
         if self.owner is None or self.outer is None:
             return {}
@@ -329,37 +328,37 @@ class IrGraph(Graph):
         fed = zip(self.outer.layer(self.owner.handle).inputs, self.owner.inputs, strict=True)
         ports = {port.id: input.value for port, input in reversed([*fed])}
         replaced = {edge.id("to-layer") for edge in layer.iterfind("back_edges/edge")}
-        found = {}
+        values = {}
         for entry in layer.iterfind(f"{self.body.name.removesuffix('body')}port_map/input"):
             external, internal = entry.id("external_port_id"), entry.id("internal_layer_id")
             if "axis" not in entry.attributes and internal not in replaced and external in ports:
-                found[internal] = ports[external]
-        return found
+                values[internal] = ports[external]
+        return values
 
     def key_of(self, node: Node, indices: int, spelled: Collection[int]) -> tuple[Hashable, list[int]] | None:
-        """Tell layers apart by the texts of their ports, and of the Consts and layers that feed them."""
+        """Return a key that layers share if their ports, Consts and upstream layers have equal texts."""
         layer, feed = self.layer(node.handle), self.body.producers(node.handle)
         origins = [feed.get(port.id) for port in layer.inputs]
-        known: list[_Source] = []
+        sources: list[_Source] = []
         for origin in origins:
             source = self._source(origin)
             if source is None:
                 return None
-            known.append(source)
-        if len(known) <= indices:
+            sources.append(source)
+        if len(sources) <= indices:
             return None
-        numbers = [few_numbers(*known[place]) for place in (indices, *spelled) if place < len(known)]
+        numbers = [few_numbers(*sources[place]) for place in (indices, *spelled) if place < len(sources)]
         if numbers[0] is None or None in numbers:
             return None
         key = (
             node.type, node.opset, layer.inputs, layer.outputs, tuple(layer.attributes.items()),
-            tuple([(type, shape, view is None) for type, shape, view in known]), repr(numbers[1:]),
+            tuple([(type, shape, view is None) for type, shape, view in sources]), repr(numbers[1:]),
             tuple(map(origins.index, origins)) if len({*origins}) < len(origins) else (),
         )  # fmt: skip
         return key, numbers[0]
 
     def _source(self, origin: Port | None) -> _Source | None:
-        """Return what feeds an input; None if what stands in front may tell more of its shape."""
+        """Return the source of an input; None if layers upstream may tell more about its shape."""
         weights = self.file.weights
         if origin is None or self.file.options.shapes or not self._scatters:
             return None
@@ -369,10 +368,10 @@ class IrGraph(Graph):
             if id != b"0" or element_type is None or not is_static(shape) or weights is None or place is None:
                 return None
             return element_type, shape, partial(weights.view, *place)
-        found = self.output_ports(key).get(id)
-        if found is None or self.type_of(key) in {CONST, PARAMETER, *self._scatters}:
+        number = self.output_ports(key).get(id)
+        if number is None or self.type_of(key) in {CONST, PARAMETER, *self._scatters}:
             return None
-        port = self.layer(key).outputs[found]
+        port = self.layer(key).outputs[number]
         if port.element_type is None or not is_static(port.shape):
             return None
         return port.element_type, port.shape, None

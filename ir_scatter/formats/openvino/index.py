@@ -1,11 +1,10 @@
-"""Where the layers, edges and bodies of an IR stand: byte spans, and nothing else is parsed.
+"""Indexes the layers, edges and bodies of an IR as byte spans, and parses nothing else.
 
-There are two ways to the same index. The quick one, three regular expressions over the bytes, takes
-files as `save_model` and Model Optimizer write them and gives up at the first thing that it does not
-expect. The exact one, tag by tag, takes every well-formed file and is several times slower.
+Two functions build the same index. The quick one, three regular expressions over the bytes, reads files in
+the form in which `save_model` and Model Optimizer write them, and gives up at the first unexpected text.
+The exact one reads any well-formed file, tag by tag, and is several times slower.
 
-Ids stay text, in their shortest decimal form, so that "abc" is an id like any other until a rule
-looks at it.
+Ids stay text, in their shortest decimal form; a check reports an id such as "abc" later.
 """
 
 import re
@@ -23,7 +22,7 @@ Edge: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """The ids of from-layer, from-port, to-layer and to-port."""
 
 Declaration: TypeAlias = tuple[bytes, bytes, bytes, bytes]
-"""Element type, shape, offset and size of a Const as written."""
+"""Element type, shape, offset and size of a Const, as in the file."""
 
 _ID = rb'"(0|[1-9]\d*)"'
 OPSET = re.compile(rb"opset(?:[1-9]|1[0-7])")
@@ -47,27 +46,27 @@ _BEFORE_ID = len(b'<layer id="')
 
 _PLACE = rb"[0-9]{1,19}"
 _TOKEN = rb"<dim>[^<]*</dim>|" + TOKEN.pattern
-"""Most elements are dimensions, inside which nothing can stand that counts."""
+"""Dimensions, the most frequent elements, are matched as a whole: they cannot contain anything indexed."""
 _DECLARED = (b"element_type", b"shape", b"offset", b"size")
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """One set of layers and edges: the net's, or that of a body.
+    """One set of layers and edges: those of the net, or of a body.
 
     Attributes:
-        name: the element's name, "then_body"; "net" for the net's own.
-        start: its first byte.
-        end: the end of its end tag; in the net's own body there may be space behind it.
-        layers: by key. A key is the id; of those with one id OpenVINO takes the last, and the key of the
-            others is the id, a zero byte and the first byte's offset.
+        name: the element's name, such as "then_body"; "net" for the main graph.
+        start: offset of its first byte.
+        end: offset after its end tag; for the main graph the end of the file.
+        layers: by key. A key is the id. If several layers have one id, OpenVINO uses the last; the key of
+            the others is the id, a zero byte and the offset of their first byte.
         edges: by the layer they go to.
-        edges_start: the end of the first `<edges>` tag, None if there is none.
-        constants: of Consts written the usual way, by the layer's key.
+        edges_start: offset after the first `<edges>` tag, None without one.
+        constants: declarations of Consts in the usual form, by the layer's key.
         bodies: the bodies inside a layer, by the layer's key and the element's name.
-        repeated_layers: keys of layers whose id belongs to a later one.
-        unusual: keys of layers without a name, or whose version is none of OpenVINO's opsets.
+        repeated_layers: keys of layers whose id belongs to a later layer.
+        unusual: keys of layers without a name, or whose version is not an opset of OpenVINO.
     """
 
     name: str
@@ -83,7 +82,7 @@ class Body:
     has_layers: bool = False
 
     def add_layer(self, id: bytes, span: Span) -> bytes:
-        """Enter a layer and return its key."""
+        """Add a layer and return its key."""
         key = id
         if id in self.layers:
             key = b"%s\0%d" % (id, span[1])
@@ -92,7 +91,7 @@ class Body:
         return key
 
     def give_ids_to_last(self) -> None:
-        """Give each id that several layers have to the last of them, when all are entered."""
+        """Reassign each id that several layers have to the last of them; call it after all are added."""
         last = {key.partition(b"\0")[0]: key for key in self.repeated_layers}
         keys = {key: id for id, key in last.items()}
         keys |= {id: b"%s\0%d" % (id, self.layers[id][1]) for id in last}
@@ -107,7 +106,7 @@ class Body:
             self.edges.setdefault(edge[2], []).append(edge)
 
     def producers(self, key: bytes) -> dict[bytes, tuple[bytes, bytes]]:
-        """Return what feeds a layer: layer and port by the id of its own port, the first edge's."""
+        """Return the (layer, port) that feeds each input port of a layer, by id; the first edge counts."""
         edges = self.edges.get(key.partition(b"\0")[0], ())
         return {edge[3]: (edge[0], edge[1]) for edge in reversed(edges)}
 
@@ -124,20 +123,20 @@ def edge_places(data: bytes, body: Body) -> Iterator[EdgePlace]:
     end = data.find(b"</edges>", body.edges_start)
     usual = [*_EDGE.finditer(data, body.edges_start, end)]
     if data.count(b"<", body.edges_start, end) == len(usual):
-        yield from (EdgePlace(*found.span(), (found[1], found[2], found[3], found[4])) for found in usual)
+        yield from (EdgePlace(*edge.span(), (edge[1], edge[2], edge[3], edge[4])) for edge in usual)
         return
-    for found in parse_elements(data[body.edges_start : body.end]).iterfind("edge"):
-        start, end = body.edges_start + found.start, body.edges_start + found.end
-        origin, port, to, to_port = map(found.id, _ENDS)
+    for edge in parse_elements(data[body.edges_start : body.end]).iterfind("edge"):
+        start, end = body.edges_start + edge.start, body.edges_start + edge.end
+        origin, port, to, to_port = map(edge.id, _ENDS)
         yield EdgePlace(start, end, (origin, port, to, to_port))
 
 
 def quick_index(data: bytes, root_start: int) -> Body | None:
-    """Index an IR as `save_model` writes it; None if anything is unusual.
+    """Index an IR in the form in which `save_model` writes it; None for any other form.
 
-    Usual is: layers without bodies, one behind the other with nothing but space between, then the
-    edges. The bytes must be well-formed XML without comments and processing instructions for the
-    answer to mean something; a caller who does not know yet throws the answer away later.
+    That form is: layers without bodies, separated by white space only, then the edges. The result is valid
+    only for well-formed XML without comments and processing instructions; a caller that checks this
+    concurrently must discard the result otherwise.
     """
     head = _NET.match(data, root_start)
     match = _FIRST.match(data, head.end()) if head else None
@@ -147,7 +146,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     layers, constants = net.layers, net.constants
     types: dict[bytes, bytes] = {}
     start = match.start()
-    for after in chain(_NEXT.finditer(data, match.end()), (None,)):  # where a layer ends
+    for after in chain(_NEXT.finditer(data, match.end()), (None,)):  # matches at the end of each layer
         last = after.start() if after else data.find(_LAYER_END, match.end())
         id, type, element_type = match.group(1, 2, 3)
         span = types.setdefault(type, type), start, last + len(_LAYER_END)
@@ -174,7 +173,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
 
 
 class _Open(NamedTuple):
-    """An element that is open; its kind is "" if nothing in it counts."""
+    """An open element; its kind is "" if its content is not indexed."""
 
     kind: str
     body: Body
@@ -185,7 +184,7 @@ class _Open(NamedTuple):
 def exact_index(data: bytes) -> Body:
     """Index well-formed XML whose root is `<net>`."""
     opened: list[_Open] = []
-    declared: set[int] = set()  # where the layers begin whose `<data>` was seen
+    declared: set[int] = set()  # offsets of layers whose first `<data>` was read
     for match in re.finditer(_TOKEN, data, re.DOTALL):
         slash, name = match.groups()
         if name is None:
@@ -210,7 +209,7 @@ def exact_index(data: bytes) -> Body:
 
 
 def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, declared: set[int]) -> _Open:
-    """Return the element that begins with a tag, and enter what the tag says."""
+    """Return the element that begins with a tag, and add the tag's facts to the index."""
     if parent is None:
         return _Open("body", Body(decoded(name), start))
     kind, body, key, first = parent
@@ -220,17 +219,19 @@ def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, 
     if kind == "body" and name == b"edges" and body.edges_start is None:
         body.edges_start = end
     elif kind == "layers" and name == b"layer":
-        found = attributes(data, start, end)
-        span = found.get(b"type", b""), start, end
-        key = body.add_layer(shortest(found.get(b"id", b"")), span)
-        if b"name" not in found or not OPSET.fullmatch(found.get(b"version", b"")):
+        written = attributes(data, start, end)
+        span = written.get(b"type", b""), start, end
+        key = body.add_layer(shortest(written.get(b"id", b"")), span)
+        if b"name" not in written or not OPSET.fullmatch(written.get(b"version", b"")):
             body.unusual.append(key)
         return _Open("layer", body, key, start)
     elif kind == "layer" and name == b"data" and first not in declared:
         declared.add(first)
-        found = attributes(data, start, end)
-        type, shape, offset, size = (found.get(attribute, b"") for attribute in _DECLARED)
-        is_usual = {*_DECLARED} <= found.keys() and all(re.fullmatch(_PLACE, one) for one in (offset, size))
+        written = attributes(data, start, end)
+        type, shape, offset, size = (written.get(attribute, b"") for attribute in _DECLARED)
+        is_usual = {*_DECLARED} <= written.keys() and all(
+            re.fullmatch(_PLACE, number) for number in (offset, size)
+        )
         if is_usual and body.layers[key][0] == b"Const":
             body.constants[key] = type, shape, offset, size
     elif kind == "layer" and b"body" in name:

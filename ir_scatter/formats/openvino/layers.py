@@ -1,4 +1,4 @@
-"""One layer of an IR, parsed from its own bytes, and where its parts stand in these."""
+"""Parses one layer of an IR from its own bytes, and finds the places of its parts."""
 
 import re
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter.core.diagnostics import Part, Side
 from ir_scatter.core.element_types import ElementType, from_precision
 from ir_scatter.core.shapes import MAX_RANK, Shape, parse_dim
-from ir_scatter.formats.openvino.xml_text import Element, attribute_place, decoded, parse_elements, tag_end
+from ir_scatter.formats.openvino.xml_text import XmlElement, attribute_place, decoded, parse_elements, tag_end
 
 _HEAD = re.compile(
     rb'<layer id="[^"]*" name="([^"&\t\r\n]*)" type="[^"&]*"(?: version="([^"&\t\r\n]*)")?'
@@ -21,10 +21,10 @@ _COMMA = re.compile(r"(?<!\\),")
 
 
 class PortText(NamedTuple):
-    """A port as written, its id in the shortest form.
+    """A port as in the file, with its id in the shortest form.
 
-    The shape is None if no dimension is written (a scalar, or of unknown rank), if one is no number (it is
-    among the bad ones), or if there are too many.
+    The shape is None without dimensions (a scalar, or an unknown rank), with too many dimensions, or if one
+    is not a number; `bad_dims` lists such dimensions.
     """
 
     id: bytes
@@ -38,7 +38,7 @@ _Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, .
 
 
 class LayerText(NamedTuple):
-    """A layer as written, without its bodies."""
+    """A layer as in the file, without its bodies."""
 
     name: str | None
     version: str | None
@@ -48,25 +48,25 @@ class LayerText(NamedTuple):
 
 
 def parse_layer(text: bytes) -> LayerText:
-    """Parse a layer that holds no bodies."""
+    """Parse the text of a layer without bodies."""
     head = _HEAD.match(text)
     if head is None:
         layer = parse_elements(text).children[0]
         return LayerText(layer.attributes.get("name"), layer.attributes.get("version"), *_rest(layer))
-    behind = text[head.end() :]
-    if b" names=" in behind:
-        behind = _NAMES.sub(rb"\1", behind)
+    rest = text[head.end() :]
+    if b" names=" in rest:
+        rest = _NAMES.sub(rb"\1", rest)
     version = None if head[2] is None else decoded(head[2])
-    return LayerText(decoded(head[1]), version, *_parse_rest(behind))
+    return LayerText(decoded(head[1]), version, *_parse_rest(rest))
 
 
 @lru_cache(1 << 11)
 def _parse_rest(text: bytes) -> _Rest:
-    """Parse what many layers have in common: what is behind the start tag, without names."""
+    """Parse the text after the start tag, without tensor names; cached, since many layers share it."""
     return _rest(parse_elements(text))
 
 
-def _rest(layer: Element) -> _Rest:
+def _rest(layer: XmlElement) -> _Rest:
     data = layer.find("data")
     inputs, outputs = (
         tuple([_port(port) for port in (section.iterfind("port") if section else ())])
@@ -75,7 +75,7 @@ def _rest(layer: Element) -> _Rest:
     return {} if data is None else data.attributes, inputs, outputs
 
 
-def _port(port: Element) -> PortText:
+def _port(port: XmlElement) -> PortText:
     dims, bad = [], []
     for number, dim in enumerate(port.iterfind("dim")):
         text = dim.text or ""
@@ -92,7 +92,7 @@ def _port(port: Element) -> PortText:
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names of a tensor; a comma in one has a backslash before it."""
+    """Split a list of tensor names; a comma in a name is escaped with a backslash."""
     return [name.replace("\\,", ",") for name in _COMMA.split(text) if name]
 
 
@@ -107,9 +107,9 @@ class LayerPlaces:
         }
 
     def find(self, part: Part, *, is_declaring: bool = False) -> tuple[int, int]:
-        """Return where a part stands, or what it would be in.
+        """Return the place of a part; if it is missing, that of the element that would hold it.
 
-        Of a layer that declares type and shape of its output, that is where it does so.
+        For a layer that declares type and shape of its output, the place is that of the declaration.
         """
         if is_declaring and part.side is Side.OUTPUT and (part.name in _DECLARED or part.dim is not None):
             return self.find(Part(Side.ATTRIBUTE, name=_DECLARED.get(part.name, "shape")))
@@ -129,9 +129,9 @@ class LayerPlaces:
         is_one_line = b"\n" not in self.text[port.start : port.end]
         return (port.start, port.end) if is_one_line else self.tag(port)
 
-    def tag(self, element: Element) -> tuple[int, int]:
+    def tag(self, element: XmlElement) -> tuple[int, int]:
         return element.start, tag_end(self.text, element.start)
 
-    def attribute(self, element: Element, name: bytes) -> tuple[int, int]:
-        """Return where an attribute and its value stand; without it the tag."""
+    def attribute(self, element: XmlElement, name: bytes) -> tuple[int, int]:
+        """Return the place of an attribute with its value; that of the tag if it is missing."""
         return attribute_place(self.text, *self.tag(element), name)

@@ -1,4 +1,4 @@
-"""OpenVINO IR: `.xml` and `.bin` to a Model."""
+"""Reads an OpenVINO IR, `.xml` and `.bin`, into a Model."""
 
 import re
 from pathlib import Path
@@ -20,10 +20,10 @@ _INTEGER = re.compile(r"\s*\+?[0-9]{1,19}\s*")
 
 
 def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
-    """Read an IR from the bytes of its `.xml`; the `.bin` is looked for beside `path`.
+    """Read an IR from the bytes of its `.xml`; the `.bin` must be beside `path`.
 
     Raises:
-        UnreadableModel: the file is no XML, no IR, or an IR of a version that is not supported.
+        UnreadableModel: the file is not XML, not an IR, or an IR of an unsupported version.
     """
     text = XmlText(path, raw)
     is_model, root, start = True, None, 0
@@ -68,19 +68,19 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
 
 
 def _check_and_index(text: XmlText, start: int) -> Body | None:
-    """Demand well-formed XML, and index it if it is written the usual way.
+    """Check that the XML is well-formed, and index it if it has the usual form.
 
-    libxml2 works without the interpreter's lock, so that a thread makes the index meanwhile. That of a file
-    that is not well-formed is thrown away.
+    libxml2 releases the interpreter's lock, so that a thread can build the index at the same time. The index
+    of a file that is not well-formed is discarded.
     """
-    found: list[Body | None] = []
-    thread = Thread(target=lambda: found.append(quick_index(text.data, start)))
+    index: list[Body | None] = []
+    thread = Thread(target=lambda: index.append(quick_index(text.data, start)))
     thread.start()
     try:
         text.check_well_formed()
     finally:
         thread.join()
-    return None if text.has_asides else found[0]
+    return None if text.has_asides else index[0]
 
 
 def _version_problem(version: bytes | None) -> str | None:

@@ -1,7 +1,7 @@
-"""The XML of an IR: from bytes to UTF-8 that is known to be well-formed, its places, tags and elements.
+"""The XML of an IR: decodes it to UTF-8, checks that it is well-formed, and finds places and elements.
 
-OpenVINO's reader takes a few characters that XML does not have: `save_model` writes control characters
-of names as references (`&#01;`), and U+FFFE and U+FFFF as they are. libxml2 is shown fillers for them.
+OpenVINO's reader accepts a few characters that XML forbids: `save_model` writes control characters of names
+as references (`&#01;`), and U+FFFE and U+FFFF unchanged. They are replaced by fillers for libxml2.
 """
 
 import codecs
@@ -45,12 +45,12 @@ _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
 class XmlText:
-    """An XML file as UTF-8, and the way from a byte offset to a line and a column.
+    """An XML file as UTF-8; converts byte offsets to lines and columns.
 
     Attributes:
-        path: as the caller named it.
+        path: as passed by the caller.
         data: UTF-8 without a byte order mark.
-        mark: the byte order mark that a UTF-8 file begins with, or nothing.
+        mark: the byte order mark of a UTF-8 file, or b"".
         is_transcoded: whether the file itself is in another encoding.
     """
 
@@ -63,17 +63,17 @@ class XmlText:
     def has_asides(self) -> bool:
         """Whether a well-formed root element has comments, processing instructions or CDATA in it."""
         root = self.root()
-        start, found = root.start() if root else 0, self.data.find
-        return any(found(one, start) >= 0 and found(b"<" + one, start) >= 0 for one in (b"!", b"?"))
+        start, find = root.start() if root else 0, self.data.find
+        return any(find(mark, start) >= 0 and find(b"<" + mark, start) >= 0 for mark in (b"!", b"?"))
 
     @cached_property
     def _line_starts(self) -> "array[int]":
-        return array("Q", [0, *(found.end() for found in re.finditer(rb"\n", self.data))])
+        return array("Q", [0, *(match.end() for match in re.finditer(rb"\n", self.data))])
 
     @cached_property
     def _continuations(self) -> "array[int]":
-        """The places of bytes that begin no character: a file may be one line with many findings."""
-        return array("Q", (found.start() for found in re.finditer(rb"[\x80-\xbf]", self.data)))
+        """Offsets of UTF-8 continuation bytes, to count characters fast: a file may be a single line."""
+        return array("Q", (match.start() for match in re.finditer(rb"[\x80-\xbf]", self.data)))
 
     def _place(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._line_starts, offset)
@@ -81,7 +81,7 @@ class XmlText:
         return line, self._characters(start, offset) + 1
 
     def _characters(self, start: int, end: int) -> int:
-        """Return how many characters begin in a stretch of bytes."""
+        """Return the number of characters that begin in a range of bytes."""
         return end - start - bisect_left(self._continuations, end) + bisect_left(self._continuations, start)
 
     def location(self, offset: int, scope: str = "") -> Location:
@@ -92,7 +92,7 @@ class XmlText:
         return Span(*self._place(start), *self._place(end))
 
     def excerpt(self, number: int, column: int) -> Excerpt:
-        """Return a line, or some hundred characters around a column of a long one; empty behind the last."""
+        """Return a line, or the part around a column of a long line; empty after the last line."""
         if number > len(self._line_starts):
             return Excerpt("")
         start = self._line_starts[number - 1]
@@ -106,14 +106,14 @@ class XmlText:
         return Excerpt(text, self._characters(start, first) + 1, last < end)
 
     def _offset(self, start: int, end: int, count: int) -> int:
-        """Return the byte behind so many characters of a stretch of bytes, at most its end."""
+        """Return the offset after `count` characters of a range of bytes, at most its end."""
         offset = start + bisect_left(range(start, end), count, key=lambda at: self._characters(start, at))
         while offset < end and self.data[offset] & 0xC0 == 0x80:
             offset += 1
         return offset
 
     def root(self) -> re.Match[bytes] | None:
-        """Return where `TOKEN` finds the tag of the root element, None if there is none.
+        """Return the match of `TOKEN` for the tag of the root element, None without one.
 
         Raises:
             UnreadableModel: the file has a DOCTYPE.
@@ -127,17 +127,17 @@ class XmlText:
         return None if match is None or match[2] is None or match[1] else match
 
     def check_well_formed(self) -> None:
-        """Demand well-formed XML nested at most 256 deep; libxml2 builds no tree, as nobody takes its events.
+        """Check that the XML is well-formed and nested at most 256 deep; libxml2 builds no tree for that.
 
         Raises:
-            UnreadableModel: with the place where it is not.
+            UnreadableModel: with the place of the error.
         """
         data = self.data
         if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
             data = _FOREIGN.sub(
-                lambda found: b"?" * len(found[0]) if _number(found) in _NO_CHARACTERS else found[0], data
+                lambda match: b"?" * len(match[0]) if _number(match) in _NO_CHARACTERS else match[0], data
             )
-        target: Any = SimpleNamespace(close=lambda: None)  # the stubs ask for every event
+        target: Any = SimpleNamespace(close=lambda: None)  # the type stubs demand a method for every event
         try:
             try:
                 etree.fromstring(data, _parser(target))
@@ -162,18 +162,18 @@ class XmlText:
 
 
 _TOO_LARGE = re.compile("too (big|long)|limit exceeded", re.IGNORECASE)
-"""libxml2 on comments, values, CDATA and instructions of more than 10 MB, and names of more than 50 kB.
+"""libxml2's error for comments, values, CDATA and instructions above 10 MB, and for names above 50 kB.
 
-XML has no such limits, and neither has OpenVINO; with `huge_tree` there are others: 1 GB, 10 MB for a name.
+Neither XML nor OpenVINO has such limits. With `huge_tree` the limits are 1 GB, and 10 MB for a name.
 """
 
 
 class _TooDeep(Exception):
-    """Elements are nested deeper than MAX_DEPTH, which `huge_tree` allows."""
+    """Elements are nested deeper than MAX_DEPTH, which libxml2 allows with `huge_tree`."""
 
 
 class _Depth:
-    """Takes the events of a parser, and counts how deep it is; as slow as calls in Python are."""
+    """Parser target that counts the depth; slow, since it is called for every element."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -214,12 +214,12 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
 
 
 def _number(match: re.Match[bytes]) -> int | None:
-    """Return the number of the character that is referred to."""
+    """Return the number of the character that a reference stands for."""
     return int(match[1], 16) if match[1] else int(match[2]) if match[2] else None
 
 
 def unescaped(raw: bytes) -> bytes:
-    """Return what the text of an attribute's value, or of an element, means."""
+    """Resolve the references in an attribute's value or the text of an element."""
     return _SPECIAL.sub(_meaning, raw) if _SPECIAL.search(raw) else raw
 
 
@@ -229,13 +229,13 @@ def _meaning(match: re.Match[bytes]) -> bytes:
 
 
 def shortest(text: bytes) -> bytes:
-    """Return an id in its shortest decimal form; other text as it is."""
+    """Return an id in its shortest decimal form; other text unchanged."""
     match = _ID.fullmatch(text)
     return match[1] if match else text
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """Return a text of the file as a message shows it: not at any length."""
+    """Return a text of the file for a message, cut at `limit` characters."""
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
@@ -246,26 +246,26 @@ def tag_end(data: bytes, start: int) -> int:
 
 
 def attributes(data: bytes, start: int, end: int) -> dict[bytes, bytes]:
-    """Return what the attributes of a tag mean."""
+    """Return the attributes of a tag, with references resolved."""
     return {name: unescaped(value[1:-1]) for name, value in ATTRIBUTE.findall(data, start, end)}
 
 
 def attribute_places(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
-    """Return where the values of a tag's attributes stand, without their quotation marks."""
+    """Return the places of the values of a tag's attributes, without quotation marks."""
     return {m[1]: (m.start(2) + 1, m.end(2) - 1) for m in ATTRIBUTE.finditer(data, start, end)}
 
 
 def attribute_place(data: bytes, start: int, end: int, name: bytes) -> tuple[int, int]:
-    """Return where an attribute of a tag stands with its value; without it the tag itself."""
-    places = (found.span() for found in ATTRIBUTE.finditer(data, start, end) if found[1] == name)
+    """Return the place of an attribute of a tag with its value; that of the tag if it is missing."""
+    places = (match.span() for match in ATTRIBUTE.finditer(data, start, end) if match[1] == name)
     return next(places, (start, end))
 
 
 @dataclass(slots=True, eq=False)
-class Element:
-    """An element, and its place in the piece of XML that was parsed.
+class XmlElement:
+    """An element, and its place in the parsed piece of XML.
 
-    Its text is the first one in it that is more than space, which is all that OpenVINO reads.
+    `text` is its first text that is not white space; OpenVINO reads no other text.
     """
 
     name: str
@@ -273,7 +273,7 @@ class Element:
     start: int = 0
     end: int = 0
     text: str | None = None
-    children: "list[Element]" = field(default_factory=list)
+    children: "list[XmlElement]" = field(default_factory=list)
 
     def get(self, name: str, default: str = "") -> str:
         return self.attributes.get(name, default)
@@ -281,10 +281,10 @@ class Element:
     def id(self, name: str) -> bytes:
         return shortest(self.get(name).encode())
 
-    def find(self, path: str) -> "Element | None":
+    def find(self, path: str) -> "XmlElement | None":
         return next(self.iterfind(path), None)
 
-    def iterfind(self, path: str) -> "Iterator[Element]":
+    def iterfind(self, path: str) -> "Iterator[XmlElement]":
         """Yield the elements at a path, "input/port"."""
         name, _, rest = path.partition("/")
         for child in self.children:
@@ -292,12 +292,13 @@ class Element:
                 yield from child.iterfind(rest) if rest else (child,)
 
 
-def parse_elements(data: bytes) -> Element:
-    """Return an element without a name that holds those of a piece of well-formed XML.
+def parse_elements(data: bytes) -> XmlElement:
+    """Return a nameless element that contains the elements of a piece of well-formed XML.
 
-    The piece may end with the end tag of what it is in; an element that does not end in it has the end 0.
+    The piece may end with the end tag of the surrounding element. An element that does not end in the piece
+    has the end 0.
     """
-    opened, position = [Element("")], 0
+    opened, position = [XmlElement("")], 0
     for match in TOKEN.finditer(data):
         current = opened[-1]
         if current.text is None and data[position : match.start()].strip():
@@ -313,7 +314,7 @@ def parse_elements(data: bytes) -> Element:
             if not opened:
                 return current
             continue
-        child = Element(decoded(match[2]), start=match.start(), end=position)
+        child = XmlElement(decoded(match[2]), start=match.start(), end=position)
         child.attributes = {
             decoded(name): decoded(value) for name, value in attributes(data, *match.span()).items()
         }

@@ -1,9 +1,9 @@
-"""Kernels of general operators: what exporters and conversions put around scatter operators, in NumPy.
+"""NumPy kernels of general operators, those that exporters and conversions put around scatter operators.
 
     op = find_computed(node.domain, node.type)  # of ops/general.py
     outputs = compute(op, node.domain, inputs, node.attributes, opset=18, element_limit=1_000_000)
 
-Rows say which kernel computes an operator.
+The row of an operator names its kernel.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.tensors import Constant
 from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
-from ir_scatter.ops.general_kernels.base import Case, Kernel, TooLarge, UnsupportedCase
+from ir_scatter.ops.general_kernels.base import Kernel, KernelCase, OutputTooLarge, UnsupportedCase
 
-__all__ = ["TooLarge", "UnsupportedCase", "compute"]
+__all__ = ["OutputTooLarge", "UnsupportedCase", "compute"]
 
 _REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""Beside what kernels refuse, what NumPy does."""
+"""Exceptions of kernels, and of NumPy, that mean that a case is refused."""
 
 
 def compute(
@@ -38,41 +38,40 @@ def compute(
 ) -> tuple[Array, ...]:
     """Compute the outputs of an operator that has a kernel.
 
-    Inputs are in the order of the document, None for one that is left out; attributes as written: text
+    Inputs are in the order of the specification, None for a missing one; attributes as written: text
     in an IR, Python values in ONNX, an array or a constant for a tensor. `element_limit` is for each output.
 
-    Whole numbers wrap around in their own type. What a document calls undefined is refused, not
-    guessed. Outputs have the element type of the data they are made of, in its own dtype; they
-    may be read-only, and views of the inputs.
+    Integers wrap around in their own type. A case that a specification calls undefined is refused, not
+    guessed. Outputs have the element type of their data, in its own dtype; they may be read-only, and
+    views of the inputs.
 
     Raises:
-        UnsupportedCase: the case is illegal, undefined, unknown or (TooLarge) beyond the limit.
+        UnsupportedCase: the case is illegal, undefined, unknown or (OutputTooLarge) beyond the limit.
     """
     try:
         with np.errstate(all="ignore"):
             unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
             if unknown:
                 raise UnsupportedCase(f"attribute {unknown[0]} is not known")
-            own = tuple(None if array is None else in_own_dtype(array) for array in inputs)
-            case = Case(
-                own, Attributes(_loaded(attributes)), domain != OPENVINO, opset, output_count, element_limit
-            )
+            operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
+            loaded = Attributes(_loaded(attributes))
+            case = KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
             if op.keeps_shape:
                 case.reserve(case.array(0).shape)
-            found = _kernel(op.kernel_in(domain))(case)
-            arrays = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
+            outputs = _kernel(op.kernel_in(domain))(case)
+            arrays = tuple(map(np.asarray, outputs if isinstance(outputs, tuple) else (outputs,)))
             for array in arrays:
                 case.reserve(array.shape)
             return arrays
     except _REFUSALS as error:
-        refusal = TooLarge if isinstance(error, TooLarge) else UnsupportedCase
+        refusal = OutputTooLarge if isinstance(error, OutputTooLarge) else UnsupportedCase
         raise refusal(f"{op.type_in(domain)}: {error}") from error
 
 
 def _loaded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    loaded = {name: one.load() for name, one in attributes.items() if isinstance(one, Constant)}
+    loaded = {name: value.load() for name, value in attributes.items() if isinstance(value, Constant)}
     if any(array is None for array in loaded.values()):
-        raise UnsupportedCase("the values of a tensor are not there")
+        raise UnsupportedCase("the values of a tensor are missing")
     return {**attributes, **loaded} if loaded else attributes
 
 

@@ -1,4 +1,4 @@
-"""Operators that compute numbers: element by element, from one type to another, from bounds, along axes."""
+"""Kernels that compute numbers: elementwise arithmetic, type conversion, ranges, reductions along axes."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -13,8 +13,8 @@ from ir_scatter.core.shapes import show
 from ir_scatter.ops.general_kernels.base import (
     BOOLEAN,
     NUMERIC,
-    Case,
     Kernel,
+    KernelCase,
     UnsupportedCase,
     narrow,
     normalize_axes,
@@ -26,9 +26,9 @@ from ir_scatter.ops.general_kernels.base import (
 
 
 def unary(function: Callable[[Array], Any]) -> Kernel:
-    """Make a kernel of a function of one array of numbers."""
+    """Return the kernel of a function of one numeric array."""
 
-    def kernel(case: Case) -> Array:
+    def kernel(case: KernelCase) -> Array:
         data = case.array(0)
         require_kind(NUMERIC, data)
         return narrow(function(widen(data)), data.dtype)
@@ -37,27 +37,27 @@ def unary(function: Callable[[Array], Any]) -> Kernel:
 
 
 def binary(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel of a function of two arrays of numbers of one type."""
+    """Return the kernel of a function of two numeric arrays of one type."""
     return lambda case: _combined(case, function, case.arrays(2))
 
 
 def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel that applies a function of two arrays to one input after the other."""
+    """Return the kernel that folds all inputs with a function of two arrays."""
     return lambda case: _combined(case, function, case.arrays())
 
 
 def comparison(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel of a comparison of two arrays of one type."""
+    """Return the kernel of a comparison of two arrays of one type."""
     return lambda case: _combined(case, function, case.arrays(2), NUMERIC | BOOLEAN, np.dtype(np.bool_))
 
 
 def logical(function: Callable[[Array, Array], Any]) -> Kernel:
-    """Make a kernel of a function of two arrays of booleans."""
+    """Return the kernel of a function of two boolean arrays."""
     return lambda case: _combined(case, function, case.arrays(2), BOOLEAN)
 
 
 def _combined(
-    case: Case,
+    case: KernelCase,
     function: Callable[[Array, Array], Any],
     arrays: Sequence[Array],
     kinds: frozenset[str] = NUMERIC,
@@ -69,38 +69,38 @@ def _combined(
     return narrow(reduce(function, map(widen, arrays)), result or type)
 
 
-def logical_not(case: Case) -> Array:
+def logical_not(case: KernelCase) -> Array:
     require_kind(BOOLEAN, case.array(0))
     return np.asarray(np.logical_not(case.array(0)))
 
 
-def select(case: Case) -> Array:
-    """Choose by a condition; an IR's must broadcast to what the other two broadcast to."""
-    condition, chosen, other = case.arrays(3)
+def select(case: KernelCase) -> Array:
+    """Choose by a condition; in an IR it must broadcast to the common shape of the other two inputs."""
+    condition, if_true, if_false = case.arrays(3)
     require_kind(BOOLEAN, condition)
-    require_same_type(chosen, other)
+    require_same_type(if_true, if_false)
     if not case.is_onnx:
-        np.broadcast_to(condition, np.broadcast_shapes(chosen.shape, other.shape))
-    case.reserve_elementwise(condition, chosen, other)
-    return np.asarray(np.where(condition, chosen, other))
+        np.broadcast_to(condition, np.broadcast_shapes(if_true.shape, if_false.shape))
+    case.reserve_elementwise(condition, if_true, if_false)
+    return np.asarray(np.where(condition, if_true, if_false))
 
 
-def divide(case: Case) -> Array:
-    """Divide; whole numbers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
+def divide(case: KernelCase) -> Array:
+    """Divide; integers round down in an IR, and towards zero in ONNX or if `m_pythondiv` is false."""
     rounds_down = case.attributes.boolean("m_pythondiv", not case.is_onnx)
     return _combined(case, _floor_divide if rounds_down else _truncate_divide, case.arrays(2))
 
 
 def _dividing(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Array]:
-    """Refuse to divide whole numbers by zero; where there is nothing to divide, nothing is divided by it."""
+    """Refuse the division of integers by zero, unless the output is empty."""
 
-    def divided(left: Array, right: Array) -> Array:
-        is_divided = 0 not in np.broadcast_shapes(left.shape, right.shape)
-        if kind(left) != "float" and is_divided and not right.all():
+    def divide_checked(left: Array, right: Array) -> Array:
+        has_elements = 0 not in np.broadcast_shapes(left.shape, right.shape)
+        if kind(left) != "float" and has_elements and not right.all():
             raise UnsupportedCase("a whole number is divided by 0")
         return np.asarray(function(left, right))
 
-    return divided
+    return divide_checked
 
 
 truncate_mod = _dividing(np.fmod)
@@ -116,8 +116,8 @@ def _truncate_divide(left: Array, right: Array) -> Array:
     return _floor_divide(left if kind(left) == "float" else left - truncate_mod(left, right), right)
 
 
-def modulo(case: Case) -> Array:
-    """Return remainders with the sign of the divisor, with that of the dividend if ONNX's `fmod` is 1.
+def modulo(case: KernelCase) -> Array:
+    """Return remainders with the sign of the divisor, or of the dividend if ONNX's `fmod` is 1.
 
     Before opset 28 of ONNX, floating-point numbers need `fmod`.
     """
@@ -127,11 +127,11 @@ def modulo(case: Case) -> Array:
     return _combined(case, truncate_mod if truncates else _floor_mod, case.arrays(2))
 
 
-def power(case: Case) -> Array:
+def power(case: KernelCase) -> Array:
     """Raise to a power, in the type of the base.
 
-    A whole number to the power of another wraps around, and to a negative one is refused; with
-    one that is not whole it is computed in f64 and truncated.
+    If base and exponent are integers, the result wraps around, and a negative exponent is refused. An
+    integer to a floating-point power is computed in f64 and truncated.
     """
     base, exponent = case.arrays(2)
     require_kind(NUMERIC, base, exponent)
@@ -140,8 +140,8 @@ def power(case: Case) -> Array:
     if kind(base) == "float" or kind(exponent) == "float":
         is_real = kind(base) == "float"
         work = np.result_type(wide_base, wide_exponent) if is_real else np.dtype(np.float64)
-        found = np.asarray(np.power(wide_base.astype(work), wide_exponent.astype(work)))
-        return narrow(found, base.dtype) if is_real else change_type(found, base.dtype)
+        powers = np.asarray(np.power(wide_base.astype(work), wide_exponent.astype(work)))
+        return narrow(powers, base.dtype) if is_real else change_type(powers, base.dtype)
     exact = wide_exponent.astype(wide_base.dtype)
     if (exact < 0).any() or (exact != wide_exponent).any():
         raise UnsupportedCase(f"an exponent is negative or does not fit into {base.dtype}")
@@ -161,7 +161,7 @@ def relu(data: Array) -> Array:
 
 
 def square_root(data: Array) -> Array:
-    """Return square roots; those of whole numbers are rounded half up."""
+    """Return square roots; those of integers are rounded half up."""
     if kind(data) == "float":
         return np.asarray(np.sqrt(data))
     if (data < 0).any() or (data > 2**52).any():
@@ -172,17 +172,17 @@ def square_root(data: Array) -> Array:
 # From one element type to another.
 
 
-def convert(case: Case) -> Array:
-    """Convert to the type that is written; ONNX's types of 8 bits saturate unless `saturate` is 0."""
+def convert(case: KernelCase) -> Array:
+    """Convert to a type; in ONNX 8-bit floating-point types saturate unless `saturate` is 0."""
     destination = case.dtype("to" if case.is_onnx else "destination_type")
     return change_type(case.array(0), destination, saturate=_saturates(case))
 
 
-def convert_like(case: Case) -> Array:
+def convert_like(case: KernelCase) -> Array:
     return change_type(case.array(0), case.array(1).dtype, saturate=_saturates(case))
 
 
-def _saturates(case: Case) -> bool:
+def _saturates(case: KernelCase) -> bool:
     case.attributes.text("round_mode", "up", {"up", "down", "nearest"})
     return case.attributes.boolean("saturate", case.is_onnx)
 
@@ -190,11 +190,14 @@ def _saturates(case: Case) -> bool:
 def change_type(array: Array, destination: np.dtype[Any], *, saturate: bool = False) -> Array:
     """Convert elements to another type.
 
-    Whole numbers wrap around. Floating-point numbers are truncated on the way to whole ones, and
-    round to nearest even on the way to shorter ones, beyond whose range lies infinity (NaN if
-    they have none); those of 8 bits may `saturate` instead. Everything but 0 becomes true. Refused,
-    because undefined: a NaN, infinity or number out of range to a whole number; a NaN to a type
-    without one; anything inexact to f8e8m0; strings and complex numbers.
+    - Integer to integer: wraps around.
+    - Floating point to integer: truncates. NaN, infinity and numbers out of range are refused, since
+      undefined.
+    - To a shorter floating-point type: rounds to nearest even. Numbers out of range become infinity (NaN if
+      the type has no infinity); with `saturate` 8-bit types clamp instead. NaN is refused by a type without
+      NaN, and an inexact result by f8e8m0.
+    - To boolean: everything but 0 becomes true.
+    - Strings and complex numbers are refused.
     """
     if array.dtype == destination:
         return array
@@ -224,7 +227,7 @@ def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], 
     if target.name == "f8e8m0":
         exact = real.astype(destination)
         if not np.array_equal(exact.astype(real.dtype), real, equal_nan=True):
-            raise UnsupportedCase("the rounding of f8e8m0 is not computed")
+            raise UnsupportedCase("rounding to f8e8m0 is not supported")
         return exact
     if target.bits < 8 and np.isnan(real).any():
         raise UnsupportedCase(f"NaN does not fit into {target.name}")
@@ -235,15 +238,15 @@ def _shortened(numbers: Array, target: ElementType, destination: np.dtype[Any], 
     return real.astype(destination)
 
 
-# Numbers that are made.
+# Created numbers.
 
 
-def number_range(case: Case) -> Array:
+def number_range(case: KernelCase) -> Array:
     """Count from start up to stop, in the type of the inputs or, in an IR, in `output_type` (Range-4).
 
-    Floating-point values are computed in f64 and rounded once, in ONNX in f32 unless they are f64.
-    Fractions that would have to become whole numbers are refused: the IR's text says that they are cut
-    off, and that they are not.
+    Floating-point values are computed in f64 and rounded once; ONNX computes them in f32 unless they are
+    f64. Fractions for an integer type are refused: the specification of the IR contradicts itself on
+    whether they are truncated.
     """
     bounds = case.arrays(3)
     require_kind(NUMERIC, *bounds)
@@ -269,7 +272,7 @@ def number_range(case: Case) -> Array:
     return change_type(start + steps * step, destination)
 
 
-def _whole_range(case: Case, bounds: Sequence[Array], destination: np.dtype[Any]) -> Array:
+def _whole_range(case: KernelCase, bounds: Sequence[Array], destination: np.dtype[Any]) -> Array:
     for bound in bounds:
         if kind(bound) == "float" and not float(bound).is_integer():
             raise UnsupportedCase(f"a bound is {float(bound)}, expected a whole number")
@@ -292,8 +295,8 @@ def _count(bounds: Sequence[Array], work: np.dtype[Any]) -> int:
     return max(0, ceil(steps))
 
 
-def shape_of(case: Case) -> Array:
-    """Return the shape, or its part from `start` to `end`, which are clamped, in `output_type`."""
+def shape_of(case: KernelCase) -> Array:
+    """Return the shape in `output_type`, or its part from `start` to `end`, which are clamped."""
     dims = case.array(0).shape
     dims = dims[case.attributes.integer("start", 0) : case.attributes.integer("end", len(dims))]
     destination = case.dtype("output_type", "i64")
@@ -302,11 +305,11 @@ def shape_of(case: Case) -> Array:
     return np.array(dims, destination)
 
 
-def size(case: Case) -> Array:
+def size(case: KernelCase) -> Array:
     return np.array(case.array(0).size, np.int64)
 
 
-def non_zero(case: Case) -> Array:
+def non_zero(case: KernelCase) -> Array:
     """Return the positions of all elements that are not 0, one row for each axis."""
     data = widen(case.array(0))
     require_kind(NUMERIC | BOOLEAN, data)
@@ -318,8 +321,8 @@ def non_zero(case: Case) -> Array:
     return np.stack(np.nonzero(is_counted)).astype(destination)
 
 
-def constant_of_shape(case: Case) -> Array:
-    """Repeat one element, 0 of type f32 unless `value` says otherwise."""
+def constant_of_shape(case: KernelCase) -> Array:
+    """Repeat the element of the attribute `value`, by default the f32 number 0."""
     value = case.attributes.value("value", np.zeros(1, np.float32))
     if not isinstance(value, np.ndarray) or value.size != 1:
         raise UnsupportedCase(f"value is {value}, expected a tensor of one element")
@@ -330,35 +333,36 @@ def constant_of_shape(case: Case) -> Array:
 
 
 def reduction(function: np.ufunc) -> Kernel:
-    """Make a kernel that reduces along axes, attribute or input.
+    """Return the kernel that reduces along axes, attribute or input.
 
-    No axes change nothing in an IR, and mean all of them in ONNX unless `noop_with_empty_axes` is set.
+    An empty list of axes changes nothing in an IR; in ONNX it means all axes unless
+    `noop_with_empty_axes` is set.
     """
     is_extreme = function in (np.maximum, np.minimum)
 
-    def kernel(case: Case) -> Array:
+    def kernel(case: KernelCase) -> Array:
         data = case.array(0)
         axes = case.integers(1, "axes", default=() if case.is_onnx else None, may_be_scalar=True)
         if case.is_onnx and not axes and not case.attributes.boolean("noop_with_empty_axes", False):
             axes = list(range(data.ndim))
-        gone = normalize_axes(axes, data.ndim)
+        removed = normalize_axes(axes, data.ndim)
         word, default = ("keepdims", True) if case.is_onnx else ("keep_dims", False)
         keeps_rank = case.attributes.boolean(word, default)
         require_kind(NUMERIC | BOOLEAN if is_extreme else NUMERIC, data)
-        case.reserve([dim for axis, dim in enumerate(data.shape) if axis not in gone])
+        case.reserve([dim for axis, dim in enumerate(data.shape) if axis not in removed])
         wide = widen(data)
         options: dict[str, Any] = {"dtype": wide.dtype}
-        if is_extreme and any(data.shape[axis] == 0 for axis in gone):
+        if is_extreme and any(data.shape[axis] == 0 for axis in removed):
             if not case.is_onnx:
-                raise UnsupportedCase("the largest or smallest of no elements is undefined")
+                raise UnsupportedCase("the maximum or minimum of an empty tensor is undefined")
             options["initial"] = extreme(data.dtype, is_lowest=function is np.maximum)
-        return narrow(function.reduce(wide, axis=gone, keepdims=keeps_rank, **options), data.dtype)
+        return narrow(function.reduce(wide, axis=removed, keepdims=keeps_rank, **options), data.dtype)
 
     return kernel
 
 
-def cumulative_sum(case: Case) -> Array:
-    """Sum up along the axis of input 1, which an IR may leave out if it is 0."""
+def cumulative_sum(case: KernelCase) -> Array:
+    """Sum up along the axis in input 1, which is 0 if an IR omits that input."""
     data = case.array(0)
     require_kind(NUMERIC, data)
     axis = normalize_axis(0 if not case.is_onnx and not case.has(1) else case.integer(1), data.ndim)

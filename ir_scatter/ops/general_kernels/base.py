@@ -1,4 +1,4 @@
-"""What a kernel is given: the inputs and attributes of one node, and how much it may allocate."""
+"""The argument of a kernel: inputs and attributes of one node, and a limit of what it may allocate."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ _WORDS = {
 
 
 class UnsupportedCase(Error):
-    """A kernel cannot or may not compute this: it is illegal, undefined or too large."""
+    """A kernel refuses a case: it is illegal, undefined or too large."""
 
 
-class TooLarge(UnsupportedCase):
-    """More elements than the caller allows."""
+class OutputTooLarge(UnsupportedCase):
+    """An output has more elements than the caller allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """Inputs and attributes of one node; an optional input that was left out is None."""
+class KernelCase:
+    """Inputs and attributes of one node; a missing optional input is None."""
 
     inputs: tuple[Array | None, ...]
     attributes: Attributes
@@ -52,13 +52,13 @@ class Case:
         return self.opset is not None and self.opset >= opset
 
     def array(self, index: int) -> Array:
-        found = self.inputs[index] if index < len(self.inputs) else None
-        if found is None:
-            raise UnsupportedCase(f"input {index} is left out, expected a tensor")
-        return found
+        array = self.inputs[index] if index < len(self.inputs) else None
+        if array is None:
+            raise UnsupportedCase(f"input {index} is missing, expected a tensor")
+        return array
 
     def arrays(self, count: int | None = None) -> list[Array]:
-        """Return the first inputs, which must be there; without a count all inputs, at least one."""
+        """Return the first `count` inputs, by default all; raise UnsupportedCase if one is missing."""
         return [self.array(index) for index in range(count or max(1, len(self.inputs)))]
 
     def integers(
@@ -70,10 +70,10 @@ class Case:
         may_be_scalar: bool = False,
         may_be_long: bool = False,
     ) -> list[int]:
-        """Return the whole numbers of an attribute, if it is written, or of a one-dimensional input.
+        """Return the integers of an attribute, if it is written, or of a one-dimensional input.
 
-        Without a default one of them must be there. The numbers of a list that `may_be_long` are not one
-        for each dimension of a tensor.
+        Without a default, attribute or input must exist. A list may have more numbers than a tensor can
+        have dimensions only if it `may_be_long`.
         """
         if name in self.attributes:
             return self.attributes.integers(name)
@@ -95,28 +95,28 @@ class Case:
 
     def dtype(self, name: str, default: str | None = None) -> np.dtype[Any]:
         element_type = self.attributes.element_type(name, default)
-        found = dtype(element_type)
-        if found is None:
+        numpy_type = dtype(element_type)
+        if numpy_type is None:
             raise UnsupportedCase(f"{element_type.name} has no NumPy type")
-        return found
+        return numpy_type
 
     def reserve(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of an output that is about to be allocated, if it may be."""
-        wanted = tuple(shape)
-        problem = too_many_dimensions(len(wanted))  # products of longer lists may take forever
+        """Check that an output of a shape may be allocated, and return the shape."""
+        dims = tuple(shape)
+        problem = too_many_dimensions(len(dims))  # products of longer lists may take forever
         if problem:
             raise UnsupportedCase(f"the output {problem}")
-        if min(wanted, default=0) < 0:
-            raise UnsupportedCase(f"the output would have shape {show(wanted)}")
-        if self.element_limit is not None and prod(wanted) > self.element_limit:
-            raise TooLarge(
-                f"the output would have shape {show(wanted)}, {counted(prod(wanted), 'element')}, "
+        if min(dims, default=0) < 0:
+            raise UnsupportedCase(f"the output would have shape {show(dims)}")
+        if self.element_limit is not None and prod(dims) > self.element_limit:
+            raise OutputTooLarge(
+                f"the output would have shape {show(dims)}, {counted(prod(dims), 'element')}, "
                 f"expected at most {self.element_limit}"
             )
-        return wanted
+        return dims
 
     def reserve_elementwise(self, *arrays: Array) -> None:
-        """Reserve what arrays give together under the IR's `auto_broadcast`; ONNX always broadcasts."""
+        """Check the broadcast output of arrays, under the IR's `auto_broadcast`; ONNX always broadcasts."""
         shapes = [array.shape for array in arrays]
         rule = self.attributes.text("auto_broadcast", "numpy", {"numpy", "none"})
         if rule == "none" and len(set(shapes)) > 1:
@@ -124,8 +124,8 @@ class Case:
         self.reserve(np.broadcast_shapes(*shapes))
 
 
-Kernel: TypeAlias = Callable[[Case], Array | tuple[Array, ...]]
-"""Gives the output, or all outputs if there are several; they may be views of the inputs."""
+Kernel: TypeAlias = Callable[[KernelCase], Array | tuple[Array, ...]]
+"""Returns the output, or a tuple of several outputs; they may be views of the inputs."""
 
 
 def require_kind(kinds: frozenset[str], *arrays: Array) -> None:
@@ -150,19 +150,19 @@ def normalize_axis(axis: int, rank: int) -> int:
 
 def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     """Count axes from the front; refuse an axis that occurs twice."""
-    found = tuple(normalize_axis(axis, rank) for axis in axes)
-    if len(set(found)) != len(found):
-        raise UnsupportedCase(f"axes are {show(found)}, expected different ones")
-    return found
+    normalized = tuple(normalize_axis(axis, rank) for axis in axes)
+    if len(set(normalized)) != len(normalized):
+        raise UnsupportedCase(f"axes are {show(normalized)}, expected different ones")
+    return normalized
 
 
 def widen(array: Array) -> Array:
-    """Give elements that NumPy itself does not know (bf16, f8, i4, ...), and f16, a wider type."""
+    """Convert f16, and types that NumPy itself does not have (bf16, f8, i4, ...), to a wider type."""
     if array.dtype.kind == "V" or array.dtype == np.float16:
         return array.astype(np.float32 if kind(array) == "float" else np.int16)
     return array
 
 
 def narrow(array: Any, destination: np.dtype[Any]) -> Array:
-    """Take back what `widen` did, after a computation: round, or wrap around."""
+    """Undo `widen` after a computation: round, or wrap around."""
     return np.asarray(array).astype(destination, copy=False)

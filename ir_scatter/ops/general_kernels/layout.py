@@ -1,4 +1,4 @@
-"""Operators that move elements: they change the shape around them, repeat, join, split and cut them.
+"""Kernels that move elements: reshape, permute, repeat, join, split and slice.
 
 The outputs of most of them are views of the input.
 """
@@ -14,7 +14,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.core.words import counted
 from ir_scatter.ops.attributes import zero_copies
 from ir_scatter.ops.general_kernels.base import (
-    Case,
+    KernelCase,
     UnsupportedCase,
     normalize_axes,
     normalize_axis,
@@ -23,12 +23,12 @@ from ir_scatter.ops.general_kernels.base import (
 from ir_scatter.ops.general_shapes import clamped
 
 
-def identity(case: Case) -> Array:
+def identity(case: KernelCase) -> Array:
     return case.array(0)
 
 
-def reshape(case: Case) -> Array:
-    """Reshape; 0 copies a dimension if `special_zero` of an IR says so, unless `allowzero` of ONNX is set."""
+def reshape(case: KernelCase) -> Array:
+    """Reshape; 0 copies a dimension if `special_zero` (IR) is true, or `allowzero` (ONNX) is 0."""
     data, pattern = case.array(0), case.integers(1, "shape")
     copies_zero = zero_copies(case.attributes, is_onnx=case.is_onnx)
     if copies_zero and 0 in pattern[data.ndim :]:
@@ -41,35 +41,35 @@ def reshape(case: Case) -> Array:
     return data.reshape(shape)
 
 
-def flatten(case: Case) -> Array:
-    """Make a matrix: dimensions before `axis` times those from it on; `axis` may be the rank."""
+def flatten(case: KernelCase) -> Array:
+    """Reshape to a matrix: all dimensions before `axis`, and all from it on; `axis` may be the rank."""
     data, axis = case.array(0), case.attributes.integer("axis", 1)
     if axis != data.ndim:
         axis = normalize_axis(axis, data.ndim)
     return data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))
 
 
-def squeeze(case: Case) -> Array:
-    """Remove dimensions of 1: all of them, or those that are named; an IR may name others, which stay."""
+def squeeze(case: KernelCase) -> Array:
+    """Remove dimensions of 1: all, or those of `axes`; other axes that an IR names stay."""
     data = case.array(0)
     if case.is_onnx and "axes" not in case.attributes and not case.has(1):
         return np.squeeze(data)
     axes = normalize_axes(case.integers(1, "axes", default=(), may_be_scalar=True), data.ndim)
     if case.is_onnx:
         if not axes:
-            raise UnsupportedCase("axes is empty, which the document gives no meaning")
+            raise UnsupportedCase("axes is empty, which the specification does not define")
         return np.squeeze(data, axis=axes)
     return np.squeeze(data, axis=tuple(axis for axis in axes or range(data.ndim) if data.shape[axis] == 1))
 
 
-def unsqueeze(case: Case) -> Array:
-    """Insert dimensions of 1; the axes count in the output."""
+def unsqueeze(case: KernelCase) -> Array:
+    """Insert dimensions of 1; the axes refer to the output."""
     data, axes = case.array(0), case.integers(1, "axes", may_be_scalar=True)
     return np.expand_dims(data, normalize_axes(axes, data.ndim + len(axes)))
 
 
-def transpose(case: Case) -> Array:
-    """Permute the axes; an empty order, and none in ONNX, reverses them."""
+def transpose(case: KernelCase) -> Array:
+    """Permute the axes; an empty order reverses them, and so does a missing one in ONNX."""
     data = case.array(0)
     order = case.integers(1, "perm", default=() if case.is_onnx else None)
     if order and sorted(order) != list(range(data.ndim)):
@@ -79,11 +79,11 @@ def transpose(case: Case) -> Array:
     return data.transpose(order or None)
 
 
-def broadcast(case: Case) -> Array:
+def broadcast(case: KernelCase) -> Array:
     """Broadcast data to a shape in the IR's modes numpy, explicit and bidirectional.
 
-    The text does not say whether mode explicit repeats a dimension of 1; it does here. OpenVINO
-    writes "none" for explicit, and reads it so.
+    The specification does not say whether mode explicit repeats a dimension of 1; here it does. OpenVINO
+    writes "none" for explicit, and reads "none" as explicit.
     """
     data, target = case.array(0), case.integers(1)
     mode = case.attributes.text("mode", "numpy", {"numpy", "explicit", "bidirectional", "none"})
@@ -100,14 +100,14 @@ def broadcast(case: Case) -> Array:
     return np.broadcast_to(data, target)
 
 
-def expand(case: Case) -> Array:
-    """Broadcast data and a shape to each other."""
+def expand(case: KernelCase) -> Array:
+    """Broadcast data bidirectionally with a shape."""
     data, shape = case.array(0), case.integers(1)
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape)))
 
 
-def tile(case: Case) -> Array:
-    """Repeat data along each axis; in an IR the shorter of shape and repeats is filled up with 1."""
+def tile(case: KernelCase) -> Array:
+    """Repeat data along each axis; in an IR the shorter of shape and repeats is filled up with leading 1s."""
     data, repeats = case.array(0), case.integers(1)
     if case.is_onnx and (len(repeats) != data.ndim or len(case.inputs) > 2):
         raise UnsupportedCase(f"{counted(len(repeats), 'repeat')} for {counted(data.ndim, 'axis', 'axes')}")
@@ -120,7 +120,7 @@ def tile(case: Case) -> Array:
     return np.tile(data, full)
 
 
-def concat(case: Case) -> Array:
+def concat(case: KernelCase) -> Array:
     arrays = case.arrays()
     require_same_type(*arrays)
     axis = normalize_axis(case.attributes.integer("axis"), arrays[0].ndim)
@@ -128,11 +128,11 @@ def concat(case: Case) -> Array:
     return np.concatenate(arrays, axis)
 
 
-def split(case: Case) -> tuple[Array, ...]:
-    """Split into `num_splits` equal parts in an IR, and in ONNX into given lengths or equal parts.
+def split(case: KernelCase) -> tuple[Array, ...]:
+    """Split into `num_splits` equal parts in an IR, and in ONNX by lengths or into equal parts.
 
-    There the lengths are an input or an attribute, the number of parts an attribute or, before
-    opset 18, the number of outputs; with the attribute the last part may be shorter.
+    In ONNX the lengths are an input or an attribute. The number of parts is the attribute `num_outputs`,
+    which allows a shorter last part, or before opset 18 the number of outputs.
     """
     data = case.array(0)
     if not case.is_onnx:
@@ -151,8 +151,8 @@ def split(case: Case) -> tuple[Array, ...]:
     return _parts(data, axis, [part] * (count - 1) + [size - part * (count - 1)])
 
 
-def variadic_split(case: Case) -> tuple[Array, ...]:
-    """Split into parts of given lengths, of which one may be -1: what is left."""
+def variadic_split(case: KernelCase) -> tuple[Array, ...]:
+    """Split into parts of the lengths in input 2; one may be -1, the rest."""
     data, lengths = case.array(0), case.integers(2, may_be_long=True)
     axis = normalize_axis(case.integer(1), data.ndim)
     if lengths.count(-1) == 1:
@@ -168,11 +168,11 @@ def _parts(data: Array, axis: int, lengths: list[int]) -> tuple[Array, ...]:
     return tuple(np.split(data, list(accumulate(lengths))[:-1], axis))
 
 
-def cut(case: Case) -> Array:
-    """Cut ranges out of data: starts, ends and, if not all, axes and steps; attributes in ONNX's opset 1.
+def slice_ranges(case: KernelCase) -> Array:
+    """Take ranges of data: starts, ends and optional axes and steps; attributes in ONNX's opset 1.
 
-    The IR's text says at once that starts are clamped and that Python's rules hold. They differ for a
-    backward slice that starts before the front, which is refused.
+    The specification of the IR says both that starts are clamped and that Python's rules hold. They
+    contradict each other for a backward slice that starts before position 0, which is refused.
     """
     data = case.array(0)
     axes_input, steps_input = (3, 4) if case.is_onnx else (4, 3)
@@ -188,13 +188,13 @@ def cut(case: Case) -> Array:
     return data[tuple(selection)]
 
 
-def strided_slice(case: Case) -> Array:
-    """Cut ranges out of data, with the five masks of StridedSlice-1.
+def strided_slice(case: KernelCase) -> Array:
+    """Take ranges of data, with the five masks of StridedSlice-1.
 
-    Where the text contradicts itself: a backward slice with `end_mask` includes the first
-    element, as `array[::-1]` does; with `shrink_axis_mask` any `end` is taken. Refused are an
-    unmasked `begin` that equals `end` (one element or none), and masks that meet on one position
-    without an order between them.
+    The specification contradicts itself in some cases. A backward slice with `end_mask` includes the first
+    element here, as `array[::-1]` does, and `shrink_axis_mask` accepts any `end`. Refused are an unmasked
+    `begin` that equals `end` (one element or an empty slice), and two masks at one position if the
+    specification gives them no order.
     """
     data = case.array(0)
     begins, ends = case.integers(1), case.integers(2)
@@ -217,11 +217,11 @@ def strided_slice(case: Case) -> Array:
         axis += 1
         if "shrink_axis" in mask:
             if "begin" in mask:
-                raise UnsupportedCase("begin_mask and shrink_axis_mask meet at one position")
+                raise UnsupportedCase("begin_mask and shrink_axis_mask are both set at one position")
             steps.append(normalize_axis(begin, size))
             continue
         if begin == end and not mask & {"begin", "end"}:
-            raise UnsupportedCase(f"begin and end are both {begin}: one element or none")
+            raise UnsupportedCase(f"begin and end are both {begin}: one element or an empty slice")
         first = (0 if stride > 0 else size) if "begin" in mask else begin
         last = (size if stride > 0 else -size - 1) if "end" in mask else end
         steps.append(_range(first, last, stride, size))
@@ -229,22 +229,22 @@ def strided_slice(case: Case) -> Array:
 
 
 def _range(start: int, stop: int, step: int, size: int) -> slice:
-    found = clamped(start, stop, step, size)
-    return slice(found.start, None if found.stop < 0 else found.stop, step)
+    positions = clamped(start, stop, step, size)
+    return slice(positions.start, None if positions.stop < 0 else positions.stop, step)
 
 
-def _masks(case: Case, length: int) -> list[set[str]]:
-    """Return what the masks say at each position; short masks go on with zeros."""
-    found: list[set[str]] = [set() for _ in range(length)]
+def _masks(case: KernelCase, length: int) -> list[set[str]]:
+    """Return the names of the masks that are 1 at each position; short masks are filled up with zeros."""
+    names: list[set[str]] = [set() for _ in range(length)]
     for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis"):
         bits = case.attributes.integers(f"{name}_mask", None if name in {"begin", "end"} else ())
         if set(bits) - {0, 1}:
             raise UnsupportedCase(f"{name}_mask is {show_numbers(bits)}, expected 0 and 1")
-        for mask, bit in zip(found, bits, strict=False):
+        for mask, bit in zip(names, bits, strict=False):
             if bit:
                 mask.add(name)
-    if sum("ellipsis" in mask for mask in found) > 1:
+    if sum("ellipsis" in mask for mask in names) > 1:
         raise UnsupportedCase("ellipsis_mask has more than one 1")
-    if any(len(mask & {"ellipsis", "new_axis", "shrink_axis"}) > 1 for mask in found):
+    if any(len(mask & {"ellipsis", "new_axis", "shrink_axis"}) > 1 for mask in names):
         raise UnsupportedCase("two masks contradict each other at one position")
-    return found
+    return names

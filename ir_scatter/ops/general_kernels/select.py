@@ -1,4 +1,4 @@
-"""Operators that choose elements by indices."""
+"""Kernels that select elements by indices: the Gather operators."""
 
 from math import prod
 
@@ -7,15 +7,21 @@ import numpy as np
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import show
 from ir_scatter.core.words import counted
-from ir_scatter.ops.general_kernels.base import WHOLE, Case, UnsupportedCase, normalize_axis, require_kind
+from ir_scatter.ops.general_kernels.base import (
+    WHOLE,
+    KernelCase,
+    UnsupportedCase,
+    normalize_axis,
+    require_kind,
+)
 from ir_scatter.ops.index_values import from_front, outside, whole_numbers
 
 
-def gather(case: Case) -> Array:
-    """Take slices along an axis, within batches.
+def gather(case: KernelCase) -> Array:
+    """Gather slices along an axis, within batches.
 
-    Gather-1 and Gather-7 of an IR document indices from 0 on. From Gather-8 on, negative ones count from
-    the end, and those out of range give zeros. In ONNX negative ones count from the end.
+    Gather-1 and Gather-7 of an IR require indices of 0 or more. Since Gather-8 negative indices count from
+    the end, and indices out of range give zeros. In ONNX negative indices count from the end.
     """
     data, indices = case.arrays(2)
     axis = case.attributes.integer("axis", 0) if case.is_onnx else case.integer(2)
@@ -40,17 +46,17 @@ def gather(case: Case) -> Array:
     if 0 in shape:
         return np.empty(shape, data.dtype)
     rows, columns = np.ogrid[:batch, :before]
-    found = blocks[rows[..., None], columns[..., None], positions[:, None, :]]
+    output = blocks[rows[..., None], columns[..., None], positions[:, None, :]]
     if fills:
-        found = np.where(is_outside[:, None, :, None], np.zeros((), data.dtype), found)
-    return found.reshape(shape)
+        output = np.where(is_outside[:, None, :, None], np.zeros((), data.dtype), output)
+    return output.reshape(shape)
 
 
-def gather_nd(case: Case) -> Array:
-    """Take slices by tuples of coordinates.
+def gather_nd(case: KernelCase) -> Array:
+    """Gather slices by tuples of coordinates.
 
-    GatherND-5 of an IR joins the batch dimensions of its output and knows no negative indices; GatherND-8
-    keeps them apart, and counts negative indices from the end, as ONNX does.
+    GatherND-5 of an IR joins the batch dimensions of its output and forbids negative indices. GatherND-8
+    keeps the dimensions apart, and counts negative indices from the end, as ONNX does.
     """
     data, indices = case.arrays(2)
     batch_rank = case.attributes.integer("batch_dims", 0)
@@ -68,14 +74,14 @@ def gather_nd(case: Case) -> Array:
     coordinates = [
         _positions(tuples[..., column], blocks.shape[1 + column], wraps=wraps) for column in range(depth)
     ]
-    found = np.empty(shape, data.dtype)
+    output = np.empty(shape, data.dtype)
     if 0 not in shape:
-        found = np.asarray(blocks[(np.arange(batch)[:, None], *coordinates)]).reshape(shape)
-    return found if wraps or batch_rank < 2 else found.reshape((batch, *shape[batch_rank:]))
+        output = np.asarray(blocks[(np.arange(batch)[:, None], *coordinates)]).reshape(shape)
+    return output if wraps or batch_rank < 2 else output.reshape((batch, *shape[batch_rank:]))
 
 
-def gather_elements(case: Case) -> Array:
-    """Take single elements; off the axis, indices has the shape of data, or may be shorter in ONNX."""
+def gather_elements(case: KernelCase) -> Array:
+    """Gather single elements; off the axis, indices has the shape of data, or may be shorter in ONNX."""
     data, indices = case.arrays(2)
     axis = normalize_axis(case.attributes.integer("axis", 0 if case.is_onnx else None), data.ndim)
     pairs = zip(indices.shape, data.shape, strict=False)
@@ -106,7 +112,7 @@ def _whole(indices: Array) -> Array:
 
 
 def _positions(indices: Array, size: int, *, wraps: bool) -> Array:
-    """Return i64 indices counted from the front, all of them legal."""
+    """Return i64 indices counted from the front; raise UnsupportedCase if one is out of range."""
     bad = outside(indices, [(-size if wraps else 0, size - 1)])
     if bad is not None:
         raise UnsupportedCase(f"an index is {bad.value}, expected {bad.low} to {bad.high}")

@@ -1,4 +1,4 @@
-"""The kernel of the scatter family: targets of the layout, then arithmetic of the element type."""
+"""The kernel of all scatter operators: targets by the layout, then arithmetic by the element type."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,26 +26,26 @@ _LOW_BITS = 32
 _LOW_MASK = (1 << _LOW_BITS) - 1
 
 _NARROW = 16
-"""Rows of fewer elements are not worth gathering."""
+"""Row width in elements: narrower rows are reduced element by element, since gathering does not pay off."""
 _FEW = 1 << 11
-"""Neither are fewer elements in all."""
+"""Number of elements: so few updates are reduced element by element as well."""
 _LONG = 1 << 13
-"""Rows of more elements are joined one by one where they are."""
+"""Row width in elements: wider rows are reduced one by one, in place."""
 _WIDENED = 1 << 17
-"""So many elements are held in a wider type at a time, or two for each row of updates."""
+"""Number of elements that are in the wider type at a time; at least two for each row of updates."""
 _FEWEST = 64
-"""Fewer columns at a time than this are not worth their calls."""
+"""Number of columns: processing fewer at a time costs more in calls than the caches save."""
 _SPARSE = 4
-"""With fewer than one index for so many elements it is quicker to copy data in one go."""
+"""Elements per index on the axis: with fewer indices than this it is faster to copy data in one go."""
 
 
-class Arithmetic(NamedTuple):
+class ReductionMethod(NamedTuple):
     """How one element type is reduced.
 
     Attributes:
-        neutral: the value, in the type that is computed in, that changes no update.
-        widen: makes rows of the type that is computed in; None if that is the elements' own.
-        finish: makes of reduced rows, and the number of values in each, rows of elements.
+        neutral: the neutral element of the reduction, in the type of the computation.
+        widen: converts rows to the type of the computation; None if that is the elements' own type.
+        finish: converts reduced rows back, given the number of values in each row.
     """
 
     ufunc: np.ufunc
@@ -55,14 +55,14 @@ class Arithmetic(NamedTuple):
 
 
 def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Array:
-    """Compute the output of a scatter operator, a new contiguous array; shapes and types are legal.
+    """Compute the output of a scatter operator, a new contiguous array; shapes and types must be legal.
 
-    Data and updates are in native byte order; without indices a cache is written from its beginning.
+    Data and updates must be in native byte order; without indices a cache is written from its beginning.
 
     Raises:
         IndexOutOfRange: an index is not legal.
     """
-    how = None if task.reduction is Reduction.NONE else _arithmetic(data.dtype, task.reduction)
+    how = None if task.reduction is Reduction.NONE else _reduction_method(data.dtype, task.reduction)
     if task.layout is Layout.ELEMENTS and indices is not None and (how is None or how.widen is None):
         columns = BLOCK // 2 // max(data.shape[task.axis], indices.shape[task.axis], 1)
         if _goes_by_columns(data, indices, task.axis, columns):
@@ -94,9 +94,9 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
     return output
 
 
-# Elements on an axis with much after it, some columns at a time: the elements that the indices of one
-# column name lie far apart, and many of them share few sets of the caches. Columns that are copied side by
-# side first fit the caches, and the copy is needed anyway.
+# Layout ELEMENTS on an axis with many elements after it, some columns at a time. The targets of one column
+# are far apart in memory, and share few cache sets. Columns that are first copied side by side fit into
+# the caches, and data must be copied anyway.
 
 
 def _goes_by_columns(data: Array, indices: Array, axis: int, columns: int) -> bool:
@@ -109,7 +109,7 @@ def _goes_by_columns(data: Array, indices: Array, axis: int, columns: int) -> bo
 
 
 def _scatter_columns(
-    task: Task, data: Array, indices: Array, updates: Array, how: Arithmetic | None, columns: int
+    task: Task, data: Array, indices: Array, updates: Array, how: ReductionMethod | None, columns: int
 ) -> Array:
     size, count, after = data.shape[task.axis], indices.shape[task.axis], prod(data.shape[task.axis + 1 :])
     output: Array = np.empty_like(data, order="C", subok=False)
@@ -132,20 +132,20 @@ def _scatter_columns(
     return output
 
 
-# How an element type is reduced, and how updates join the rows of an output.
+# How an element type is reduced, and how updates are reduced into the rows of an output.
 
 
 @cache
-def _arithmetic(dtype: DType, reduction: Reduction) -> Arithmetic:
+def _reduction_method(dtype: DType, reduction: Reduction) -> ReductionMethod:
     """Return how a reduction other than none is computed for a dtype."""
     is_mean, is_floating = reduction is Reduction.MEAN, "float" in dtype.name
     ufunc = _UFUNCS[reduction]
     if dtype.kind == "b" and reduction is Reduction.SUB:
         ufunc = np.logical_xor
     if not is_mean and dtype.isbuiltin == 1 and dtype != np.float16:
-        return Arithmetic(ufunc, _neutral(dtype, reduction))
+        return ReductionMethod(ufunc, _neutral(dtype, reduction))
     if is_mean and dtype.kind in "iu" and dtype.itemsize == 8:
-        return Arithmetic(ufunc, 0, _split, lambda rows, counts: _mean_of_halves(rows, counts, dtype))
+        return ReductionMethod(ufunc, 0, _split, lambda rows, counts: _mean_of_halves(rows, counts, dtype))
     wide = np.dtype(np.float64 if is_floating else np.int64)
 
     def finish(rows: Array, counts: Array) -> Array:
@@ -153,11 +153,11 @@ def _arithmetic(dtype: DType, reduction: Reduction) -> Arithmetic:
             rows = rows / counts[:, None] if is_floating else rows // counts[:, None]
         return round_once(rows, dtype) if is_floating else rows.astype(dtype)
 
-    return Arithmetic(ufunc, _neutral(wide, reduction), lambda rows: rows.astype(wide), finish)
+    return ReductionMethod(ufunc, _neutral(wide, reduction), lambda rows: rows.astype(wide), finish)
 
 
 def _neutral(dtype: DType, reduction: Reduction) -> Any:
-    """Return the value that changes no update; it is never the result, since an update follows."""
+    """Return the neutral element of a reduction; it is never a result, since an update follows."""
     if reduction in {Reduction.MIN, Reduction.MAX}:
         return extreme(dtype, is_lowest=reduction is Reduction.MAX)
     return int(reduction is Reduction.PROD)
@@ -166,9 +166,9 @@ def _neutral(dtype: DType, reduction: Reduction) -> Any:
 def round_once(values: Array, dtype: DType) -> Array:
     """Round f64 to a narrower floating-point type, to nearest even.
 
-    NumPy rounds f64 to its own types once. ml_dtypes goes through f32, which rounds twice; so f32 is
-    made by rounding to odd first (what is not exact gets an odd last bit), which keeps every later
-    rounding right as long as the type has at least two bits less.
+    NumPy rounds f64 to its own types once. ml_dtypes converts through f32, which would round twice; so f64 is
+    first rounded to odd in f32 (an inexact result gets an odd last bit). Rounding that again is correct for
+    every type whose significand has at least two bits less than that of f32.
     """
     if dtype.isbuiltin == 1:
         return values.astype(dtype)
@@ -182,14 +182,14 @@ def round_once(values: Array, dtype: DType) -> Array:
 
 
 def _split(rows: Array) -> Array:
-    """Put the upper and the lower half of 64 bits side by side, so that their sums do not wrap."""
+    """Put the upper and the lower 32 bits of each number side by side, so that sums do not wrap."""
     upper = (rows >> _LOW_BITS).astype(np.int64)
     lower = (rows & rows.dtype.type(_LOW_MASK)).astype(np.int64)
     return np.concatenate((upper, lower), axis=1)
 
 
 def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
-    """Divide the sum that two halves make, rounding towards minus infinity.
+    """Divide a sum in two halves (`_split`) by the counts, rounding towards minus infinity.
 
     Every step fits 64 bits for up to 2^31 values of one target.
     """
@@ -203,11 +203,11 @@ def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
 
 
 def _reduce_widened(
-    output: Array, targets: Targets, updates: Array, how: Arithmetic, *, keeps_initial: bool
+    output: Array, targets: Targets, updates: Array, how: ReductionMethod, *, keeps_initial: bool
 ) -> None:
-    """Join rows of updates to rows of the output in a wider type, and round each target once.
+    """Reduce rows of updates into rows of the output in a wider type, and round each target once.
 
-    Only the rows that are targets are widened, some at a time. The old value counts as one, if it takes part.
+    Only rows that are targets are widened, some at a time. An old value that takes part counts as one update.
     """
     assert how.widen is not None
     assert how.finish is not None
@@ -239,7 +239,7 @@ def _reduce_widened(
 
 
 def _as_items(rows: Array) -> Array:
-    """View rows as single items, which NumPy moves whole, where their memory allows it."""
+    """View rows as single items, which NumPy moves as a whole; unchanged if that is impossible."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:
@@ -248,10 +248,10 @@ def _as_items(rows: Array) -> Array:
 
 
 def _reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None:
-    """Join updates [count, width] to rows of the output [any, width], one after the other.
+    """Reduce updates [count, width] into rows of the output [any, width], one after the other.
 
-    Wide rows are gathered some at a time, joined and written back. Where a target is there for the second
-    time, only its first update is joined that way; the others go element by element.
+    Wide rows are gathered some at a time, reduced and written back. If a target occurs several times among
+    them, only its first update is reduced that way; its later updates are reduced element by element.
     """
     width = output.shape[1]
     if width >= _LONG:
@@ -268,7 +268,7 @@ def _reduce(output: Array, rows: Array, updates: Array, ufunc: np.ufunc) -> None
         part, new = rows[start : start + step], updates[start : start + step]
         joined = np.take(output, part, axis=0, mode="clip", out=buffer[: len(part)])
         ufunc(joined, new, out=joined)
-        # In reverse order the last one written, which stays, is the first of its target.
+        # Written in reverse order, the first update of each target is the last write, which stays.
         reverse = part[::-1]
         items[reverse] = _as_items(joined)[::-1]
         first_of[reverse] = places[: len(part)][::-1]

@@ -1,21 +1,21 @@
-"""What is certain about the result of a reduction: hits, candidates, and how far rounding may take it.
+"""Certainty of the result of a reduction: hits, candidates, and bounds of the rounding error.
 
-Two bounds. `rounding_bound` follows the values:
+There are two bounds. `rounding_bound` depends on the values:
 
-- Sums of which every partial sum is a number of the type are exact in any order: multiples of a power
-  of two (whole numbers are) that fit the significand when all of one sign are added up.
-- Otherwise one addition is off by half a *spacing* at most, the distance between the numbers of the
-  type where the greatest partial sum lies. For few additions that is the bound, and for many it
-  is what they would be off if rounding were chance (their root times the spacing), and what is no chance:
-  the *drift*. Where a sum is a multiple of the spacing, adding x is off by what rounding x alone to the
-  spacing is off, whatever the sum is; equal values are all off in one direction. The drift is
-  the most that such errors of updates which stand next to each other, in the order of the indices,
-  of the values or of their magnitudes, add up to.
-- A product whose odd parts fit the significand is exact too; another one is off by a share of itself
-  for every factor that is no power of two. A factor that is lost is hardly ever that near to 1.
+- A sum is exact in any order if every partial sum is a number of the type: if the values are multiples of a
+  power of two (integers are), and the sum of all values of one sign fits the significand.
+- Otherwise one addition is off by at most half a *spacing*, the distance between the numbers of the
+  type near the largest partial sum. For few additions the bound is the sum of these errors. For many it
+  combines two parts: the error if rounding were random (the root of the count times the spacing), and the
+  systematic error, the *drift*. If a sum is a multiple of the spacing, the error of adding x is that of
+  rounding x to the spacing, for any sum; the errors of equal values have one direction. The drift is
+  the largest total of such errors over neighbouring updates, in the order of the indices, of the values or
+  of their magnitudes.
+- A product whose odd parts fit the significand is exact too. Otherwise every factor that is not a power of
+  two adds a relative error. That is small enough to detect a lost factor, unless the factor is very near 1.
 
-`counted_bound` knows only how many there are and how great, and holds for a computation in a coarser
-precision when it is scaled by that.
+`counted_bound` depends only on the number of values and their magnitudes. Scaled by the ratio of precisions
+it also holds for a computation in a coarser precision.
 """
 
 from collections.abc import Callable
@@ -33,22 +33,22 @@ _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _SAFETY = 1 + 2**-20
 """Covers the rounding of the bound itself."""
 MANY = 16
-"""From so many operations on rounding is taken for chance."""
+"""Number of operations from which on rounding is treated as random."""
 _DEVIATIONS = 4
-"""How many standard deviations of chance are allowed."""
+"""Number of standard deviations that a random error may have."""
 _MORE = 1.25
-"""How much more than in the orders that are looked at a drift may be in others."""
+"""Factor of the drift, since orders other than the three computed ones may drift more."""
 _LEVELS = 4
-"""So many spacings, each half of the one before, are looked at for a drift: sums grow through them."""
+"""Number of spacings for a drift, each half of the one before: sums grow through them."""
 _RUN = 1 << 15
-"""About so many updates are looked at for a drift at a time."""
+"""Approximate number of updates whose drift is computed at a time."""
 _F64_DIGITS = 53
 
 
 def count_hits(
     task: Task, data_shape: tuple[int, ...], indices: Array | None, updates_shape: tuple[int, ...]
 ) -> Array:
-    """Count the updates of each element: i64, of the shape of data."""
+    """Return the number of updates of each element: i64, of the shape of data."""
     targets = find_targets(task, data_shape, indices, updates_shape, all_updates=True)
     counts = np.zeros(targets.rows, np.int64)
     if targets.count and targets.width:
@@ -57,51 +57,52 @@ def count_hits(
     return np.repeat(counts, targets.width).reshape(data_shape)
 
 
-def _targets(one: Operation) -> Targets:
-    return find_targets(one.task, one.data.shape, one.indices, one.updates.shape, all_updates=True)
+def _targets(operation: Operation) -> Targets:
+    data, indices, updates = operation.data, operation.indices, operation.updates
+    return find_targets(operation.task, data.shape, indices, updates.shape, all_updates=True)
 
 
-def find_candidates(one: Operation, position: tuple[int, ...]) -> Array:
-    """Return the updates that hit one element of data, in row-major order of legal indices."""
-    targets = _targets(one)
+def find_candidates(operation: Operation, position: tuple[int, ...]) -> Array:
+    """Return the updates of one element of data, in row-major order of the indices, which must be legal."""
+    targets = _targets(operation)
     if not targets.count:
-        return one.updates.reshape(-1)[:0].copy()
-    row, column = divmod(int(np.ravel_multi_index(position, one.data.shape)), targets.width)
-    values = one.updates.reshape(targets.count, targets.width)[:, column]
+        return operation.updates.reshape(-1)[:0].copy()
+    row, column = divmod(int(np.ravel_multi_index(position, operation.data.shape)), targets.width)
+    values = operation.updates.reshape(targets.count, targets.width)[:, column]
     return np.concatenate([values[source][rows == row] for source, rows in targets.blocks()])
 
 
-def is_candidate(one: Operation, values: Array, absolute: float, relative: float) -> Array:
-    """Tell for each element of an output, `values`, whether some update that hits it has its value.
+def is_candidate(operation: Operation, values: Array, absolute: float, relative: float) -> Array:
+    """Return for each element of an output, `values`, whether it equals one of its updates.
 
-    A number may be off by so much, and by so much in proportion to the update.
+    A difference of `absolute` plus `relative` times the update is tolerated.
     """
-    targets = _targets(one)
-    found = np.zeros((targets.rows, targets.width), np.bool_)
+    targets = _targets(operation)
+    mask = np.zeros((targets.rows, targets.width), np.bool_)
     if targets.count and targets.width:
         rows = np.ascontiguousarray(values).reshape(targets.rows, targets.width)
-        source = one.updates.reshape(targets.count, targets.width)
+        source = operation.updates.reshape(targets.count, targets.width)
         for part, places in targets.blocks():
             same = is_near(source[part], rows[places], absolute, relative)
-            np.logical_or.at(found, places, same)
-    return found.reshape(values.shape)
+            np.logical_or.at(mask, places, same)
+    return mask.reshape(values.shape)
 
 
-def has_other_updates(one: Operation, values: Array) -> Array:
-    """Tell for each element of an output, `values`, whether some update that hits it has other bits."""
-    targets = _targets(one)
-    found = np.zeros((targets.rows, targets.width), np.bool_)
+def has_other_updates(operation: Operation, values: Array) -> Array:
+    """Return for each element of an output, `values`, whether one of its updates has different bits."""
+    targets = _targets(operation)
+    mask = np.zeros((targets.rows, targets.width), np.bool_)
     if targets.count and targets.width:
         rows = np.ascontiguousarray(values).reshape(targets.rows, targets.width)
-        source = one.updates.reshape(targets.count, targets.width)
+        source = operation.updates.reshape(targets.count, targets.width)
         for part, places in targets.blocks():
             differs = (bits_of(source[part]) != bits_of(rows[places])).any(axis=-1)
-            np.logical_or.at(found, places, differs)
-    return found.reshape(values.shape)
+            np.logical_or.at(mask, places, differs)
+    return mask.reshape(values.shape)
 
 
 def is_near(new: Array, old: Array, absolute: float, relative: float) -> Array:
-    """Tell where values are those of updates, NaN being one of them."""
+    """Return where new and old values are equal within a tolerance; NaN equals NaN."""
     with np.errstate(all="ignore"):
         same: Array = (new == old) | ((new != new) & (old != old))
         if absolute or relative:
@@ -110,78 +111,79 @@ def is_near(new: Array, old: Array, absolute: float, relative: float) -> Array:
     return same
 
 
-def contested_by_nan(one: Operation, values: Array) -> Array:
-    """Tell into which elements of a min or max both NaN and numbers go.
+def contested_by_nan(operation: Operation, values: Array) -> Array:
+    """Return the elements of a min or max whose operands include both NaN and numbers.
 
-    No document says what becomes of NaN there: what stays depends on the order of the operands. In
-    `values`, what came out of it, every NaN that takes part goes on.
+    No specification defines that result: it depends on the order of the operands. `values` is the output
+    of this package's kernel, which propagates every NaN.
     """
-    every = replace(one.task, reduction=Reduction.SUM)
-    is_number = scatter(every, one.data == one.data, one.indices, one.updates == one.updates)
+    every = replace(operation.task, reduction=Reduction.SUM)
+    data, updates = operation.data, operation.updates
+    is_number = scatter(every, data == data, operation.indices, updates == updates)
     return np.asarray((values != values) & is_number)
 
 
-def beyond_type(one: Operation, values: Array, hits: Array) -> Array:
-    """Tell which results of numbers are none because the type cannot say them, and has no infinity either."""
-    operands = _operands(one, hits)
+def beyond_type(operation: Operation, values: Array, hits: Array) -> Array:
+    """Return which results of finite operands are NaN because the type lacks the result and infinity."""
+    operands = _operands(operation, hits)
     if operands is None:
         return np.zeros(values.shape, np.bool_)
     return np.asarray((values != values) & (hits > 0) & ~operands.has_other())
 
 
 class Rounding(NamedTuple):
-    """How far a result in any order may be from the exact one, and how far the computed values are."""
+    """The maximal distance from the exact result for any order, and the distance of the computed values."""
 
     bound: Array
     error: Array
 
 
-def rounding_bound(one: Operation, values: Array, hits: Array) -> Rounding:
+def rounding_bound(operation: Operation, values: Array, hits: Array) -> Rounding:
     """Bound the difference between the exact result and one computed in the element type.
 
-    Never NaN: infinite where an order may overflow, 0 where nothing is rounded.
+    Never NaN: infinite if some order may overflow, 0 if no operation rounds.
     """
-    operands = _operands(one, hits)
+    operands = _operands(operation, hits)
     if operands is None:
         return Rounding(np.zeros(values.shape), np.zeros(values.shape))
     with np.errstate(all="ignore"):
-        bound, exact = (_sum if one.task.reduction in _SUMS else _product)(operands)
+        bound, exact = (_sum if operation.task.reduction in _SUMS else _product)(operands)
         bound = np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
         if operands.limits.digits == _F64_DIGITS:
             return Rounding(bound, bound)
         error = np.abs(_wide(values) - exact)
         is_known = np.isfinite(error) & (hits > 0)
         error = np.where(is_known, error, np.where(hits == 0, 0.0, bound))
-        # What rounding once to a number beyond the greatest gives is not bounded by what is finite.
+        # Rounding to a number beyond the largest is not limited by the bound for finite numbers.
         return Rounding(np.where(bound > 0, np.maximum(bound, error), 0.0), error * (bound > 0))
 
 
-def counted_bound(one: Operation, values: Array, hits: Array) -> Array:
-    """Bound the same difference by how many values there are, and how great.
+def counted_bound(operation: Operation, values: Array, hits: Array) -> Array:
+    """Bound the same difference by the number of values and their magnitudes.
 
     For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
-    and Stability of Numerical Algorithms, 4.2), u being half the distance of 1 to the next number;
-    for a product the same times its magnitude.
+    and Stability of Numerical Algorithms, 4.2), where u is half the distance of 1 to the next number;
+    for a product the same factor times its magnitude.
     """
-    operands = _operands(one, hits)
+    operands = _operands(operation, hits)
     if operands is None:
         return np.zeros(values.shape)
     limits, counts = operands.limits, operands.counts
     with np.errstate(all="ignore"):
-        if one.task.reduction not in _SUMS:
+        if operation.task.reduction not in _SUMS:
             bound = _counted_product(operands, _relative(counts, limits.unit * limits.factor))
         else:
             total = operands.reduced(Reduction.SUM, lambda part: _finite(np.abs(part), 0.0))
             bound = np.where(operands.has_other(), 0.0, _relative(counts, limits.unit) * total)
             bound[total > limits.largest] = np.inf
-        if one.task.reduction is Reduction.MEAN:
+        if operation.task.reduction is Reduction.MEAN:
             magnitude = _finite(np.abs(_wide(values)), 0.0)
             bound = bound / np.maximum(counts, 1) + magnitude * limits.unit + limits.smallest
         return np.where((hits == 0) | np.isnan(bound), 0.0, bound * _SAFETY)
 
 
 class _Limits:
-    """What a floating-point type can hold."""
+    """The limits of a floating-point type."""
 
     def __init__(self, info: Any, is_complex: bool) -> None:
         self.unit = float(info.eps) / 2
@@ -193,34 +195,34 @@ class _Limits:
         self.factor = 2 * 2**0.5 if is_complex else 1.0
 
     def fits(self, sizes: Array) -> Array:
-        """Tell which whole numbers the significand holds; the sizes are computed in f64."""
+        """Return which integers fit the significand; `sizes` are computed in f64."""
         limit = 2.0**self.digits
         return np.asarray(sizes < limit if self.digits == _F64_DIGITS else sizes <= limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Operands(Operation):
-    """What takes part in a reduction: data and updates in f64 or complex128."""
+    """The operands of a reduction: data and updates in f64 or complex128."""
 
     counts: Array
     limits: _Limits
 
     def reduced(self, reduction: Reduction, function: Callable[[Array], Array]) -> Array:
-        """Reduce what a function makes of the operands."""
+        """Apply a function to the operands, and reduce the results."""
         task = replace(self.task, reduction=reduction)
         return scatter(task, function(self.data), self.indices, function(self.updates))
 
     def has_other(self) -> Array:
-        """Tell into which elements an infinity or a NaN goes."""
+        """Return which elements have an operand that is infinite or NaN."""
         return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
-    def made(self, function: Callable[[Array], Array]) -> "_Operands":
+    def mapped(self, function: Callable[[Array], Array]) -> "_Operands":
         return replace(self, data=function(self.data), updates=function(self.updates))
 
 
-def _operands(one: Operation, hits: Array) -> _Operands | None:
-    """Return what takes part in a reduction that rounds, None if it does not."""
-    dtype, task = one.data.dtype, one.task
+def _operands(operation: Operation, hits: Array) -> _Operands | None:
+    """Return the operands of a reduction that rounds, None if it is always exact."""
+    dtype, task = operation.data.dtype, operation.task
     is_floating = dtype.kind in "fc" if dtype.isbuiltin == 1 else "float" in dtype.name
     if not is_floating or task.reduction in {Reduction.NONE, Reduction.MIN, Reduction.MAX}:
         return None
@@ -228,25 +230,25 @@ def _operands(one: Operation, hits: Array) -> _Operands | None:
     if dtype.isbuiltin != 1:
         from ml_dtypes import finfo
     limits, counts = _Limits(finfo(dtype), dtype.kind == "c"), hits + int(task.keeps_initial)
-    return _Operands(task, _wide(one.data), one.indices, _wide(one.updates), counts, limits)
+    return _Operands(task, _wide(operation.data), operation.indices, _wide(operation.updates), counts, limits)
 
 
 def _wide(array: Array) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _finite(array: Array, other: float) -> Array:
-    return np.where(np.isfinite(array), array, other)
+def _finite(array: Array, default: float) -> Array:
+    return np.where(np.isfinite(array), array, default)
 
 
 def _relative(counts: Array, unit: float) -> Array:
-    """Return n u / (1 - n u), infinity where that says nothing."""
+    """Return n u / (1 - n u), or infinity from n u = 1 on, where it is not a bound."""
     share = counts * unit
     return np.where(share < 1, share / (1 - share), np.inf)
 
 
 def _lowest_bits(array: Array) -> Array:
-    """Return the power of two that is the last one in each number; infinity for 0."""
+    """Return the power of two of the lowest bit that is set in each number; infinity for 0."""
     mantissas, exponents = np.frexp(array)
     digits = (mantissas * 2.0**_F64_DIGITS).astype(np.int64)
     lowest = np.ldexp((digits & -digits).astype(np.float64), exponents - _F64_DIGITS)
@@ -254,21 +256,21 @@ def _lowest_bits(array: Array) -> Array:
 
 
 def _sum(operands: _Operands) -> tuple[Array, Array]:
-    """Bound a sum or mean, and return it as f64 makes it."""
+    """Return the bound of a sum or mean, and the result in f64."""
     if operands.updates.dtype.kind != "c":
         bound, total = _real_sum(operands)
     else:
-        (bound, total), (other, imaginary) = (
-            _real_sum(operands.made(lambda part: part.real)),
-            _real_sum(operands.made(lambda part: part.imag)),
+        (bound, total), (imaginary_bound, imaginary) = (
+            _real_sum(operands.mapped(lambda part: part.real)),
+            _real_sum(operands.mapped(lambda part: part.imag)),
         )
-        bound, total = np.hypot(bound, other), total + 1j * imaginary
+        bound, total = np.hypot(bound, imaginary_bound), total + 1j * imaginary
     return np.where(operands.has_other() & ~np.isinf(bound), 0.0, bound), total
 
 
 def _real_sum(operands: _Operands) -> tuple[Array, Array]:
     task, limits, counts = operands.task, operands.limits, operands.counts
-    real = operands.made(lambda part: _finite(part, 0.0))
+    real = operands.mapped(lambda part: _finite(part, 0.0))
     if task.reduction is Reduction.SUB:
         real = replace(real, updates=-real.updates)
     above = real.reduced(Reduction.SUM, lambda part: np.maximum(part, 0.0))
@@ -298,9 +300,9 @@ def _real_sum(operands: _Operands) -> tuple[Array, Array]:
 
 
 def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
-    """Return what rounding errors of one direction may add up to, for chosen elements.
+    """Return the largest total of rounding errors of one direction, for chosen elements.
 
-    `half` is half the distance between numbers of the type where the greatest partial sum lies.
+    `half` is half the distance between the numbers of the type near the largest partial sum.
     """
     targets = _targets(operands)
     numbers = np.empty(targets.count, np.int64)
@@ -313,48 +315,51 @@ def _drift(operands: _Operands, chosen: Array, half: Array) -> Array:
     rows = numbers[places]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     updates, spacing = operands.updates.reshape(targets.count, targets.width), 2 * half.reshape(form)
-    found = np.zeros(form)
+    errors = np.zeros(form)
     step = max(1, _RUN // len(rows))
     for left in range(0, targets.width, step):
         columns = slice(left, left + step)
         scaled = (updates[places, columns] / spacing[rows, columns]).T
         begins = (np.arange(len(scaled))[:, None] * len(rows) + starts).reshape(-1)
-        found[rows[starts], columns] = _most_errors(scaled.reshape(-1), begins).reshape(len(scaled), -1).T
-    return np.asarray((found * spacing).reshape(chosen.shape))
+        errors[rows[starts], columns] = _most_errors(scaled.reshape(-1), begins).reshape(len(scaled), -1).T
+    return np.asarray((errors * spacing).reshape(chosen.shape))
 
 
 def _most_errors(scaled: Array, starts: Array) -> Array:
-    """Return the most that the errors of neighbours add up to, in spacings, whatever is neighbour of what.
+    """Return the largest total of errors of neighbouring updates, in spacings, over three orders.
 
-    The updates are divided by the spacing, and those of one element one behind the other from its start on.
+    `scaled` are updates divided by the spacing; those of element i are contiguous from `starts[i]` on.
+
+    For each order: e = rint(x) - x, prefix sums S of e; the largest total over a run of neighbours is
+    max(S) - min(S) within the element.
     """
     is_start = np.zeros(len(scaled), np.int64)
     is_start[starts] = 1
     elements = np.cumsum(is_start) << 32
-    # Sorted by element, and by what f32 and its bits know of the value, or of the magnitude.
+    # Sorted by element, and by the bits of the f32 value, or of its magnitude: an order up to f32 precision.
     codes = scaled.astype(np.float32).view(np.int32)
     magnitudes = codes & np.int32(2**31 - 1)
     most = np.zeros(len(starts))
     for ranks in (None, np.where(codes < 0, -magnitudes, magnitudes), magnitudes):
         ordered = scaled if ranks is None else scaled[np.argsort(elements + ranks)]
-        found = np.zeros(len(starts))
-        for level in range(_LEVELS):  # a sum goes through one spacing after the other
+        total = np.zeros(len(starts))
+        for level in range(_LEVELS):  # while a sum grows, it passes through finer spacings first
             finer = ordered * 2.0**level
             errors = np.rint(finer) - finer
             sums = np.cumsum(errors)
             before = sums[starts] - errors[starts]
             high = np.maximum(np.maximum.reduceat(sums, starts), before)
             low = np.minimum(np.minimum.reduceat(sums, starts), before)
-            found += (high - low) / 2.0**level
-        most = np.maximum(most, found)
+            total += (high - low) / 2.0**level
+        most = np.maximum(most, total)
     return most
 
 
 def _product(operands: _Operands) -> tuple[Array, Array | None]:
-    """Bound a product, and return the exact one where f64 is wide enough for it."""
+    """Return the bound of a product, and the product in f64 unless the type is f64 itself."""
     limits = operands.limits
     odd = operands.reduced(Reduction.PROD, _odd_parts)
-    # A factor that is a power of two is not rounded, and the first of the others neither.
+    # Multiplying by a power of two does not round, nor does the first of the other factors.
     rounded = operands.reduced(Reduction.SUM, lambda part: (_odd_parts(part) > 1).astype(np.float64))
     share = _relative(np.maximum(rounded - 1, 0), limits.unit * limits.factor)
     bound = _counted_product(operands, np.where(limits.fits(odd), 0.0, share))
@@ -364,10 +369,10 @@ def _product(operands: _Operands) -> tuple[Array, Array | None]:
 
 
 def _odd_parts(array: Array) -> Array:
-    """Return the magnitudes divided by the last power of two in them; 1 for what has none.
+    """Return the magnitudes divided by the largest power of two that divides them; 1 for 0, infinity and NaN.
 
-    For complex numbers the magnitudes of both parts are added: that of a product is at most
-    the product of those of its factors.
+    For complex numbers the magnitudes of both parts are added: this sum for a product is at most the
+    product of the sums of its factors.
     """
     if array.dtype.kind == "c":
         sizes = np.abs(array.real) + np.abs(array.imag)
@@ -378,7 +383,7 @@ def _odd_parts(array: Array) -> Array:
 
 
 def _counted_product(operands: _Operands, share: Array) -> Array:
-    """Bound a product by a share of itself; one that underflows loses what the great factors make of it."""
+    """Bound a product by `share` of its magnitude, plus the underflow error times the large factors."""
     limits, counts = operands.limits, operands.counts
 
     def nonzero(part: Array) -> Array:
@@ -392,7 +397,7 @@ def _counted_product(operands: _Operands, share: Array) -> Array:
     lost = counts * limits.smallest * limits.factor * great
     has_zero = operands.reduced(Reduction.SUM, lambda part: part == 0)
     bound = np.where(has_zero, 0.0, share * product + np.where(may_underflow, lost, 0.0))
-    other = operands.has_other()
-    bound[other] = 0.0
-    bound[may_overflow | (other & may_underflow)] = np.inf
+    not_finite = operands.has_other()
+    bound[not_finite] = 0.0
+    bound[may_overflow | (not_finite & may_underflow)] = np.inf
     return bound

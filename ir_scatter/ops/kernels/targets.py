@@ -1,4 +1,7 @@
-"""From indices to targets: which rows of the output each block of updates is for, both seen as matrices."""
+"""Converts indices to targets: the rows of the output that each block of updates is written to.
+
+Output and updates are viewed as matrices of the same width.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,10 +16,10 @@ from ir_scatter.ops.spec import Layout, Reduction
 
 Shape: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[slice | Array, Array]
-"""Which rows of the updates, and the target of each."""
+"""Rows of the updates, and the target of each row."""
 
 BLOCK = 1 << 16
-"""Elements that are handled at a time: what fits the caches beside its targets."""
+"""Number of elements per block: a block and its targets fit the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +27,10 @@ class Task:
     """One use of an operator, without its arrays.
 
     Attributes:
-        axis: counted from 0; 0 for a layout without one.
+        axis: 0 or more; 0 for a layout without an axis.
         keeps_initial: whether the old value takes part in a reduction.
         wraps: whether a negative index counts from the end.
-        is_circular: whether positions past the end of a cache go on at its beginning.
+        is_circular: whether positions past the end of a cache continue at its beginning.
     """
 
     layout: Layout
@@ -40,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One use of an operator with its arrays, in own dtypes; without indices a cache begins at 0."""
+    """One use of an operator with its arrays, in their own dtypes; without indices a cache begins at 0."""
 
     task: Task
     data: Array
@@ -49,15 +52,15 @@ class Operation:
 
 
 class IndexOutOfRange(Exception):
-    """Some index is illegal; `find_illegal` tells which."""
+    """An index is illegal; `find_illegal` returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where the updates go: how many rows the output has, how wide they are, how many there are of updates.
+    """The targets of updates: rows of the output, width of a row, and count of rows of the updates.
 
-    `blocks` yields blocks in row-major order of the indices, each good until the next one, and raises
-    IndexOutOfRange on the way.
+    `blocks` yields blocks in row-major order of the indices, and raises IndexOutOfRange on the way. A block
+    is valid until the next one is yielded, since they share memory.
     """
 
     rows: int
@@ -69,9 +72,9 @@ class Targets:
 def find_targets(
     task: Task, shape: Shape, indices: Array | None, updates_shape: Shape, *, all_updates: bool = False
 ) -> Targets:
-    """Return where the updates go for data of a shape, those that others write over included if wanted.
+    """Return the targets of updates for data of a shape; with `all_updates` overwritten updates as well.
 
-    Indices are checked here or while blocks are made.
+    Indices are checked here or while blocks are yielded.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:
@@ -85,9 +88,9 @@ def find_targets(
 
 
 def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
-    """Return index values on a dimension counted from 0, or raise IndexOutOfRange."""
+    """Return index values on a dimension, counted from 0; raise IndexOutOfRange if one is illegal."""
     wide = numbers.astype(np.intp, copy=False)
-    # Seen without a sign a negative number is too great: one pass tells that all are in range.
+    # Viewed as unsigned, a negative number is too large: one pass checks both ends of the range.
     if numbers.size == 0 or int(numbers.view(f"u{numbers.itemsize}").max()) < size:
         return wide
     if int(numbers.max()) >= size or int(numbers.min()) < (-size if wraps else 0):
@@ -96,7 +99,7 @@ def checked(numbers: Array, size: int, *, wraps: bool) -> Array:
 
 
 def find_illegal(task: Task, data: Array, indices: Array, updates: Array) -> BadIndices | None:
-    """Find the index values that are not legal, None if all are."""
+    """Find the illegal index values; None if all are legal."""
     if task.is_circular:
         return None
     if task.layout is Layout.SEQUENCE:
@@ -107,7 +110,7 @@ def find_illegal(task: Task, data: Array, indices: Array, updates: Array) -> Bad
 
 
 def _elements(task: Task, shape: Shape, indices: Array) -> Targets:
-    """An index and the coordinates of its place off the axis make a flat offset."""
+    """Layout ELEMENTS: a target is the flat offset of an index and of its own position off the axis."""
     axis, size = task.axis, shape[task.axis]
     stride = prod(shape[axis + 1 :])
     before = _offsets(indices.shape[:axis], shape[:axis]) * (size * stride)
@@ -151,7 +154,7 @@ def _offsets(part: Shape, whole: Shape) -> Array:
 
 
 def _tuples(task: Task, shape: Shape, indices: Array) -> Targets:
-    """Coordinates are digits of the number of a row."""
+    """Layout TUPLES: coordinates are the mixed-radix digits of a row number."""
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
     numbers = indices.reshape(count, depth)
 
@@ -168,7 +171,7 @@ def _tuples(task: Task, shape: Shape, indices: Array) -> Targets:
 
 
 def _slices(task: Task, shape: Shape, indices: Array, *, only_last: bool) -> Targets:
-    """The indices are the rows of every block of data before the axis."""
+    """Layout SLICES: an index is a row in each block of data; each position before the axis has a block."""
     axis, size = task.axis, shape[task.axis]
     outer, width, count = prod(shape[:axis]), prod(shape[axis + 1 :]), indices.size
     numbers = checked(indices.reshape(-1), size, wraps=task.wraps)
@@ -195,7 +198,7 @@ def _slices(task: Task, shape: Shape, indices: Array, *, only_last: bool) -> Tar
 
 
 def _sequence(task: Task, shape: Shape, indices: Array | None, updates_shape: Shape) -> Targets:
-    """A row of updates is for the start of its batch and its own place on the axis."""
+    """Layout SEQUENCE: a target is the start of the batch plus the update's own position on the axis."""
     axis, size, new = task.axis, shape[task.axis], updates_shape[task.axis]
     middle, width = prod(shape[1:axis]), prod(shape[axis + 1 :])
     count = shape[0] * middle * new
