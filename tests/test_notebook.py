@@ -373,9 +373,11 @@ def test_a_comparison(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(job: request.Job) -> None:
+    def interrupted(job: request.CompareRequest) -> None:
         raise Interrupted(
-            request.Done((Compared(job.models[0], job.settings),), interrupted="one case is missing")
+            request.ComparedModels(
+                (Compared(job.models[0], job.settings),), interrupted="one case is missing"
+            )
         )
 
     monkeypatch.setattr(request, "run_job", interrupted)
@@ -387,7 +389,7 @@ def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_could_not_be_written_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = request.Done(
+    done = request.ComparedModels(
         (), unwritten=("out cannot be written: no space",), skipped=(("openvino:NPU", "no NPU"),)
     )
     monkeypatch.setattr(request, "run_job", lambda _: done)

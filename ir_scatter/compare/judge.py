@@ -35,6 +35,7 @@ from ir_scatter.compare.result import (
     NEVER,
     NUMPY,
     SAVED,
+    CompareSettings,
     Comparison,
     Guarded,
     Level,
@@ -42,7 +43,6 @@ from ir_scatter.compare.result import (
     Outlier,
     Relation,
     Runs,
-    Settings,
     act,
     short_names,
 )
@@ -233,7 +233,7 @@ def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
 class ModelSide:
     """One model, its nodes, and what is known of those who ran it."""
 
-    def __init__(self, model: Model, settings: Settings, *, is_single: bool) -> None:
+    def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.has_states = has_states(model)
@@ -271,7 +271,7 @@ class ModelCase:
     """Whether a node got illegal indices with taps only."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> CompareSettings:
         return self.side.settings
 
     @property

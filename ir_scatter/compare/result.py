@@ -200,7 +200,7 @@ class NotTapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CompareSettings:
     """What is wanted of a comparison."""
 
     seed: int = 0
@@ -255,7 +255,7 @@ class Compared:
     """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
 
     model: str
-    settings: Settings
+    settings: CompareSettings
     outcomes: tuple[Outcome, ...] = ()
     """One for each runner, the first that was not ok if there is one; without outputs."""
     comparisons: tuple[Comparison, ...] = ()

@@ -29,12 +29,12 @@ from ir_scatter.compare.result import (
     NEVER,
     NUMPY,
     Compared,
+    CompareSettings,
     Comparison,
     Guarded,
     NotTapped,
     Outlier,
     Runs,
-    Settings,
 )
 from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array
@@ -60,7 +60,7 @@ _FEW = 3
 def compare(
     models: "Model | str | Path | Sequence[Model]",
     runners: Sequence[Runner],
-    settings: Settings,
+    settings: CompareSettings,
     *,
     with_numpy: bool = True,
     feeds: Feeds | None = None,
@@ -96,7 +96,7 @@ def compare(
 
 
 def run_both(
-    models: Sequence[Model], runner: Runner, settings: Settings, cases: Iterable[Feeds]
+    models: Sequence[Model], runner: Runner, settings: CompareSettings, cases: Iterable[Feeds]
 ) -> Iterator[tuple[Outcome, Outcome, tuple[Comparison, ...]]]:
     """Yield for each case what a runner makes of two models, and comparisons of the second with the first.
 
@@ -171,7 +171,7 @@ class _Session:
         self,
         models: Sequence[Model],
         runners: Sequence[Runner],
-        settings: Settings,
+        settings: CompareSettings,
         *,
         with_numpy: bool,
         saved: Compared | None = None,

@@ -31,7 +31,7 @@ from ir_scatter.validate import validate as validate_model
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.compare.request import Done
+    from ir_scatter.compare.request import ComparedModels
     from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import Finding
 
@@ -364,13 +364,13 @@ def compare(
 
     from ir_scatter.compare.measure import Tolerances
     from ir_scatter.compare.phases import Interrupted
-    from ir_scatter.compare.request import Job, run_job
-    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.request import CompareRequest, run_job
+    from ir_scatter.compare.result import CompareSettings
 
     for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
         if word not in known:
             raise UsageError(f"{name} is {word!r}, expected one of {', '.join(known)}")
-    settings = Settings(
+    settings = CompareSettings(
         seed=seed,
         cases=cases,
         repeat=repeat,
@@ -389,7 +389,7 @@ def compare(
     given = (model,) if other is None else (model, other)
     with ExitStack() as opened:
         sources = [opened.enter_context(in_a_file(readable)) for readable in given]
-        job = Job(
+        job = CompareRequest(
             tuple(source.path for source in sources),
             _several(on, "on"),
             settings,
@@ -410,7 +410,7 @@ def compare(
     return _renamed(done, names)
 
 
-def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
+def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResult:
     """Return what came of a comparison with models from memory called what they are called."""
     found = [
         replace(one, model=names.get(one.model, one.model), other=names.get(one.other, one.other))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ir_scatter.compare.measure import Verdict, distances, plain
 from ir_scatter.compare.pairing import pair_text
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show, show_numbers
@@ -18,7 +18,7 @@ from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, hi
 from ir_scatter.report.matrices import tensor_of
 from ir_scatter.runners.openvino.runner import PREFIX
 
-_KNOWN = Settings()
+_KNOWN = CompareSettings()
 
 
 def repeat_command(
