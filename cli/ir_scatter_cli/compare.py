@@ -85,7 +85,7 @@ def command(**params: Any) -> int:
     nothing could be compared on it.
     """
     from ir_scatter import runners
-    from ir_scatter.compare.phases import Interrupted, told_to
+    from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
 
     if params["report"]:
@@ -109,7 +109,7 @@ def command(**params: Any) -> int:
                 there = ", ".join(runners.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # a fleet reports its own progress
-            with spinner(spread or "starting") as update, told_to(None if spread else update):
+            with spinner(spread or "starting") as update, report_to(None if spread else update):
                 done = run_job(job, executor=fleet)
     except Interrupted as interrupt:
         done = interrupt.found

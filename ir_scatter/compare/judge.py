@@ -1,4 +1,4 @@
-"""Judges what runners computed: compares outputs and nodes, and says who is wrong."""
+"""Judges what runners computed: compares outputs and nodes, and names the runner that is wrong."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.guard import Open, Sight, excused, open_once
+from ir_scatter.compare.guard import Observations, Unspecified, excuse_unspecified, find_one_sided
 from ir_scatter.compare.measure import (
     EXACT,
     SUBJECT,
@@ -21,18 +21,18 @@ from ir_scatter.compare.measure import (
     Tolerance,
     Tolerances,
     Verdict,
-    coarser,
+    coarsest,
     default_tolerance,
+    format_element,
     measure,
     measure_node,
-    plain,
-    shown,
+    to_python,
 )
-from ir_scatter.compare.nodes import has_states, nodes_by_tap, output_of, tolerance_names
+from ir_scatter.compare.nodes import has_states, nodes_by_tap, output_name, tolerance_names
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.pairing import Pairing, in_one_type
 from ir_scatter.compare.result import (
-    NEVER,
+    NOT_COMPUTED,
     NUMPY,
     SAVED,
     CompareSettings,
@@ -43,8 +43,8 @@ from ir_scatter.compare.result import (
     Outlier,
     Relation,
     Runs,
-    act,
     short_names,
+    with_verb,
 )
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
@@ -58,23 +58,21 @@ from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status
 
 Feeds = Mapping[str, Array]
 
-Finding = Comparison | Guarded | NotTapped | Outlier | str
-"""What there is to say of outputs, nodes and runners; a string is a remark."""
+Judgement = Comparison | Guarded | NotTapped | Outlier | str
+"""A judgement about outputs, nodes or runners; a string is a remark."""
 
 _Kind = TypeVar("_Kind")
 
-
-OpenOutputs = Callable[[], Mapping[str, Open]]
-"""Gives the outputs of which the document leaves something open, by name; only asked if outputs differ."""
+FindUnspecified = Callable[[], Mapping[str, Unspecified]]
+"""Returns the marks of the outputs of a model by name; called only if outputs differ, as it may be slow."""
 
 Tapper = Callable[["ModelCase"], Iterable[Outcome]]
 """Runs a case once more with taps."""
 
+_FEWEST_RUNNERS = 3
+"""Results that are needed to call one of them an outlier: between two, neither is in the majority."""
 
-_CAMPS = 3
-"""From so many runners on one can be the outlier."""
-
-_NO_LATER_INFERENCES = "inferences after the first depend on states, and nothing else computes them"
+_NO_LATER_INFERENCES = "inferences after the first depend on states, and no other runner computes them"
 
 
 # Outputs of models.
@@ -85,190 +83,216 @@ def compare_outputs(
     reference: Outcome,
     case: int,
     tolerances: Tolerances,
-    *open: OpenOutputs,
+    *unspecified: FindUnspecified,
     pairing: Pairing | None = None,
     model: str = "",
     is_settled: bool = False,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
-    What is open is requested of the subject's model, and of that of the reference, if it is another one. The
-    pairing says of two models how their outputs belong together; the subject's have the other names already.
-    If it `is_settled` that nothing else is open in either, what one of them leaves open alone counts.
+    Args:
+        subject: the run that is judged; of two models, the second, with output names of the first.
+        reference: the run that it is compared with.
+        case: the number of the case.
+        tolerances: those that the user sets.
+        unspecified: finds the marks of the subject's model, then those of the reference's if that is another.
+        pairing: the matching outputs of two models.
+        model: the path of the model if two models are compared, and this is a comparison within one of them.
+        is_settled: whether all marks are known, so that an element which only one model specifies counts.
     """
-    precision, models = coarser(subject.precision, reference.precision), (model, model)
-    others: dict[str, str] = {}
+    precision, models = coarsest(subject.precision, reference.precision), (model, model)
+    second_names: dict[str, str] = {}
     if pairing is not None:
-        precision = coarser(precision, pairing.precision)
+        precision = coarsest(precision, pairing.precision)
         models = pairing.models[1].path, pairing.models[0].path
-        others = {match.first.name: match.second.name for match in pairing.outputs}
+        second_names = {match.first.name: match.second.name for match in pairing.outputs}
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
-        allowed = tolerances.find(name, others.get(name))
+        tolerance = tolerances.find(name, second_names.get(name))
         if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
-            got, expected, narrow = in_one_type(got, expected, precision)
-            allowed = allowed or narrow
-        found = _measured(name, got, expected, allowed, precision, *open, is_settled=is_settled)
-        yield _of_output(name, case, subject.runner, reference.runner, found, got, expected, models=models)
+            got, expected, of_narrower = in_one_type(got, expected, precision)
+            tolerance = tolerance or of_narrower
+        difference = _measure_output(
+            name, got, expected, tolerance, precision, *unspecified, is_settled=is_settled
+        )
+        yield _comparison_of_output(
+            name, case, subject.runner, reference.runner, difference, got, expected, models=models
+        )
 
 
-def compare_runs(outcome: Outcome, case: int, model: str, open: OpenOutputs) -> Iterator[Comparison]:
+def compare_runs(
+    outcome: Outcome, case: int, model: str, unspecified: FindUnspecified
+) -> Iterator[Comparison]:
     """Yield a comparison of a runner with itself for each output that changes from run to run.
 
     Random numbers are expected to change.
     """
     for name, first in outcome.outputs.items():
         got = None
-        found = Measure(Verdict.MISMATCH, first.size, first.size, remark="is missing in some runs")
+        difference = Measure(Verdict.MISMATCH, first.size, first.size, remark="is missing in some runs")
         if all(name in run for run in outcome.runs):
             got = next((run[name] for run in outcome.runs[1:] if not are_equal(run[name], first)), None)
             if got is None:
                 continue
-            found = measure(got, first, default_tolerance(first))
-            known = open().get(name)
-            if known is not None and known.excuse.is_random:
-                found = excused(found, got, first, known, known)
-        if found.verdict is not Verdict.CONTESTED:
-            found = replace(found, verdict=Verdict.NONDETERMINISTIC)
+            difference = measure(got, first, default_tolerance(first))
+            mark = unspecified().get(name)
+            if mark is not None and mark.excuse.is_random:
+                difference = excuse_unspecified(difference, got, first, mark, mark)
+        if difference.verdict is not Verdict.CONTESTED:
+            difference = replace(difference, verdict=Verdict.NONDETERMINISTIC)
         runner, models = outcome.runner, (model, model)
-        yield _of_output(name, case, runner, runner, found, got, first, models=models)
+        yield _comparison_of_output(name, case, runner, runner, difference, got, first, models=models)
 
 
-def _measured(
+def _measure_output(
     name: str,
     got: Array | None,
     expected: Array | None,
-    requested: Tolerance | None,
+    tolerance: Tolerance | None,
     precision: str,
-    *open: OpenOutputs,
+    *unspecified: FindUnspecified,
     is_settled: bool = False,
 ) -> Measure:
-    """Return how an output differs from another, where it is not left open in the models of both."""
+    """Compare two outputs, except in elements that are unspecified in the models of both."""
     if got is None or expected is None:
-        size = sum(0 if one is None else one.size for one in (got, expected))
+        size = sum(0 if array is None else array.size for array in (got, expected))
         remark = "is missing" if got is None else "is missing in the reference"
         return Measure(Verdict.MISMATCH, size, size, remark=remark)
-    found = measure(got, expected, requested or default_tolerance(expected, precision))
-    if found.verdict is not Verdict.MISMATCH or not open:
-        return found
-    sides = [known().get(name) for known in open]
-    if is_settled and (apart := open_once(found, got, expected, sides[0], sides[-1])):
-        return apart
-    return excused(found, got, expected, sides[0], sides[-1])
+    difference = measure(got, expected, tolerance or default_tolerance(expected, precision))
+    if difference.verdict is not Verdict.MISMATCH or not unspecified:
+        return difference
+    marks = [find().get(name) for find in unspecified]
+    if is_settled and (one_sided := find_one_sided(difference, got, expected, marks[0], marks[-1])):
+        return one_sided
+    return excuse_unspecified(difference, got, expected, marks[0], marks[-1])
 
 
-def _of_output(
+def _comparison_of_output(
     name: str,
     case: int,
     subject: str,
     reference: str,
-    found: Measure,
+    difference: Measure,
     got: Array | None,
     expected: Array | None,
     *,
     tapped: bool = False,
     models: tuple[str, str] = ("", ""),
 ) -> Comparison:
-    one = Comparison(Level.MODEL, None, name, case, subject, reference, found, tapped=tapped)
-    one = replace(one, subject_model=models[0], reference_model=models[1])
-    if found.verdict is Verdict.EQUAL:
-        return one
-    if one.relation is not Relation.DOCUMENT:  # then neither of the two is what is expected
-        remark = found.remark.replace(", expected ", ", the other ")
-        if one.relation is not Relation.REPEAT and (got is None or expected is None):
-            remark = f"is missing {one.sides[expected is None]}"
-        found = replace(found, remark=remark)
-    return replace(one, measure=found, got=got, expected=expected)
+    comparison = Comparison(Level.MODEL, None, name, case, subject, reference, difference, tapped=tapped)
+    comparison = replace(comparison, subject_model=models[0], reference_model=models[1])
+    if difference.verdict is Verdict.EQUAL:
+        return comparison
+    if comparison.relation is not Relation.DOCUMENT:  # the reference is not the expected result
+        remark = difference.remark.replace(", expected ", ", the other ")
+        if comparison.relation is not Relation.REPEAT and (got is None or expected is None):
+            remark = f"is missing {comparison.sides[expected is None]}"
+        difference = replace(difference, remark=remark)
+    return replace(comparison, measure=difference, got=got, expected=expected)
 
 
 def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Comparison:
     """Return the first of the worst comparisons of one output in several inferences."""
-    found = [one for each in inferences for one in each if one.tensor == name]
+    comparisons = [comparison for each in inferences for comparison in each if comparison.tensor == name]
     order = list(Verdict)
-    worst = max(found, key=lambda one: order.index(one.measure.verdict))
-    wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
-    return replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst
+    worst = max(comparisons, key=lambda comparison: order.index(comparison.measure.verdict))
+    return _count_wrong_runs(worst, comparisons)
 
 
-def merge_repeats(runs: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """Say once what was found in several runs with taps: of each computation the worst.
+def _count_wrong_runs(worst: Comparison, comparisons: Sequence[Comparison]) -> Comparison:
+    """Enter in how many runs a tensor is wrong, unless it is the same in all of them."""
+    wrong = sum(comparison.measure.verdict is Verdict.MISMATCH for comparison in comparisons)
+    if 0 < wrong < len(comparisons):
+        return replace(worst, wrong_runs=(wrong, len(comparisons)))
+    return worst
 
-    Results that NumPy has nothing to say of are held against each other, where their inputs are the same.
+
+def merge_repeats(runs: Sequence[Sequence[Judgement]]) -> list[Judgement]:
+    """Merge the judgements of several runs with taps: for each computation of a node, the worst remains.
+
+    Computations that NumPy cannot judge are compared with each other if their inputs are equal.
     """
-    rest: list[Finding] = []
-    same: dict[tuple[object, ...], list[Comparison]] = {}
+    merged: list[Judgement] = []
+    computations: dict[tuple[object, ...], list[Comparison]] = {}
     for run in runs:
         count = Counter[tuple[object, ...]]()
-        for one in run:
-            if not isinstance(one, Comparison):
-                rest.append(one)
+        for judgement in run:
+            if not isinstance(judgement, Comparison):
+                merged.append(judgement)
                 continue
-            key = (one.reference, one.node, one.tensor, one.place, one.caller)
-            same.setdefault((*key, count[key]), []).append(one)
+            key = (judgement.reference, judgement.node, judgement.tensor, judgement.place, judgement.caller)
+            computations.setdefault((*key, count[key]), []).append(judgement)
             count[key] += 1
     order = list(Verdict)
-    for found in same.values():
-        first, expected = found[0], found[0].got
+    for comparisons in computations.values():
+        first, expected = comparisons[0], comparisons[0].got
         if first.subject != first.reference:
-            worst = max(found, key=lambda one: (order.index(one.measure.verdict), one.measure.mismatched))
-            wrong = sum(one.measure.verdict is Verdict.MISMATCH for one in found)
-            rest.append(replace(worst, wrong_runs=(wrong, len(found))) if 0 < wrong < len(found) else worst)
+            worst = max(
+                comparisons, key=lambda each: (order.index(each.measure.verdict), each.measure.mismatched)
+            )
+            merged.append(_count_wrong_runs(worst, comparisons))
             continue
-        for one in found[1:]:
-            assert one.got is not None
+        for comparison in comparisons[1:]:
+            assert comparison.got is not None
             assert expected is not None
-            both = zip(first.inputs, one.inputs, strict=False)
-            if all(a is b or (a is not None and b is not None and are_equal(a, b)) for a, b in both):
-                measured = measure(one.got, expected, default_tolerance(expected, is_node=True))
-                if measured.verdict is Verdict.MISMATCH:
-                    measured = replace(measured, verdict=Verdict.NONDETERMINISTIC)
-                    rest.append(replace(first, measure=measured, got=one.got, expected=expected))
+            if _have_equal_inputs(first, comparison):
+                difference = measure(comparison.got, expected, default_tolerance(expected, is_node=True))
+                if difference.verdict is Verdict.MISMATCH:
+                    difference = replace(difference, verdict=Verdict.NONDETERMINISTIC)
+                    merged.append(replace(first, measure=difference, got=comparison.got, expected=expected))
                     break
-    return rest
+    return merged
 
 
-# All runs of one case, and who is wrong.
+def _have_equal_inputs(first: Comparison, second: Comparison) -> bool:
+    return all(
+        a is b or (a is not None and b is not None and are_equal(a, b))
+        for a, b in zip(first.inputs, second.inputs, strict=False)
+    )
+
+
+# All runs of one case.
 
 
 class ModelSide:
-    """One model, its nodes, and what is known of those who ran it."""
+    """One model, its nodes, and the state of the runners that compute it."""
 
     def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model), nodes_by_tap(model)
         self.has_states = has_states(model)
-        # what was saved does not say all of a tap
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
+        """Scatter nodes by the part of their tap that is saved in a folder."""
         self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
-        """Whether an operator of the model draws random numbers, or may."""
+        """Whether an operator of the model may draw random numbers."""
         self.outcomes: dict[str, Outcome] = {}
-        """Of one of two models, what is told of each runner."""
-        self.hopeless: dict[str, Outcome] = {}
-        """Of runners that are not asked again, how they ended."""
+        """If two models are compared, the outcome for this one that is reported, by runner."""
+        self.final_outcomes: dict[str, Outcome] = {}
+        """The last outcome of runners that are not asked again, by runner."""
         self.entered: set[str] = set()
         """The scopes of bodies that ran in some case."""
         self.uncertain: set[str] = set()
-        """Those of bodies of which that is not known for some case; "" stands for all."""
+        """The scopes of bodies that may have run in some case; "" stands for all."""
 
 
 @dataclass(eq=False)
 class ModelCase:
-    """What runners make of one model for one set of inputs."""
+    """The runs of one model on one set of inputs, and the judgements about them."""
 
     side: ModelSide
     number: int
     feeds: Feeds
-    sight: Sight | None = None
-    """What NumPy saw of these inputs; None if it was not asked."""
+    observations: Observations | None = None
+    """What NumPy observed for these inputs; None if it did not compute them."""
     contested: dict[str, list[Array]] = field(default_factory=dict)
-    """The nodes whose result the document leaves open: where, in each of their computations."""
+    """Masks of contested elements by scope of the node, one for each computation that differs."""
     runs: list[Runs] = field(default_factory=list)
-    """Of each runner, those with taps only if they are to be kept."""
-    findings: list[Finding] = field(default_factory=list)
+    """One for each runner; runs with taps only if the settings keep them."""
+    judgements: list[Judgement] = field(default_factory=list)
     changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
-    """Of runs without taps the outputs that are not the same with taps, and what these are then."""
+    """Outputs that change if nodes are tapped: the plain run, the name, and the array with taps."""
     has_blamed_taps: bool = field(default=False, init=False)
-    """Whether a node got illegal indices with taps only."""
+    """Whether a node got illegal indices only with taps."""
 
     @property
     def settings(self) -> CompareSettings:
@@ -277,44 +301,54 @@ class ModelCase:
     @property
     def outcomes(self) -> list[Outcome]:
         """The runs without taps."""
-        return [one.plain for one in self.runs]
+        return [runs.plain for runs in self.runs]
 
-    def take(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
-        judged, kept = list[list[Finding]](), list[Outcome]()
+    @property
+    def numpy_outcome(self) -> Outcome | None:
+        """The run of NumPy, of today or saved; None if it did not compute the model."""
+        return next((outcome for outcome in self.outcomes if outcome.runner.endswith(NUMPY)), None)
+
+    def add_runs(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
+        """Add the runs of a runner, and judge those with taps."""
+        judgements, kept_runs = list[list[Judgement]](), list[Outcome]()
         for run in tapped:
             for name in plain.outputs if run.runs else ():
                 got = run.outputs.get(name)
-                if got is None or not any(are_equal(got, one[name]) for one in plain.runs if name in one):
+                plain_arrays = [outputs[name] for outputs in plain.runs if name in outputs]
+                if got is None or not any(are_equal(got, array) for array in plain_arrays):
                     self.changes.append((plain, name, got))
-            known = replace(run, precision=plain.precision)
-            judged.append(self.judge(known))
+            tapped_run = replace(run, precision=plain.precision)
+            judgements.append(self.judge_taps(tapped_run))
             if self.settings.keeps_runs:
-                kept.append(known)
-        self.findings += merge_repeats(judged)
-        self.runs.append(Runs(plain, tuple(kept)))
+                kept_runs.append(tapped_run)
+        self.judgements += merge_repeats(judgements)
+        self.runs.append(Runs(plain, tuple(kept_runs)))
 
-    def judge(self, run: Outcome) -> list[Finding]:
-        """Return what is to be said of every computation of every node in a run with taps.
+    def judge_taps(self, run: Outcome) -> list[Judgement]:
+        """Judge every computation of every node in a run with taps.
 
-        One that NumPy has nothing to say of is a comparison of the runner with itself.
+        A computation that NumPy cannot judge becomes a comparison of the runner with itself.
         """
-        found: list[Finding] = []
+        judgements: list[Judgement] = []
         for tapped in run.tapped:
             tap = tapped.tap
             scatter = self.side.by_name.get((tap.scope, tap.output, tap.callers))
             if scatter is None:
                 continue
             if tapped.problem or not tapped.executions:
-                found.append(NotTapped(run.runner, tap.scope, tapped.problem or NEVER))
+                judgements.append(NotTapped(run.runner, tap.scope, tapped.problem or NOT_COMPUTED))
             for execution in tapped.executions:
-                found += self._judged_node(scatter, execution, run)
-        return found
+                judgements += self._judge_execution(scatter, execution, run)
+        return judgements
 
-    def _judged_node(self, scatter: ScatterNode, execution: Execution, run: Outcome) -> Iterator[Finding]:
+    def _judge_execution(
+        self, scatter: ScatterNode, execution: Execution, run: Outcome
+    ) -> Iterator[Judgement]:
         scope, runner, got = scatter.node.scope, run.runner, execution.output
         unknown, operator = Measure(Verdict.NONDETERMINISTIC), str(scatter.spec.key)
-        one = Comparison(Level.NODE, scope, output_of(scatter), self.number, runner, NUMPY, unknown)
-        one = replace(one, place=execution.place, operator=operator, caller=execution.caller)
+        tensor = output_name(scatter)
+        comparison = Comparison(Level.NODE, scope, tensor, self.number, runner, NUMPY, unknown)
+        comparison = replace(comparison, place=execution.place, operator=operator, caller=execution.caller)
         try:
             expected = detail(case_of_node(scatter, execution.inputs))
         except IllegalCase as error:
@@ -322,216 +356,279 @@ class ModelCase:
             return
         except Error as error:
             yield NotTapped(runner, scope, str(error))
-            yield replace(one, reference=runner, got=got, inputs=execution.inputs)
+            yield replace(comparison, reference=runner, got=got, inputs=execution.inputs)
             return
         if guarded := Guarded.contested(runner, scatter, self.number, expected):
             yield guarded
-            seen = self.contested.setdefault(scope, [])
-            if not any(np.array_equal(expected.contested, other) for other in seen):
-                seen.append(expected.contested)
-        requested = self.settings.tolerances.find(*tolerance_names(scatter))
-        found = measure_node(expected, got, scatter.reduction, run.precision, requested)
-        one = replace(one, measure=found)
-        is_equal = found.verdict is Verdict.EQUAL
-        yield one if is_equal else replace(one, got=got, expected=expected.values, inputs=execution.inputs)
+            masks = self.contested.setdefault(scope, [])
+            if not any(np.array_equal(expected.contested, mask) for mask in masks):
+                masks.append(expected.contested)
+        tolerance = self.settings.tolerances.find(*tolerance_names(scatter))
+        difference = measure_node(expected, got, scatter.reduction, run.precision, tolerance)
+        comparison = replace(comparison, measure=difference)
+        if difference.verdict is Verdict.EQUAL:
+            yield comparison
+        else:
+            yield replace(comparison, got=got, expected=expected.values, inputs=execution.inputs)
 
-    def open(self, tapper: "Tapper | None" = None) -> Mapping[str, Open]:
-        """Return the outputs of which the document leaves something open, by name.
+    def find_unspecified(self, tapper: Tapper | None = None) -> Mapping[str, Unspecified]:
+        """Return the marks of the outputs with unspecified elements, by name.
 
-        The tapper taps the nodes, to see what is contested where NumPy cannot tell.
+        The tapper shows contested elements of nodes before which NumPy cannot compute the model.
         """
-        if self.sight is None and (tapper is not None or self.contested):
+        if self.observations is None and (tapper is not None or self.contested):
             with suppress(Error):
-                _, self.sight = self.side.reference.start(self.feeds)(self.settings.timeout)
-        sight = self.sight or Sight()
-        if sight.open is not None:
-            return sight.open
-        apart = replace(self, findings=[])
-        for tapped in () if tapper is None else tapper(apart):
-            self.judge(tapped)
-        if not self.contested and not sight.contested and not self.side.may_draw:
+                _, self.observations = self.side.reference.start(self.feeds)(self.settings.timeout)
+        observations = self.observations or Observations()
+        if observations.unspecified is not None:
+            return observations.unspecified
+        separate = replace(self, judgements=[])
+        for tapped in () if tapper is None else tapper(separate):
+            self.judge_taps(tapped)
+        if not self.contested and not observations.contested and not self.side.may_draw:
             return {}
-        return self.side.reference.foresee(self.feeds, self.contested, self.settings.timeout)
+        return self.side.reference.find_unspecified(self.feeds, self.contested, self.settings.timeout)
 
     @cached_property
-    def _open(self) -> Mapping[str, Open]:
-        return self.open()
+    def _unspecified(self) -> Mapping[str, Unspecified]:
+        return self.find_unspecified()
 
     def compare_all(self, *, repeats: bool = True) -> None:
-        """Compare outputs: with NumPy if it computed the model, or else with the first that did.
+        """Compare outputs with those of NumPy if it computed the model, else with the first runner's.
 
-        Those of `repeats` as well, that a runner was asked for.
+        With `repeats` the runs of each runner are compared as well.
         """
-        ran = [one for one in self.outcomes if one.status is Status.OK]
-        ran.sort(key=lambda one: not one.runner.endswith(NUMPY))
-        for reference, subject in combinations(ran, 2):
-            if self.settings.pairwise or reference is ran[0]:
+        completed = [outcome for outcome in self.outcomes if outcome.status is Status.OK]
+        completed.sort(key=lambda outcome: not outcome.runner.endswith(NUMPY))
+        for reference, subject in combinations(completed, 2):
+            if self.settings.pairwise or reference is completed[0]:
                 self.compare(subject, reference)
         for outcome in self.outcomes if repeats else ():
             if not self.side.has_states:
-                self.findings += compare_runs(outcome, self.number, self.side.name, lambda: self._open)
-            elif len(outcome.runs) > 1 and len(ran) == 1:
-                self.findings.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
+                self.judgements += compare_runs(
+                    outcome, self.number, self.side.name, lambda: self._unspecified
+                )
+            elif len(outcome.runs) > 1 and len(completed) == 1:
+                self.judgements.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
 
     def compare(self, subject: Outcome, reference: Outcome) -> None:
-        """Compare the outputs of two runs; of a model with states in each inference."""
+        """Compare the outputs of two runs; of a model with states, in each inference."""
         inferences = list[list[Comparison]]()
         count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
         for number in range(max(count, 1)):
-            first, second = (replace(one, runs=one.runs[number : number + 1]) for one in (subject, reference))
-            given = first, second, self.number, self.settings.tolerances, lambda: self._open
-            inferences.append([*compare_outputs(*given, model=self.side.name)])
-        names = dict.fromkeys(one.tensor for one in inferences[0])
-        self.findings += [worst_inference(name, inferences) for name in names]
+            comparisons = compare_outputs(
+                _select_inference(subject, number),
+                _select_inference(reference, number),
+                self.number,
+                self.settings.tolerances,
+                lambda: self._unspecified,
+                model=self.side.name,
+            )
+            inferences.append([*comparisons])
+        names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
+        self.judgements += [worst_inference(name, inferences) for name in names]
 
     def blame_taps(self) -> None:
-        """Take back illegal indices that a runner computes with taps only: the run without them decides.
+        """Withdraw illegal indices that a runner computes only with taps, as the plain run decides.
 
-        Taps may change how a plugin computes what is before a node. Where NumPy computes the model, the
-        inputs are legal by the document and the outputs without taps are right; elsewhere an output is
-        another one without taps.
+        Taps may change how a plugin computes the nodes before the tapped one. If NumPy computes the model,
+        taps are to blame if the inputs are legal and the plain outputs are right; otherwise, if some output
+        of the plain run is a different one.
         """
-        numpy = next((one for one in self.outcomes if one.runner.endswith(NUMPY)), None)
+        numpy = self.numpy_outcome
         is_computed = numpy is not None and numpy.status is Status.OK
-        seen = {} if self.sight is None else self.sight.seen
-        plain = {one.runner: one for one in self.outcomes}
-        for place, one in enumerate(self.findings):
-            if not isinstance(one, Guarded) or not one.is_illegal or one.runner not in plain:
+        of_numpy = {} if self.observations is None else self.observations.guarded
+        plain_runs = {outcome.runner: outcome for outcome in self.outcomes}
+        for place, remark in enumerate(self.judgements):
+            if not isinstance(remark, Guarded) or not remark.is_illegal or remark.runner not in plain_runs:
                 continue
-            ran = plain[one.runner]
-            if (
-                ran is numpy
-                or ran.status is not Status.OK
-                or (one.node in seen and seen[one.node].is_illegal)
-            ):
+            plain = plain_runs[remark.runner]
+            is_illegal_in_numpy = remark.node in of_numpy and of_numpy[remark.node].is_illegal
+            if plain is numpy or plain.status is not Status.OK or is_illegal_in_numpy:
                 continue
             if is_computed:
                 assert numpy is not None
-                are_right = bool(ran.outputs) and all(
-                    self._agree(ran, array, numpy.outputs.get(name)) for name, array in ran.outputs.items()
+                is_plain_right = bool(plain.outputs) and all(
+                    self._agree(plain, array, numpy.outputs.get(name))
+                    for name, array in plain.outputs.items()
                 )
             else:
-                changed = [change for change in self.changes if change[0] is ran]
-                are_right = any(not self._agree(ran, ran.outputs[name], got) for _, name, got in changed)
-            if are_right:
+                changes = [change for change in self.changes if change[0] is plain]
+                is_plain_right = any(
+                    not self._agree(plain, plain.outputs[name], with_taps) for _, name, with_taps in changes
+                )
+            if is_plain_right:
                 self.has_blamed_taps = True
-                reason = f"with taps it computes other indices, illegal ones ({one.message})"
-                self.findings[place] = NotTapped(one.runner, one.node, reason)
+                reason = f"with taps it computes different indices, which are illegal ({remark.message})"
+                self.judgements[place] = NotTapped(remark.runner, remark.node, reason)
 
-    def _agree(self, ran: Outcome, got: Array, expected: Array | None) -> bool:
+    def _agree(self, run: Outcome, got: Array, expected: Array | None) -> bool:
         if expected is None:
             return False
-        allowed = default_tolerance(expected, ran.precision)
-        return measure(got, expected, allowed).verdict is not Verdict.MISMATCH
+        tolerance = default_tolerance(expected, run.precision)
+        return measure(got, expected, tolerance).verdict is not Verdict.MISMATCH
 
     def find_outliers(self) -> None:
-        """Name the runner that says something else where three or more say something.
+        """Name the runner that disagrees if there are at least three results.
 
-        With NumPy as the reference, runners that agree with each other against it are compared too: then
-        NumPy, that is the document as it is read here, stands alone. Of the iterations of a loop, and the
-        calls of a function, the first is named in which somebody does.
+        Runners that disagree with NumPy, but agree with each other, are a sign that NumPy is wrong, that is,
+        our reading of the specification. Of the iterations of a loop, and the calls of a function, only the
+        first with an outlier is named.
         """
         by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
-        for one in comparisons_in(self.findings):
-            if one.subject != one.reference:
-                place = (one.level, one.node, one.tensor, one.place, one.caller)
-                by_tensor.setdefault(place, []).append(one)
-        found: dict[tuple[object, ...], Outlier] = {}
-        for key, same in by_tensor.items():
-            if outlier := self._outlier(same):
-                found.setdefault(key[:3], outlier)
-        self.findings += found.values()
+        key: tuple[object, ...]
+        for comparison in comparisons_in(self.judgements):
+            if comparison.subject != comparison.reference:
+                key = (
+                    comparison.level,
+                    comparison.node,
+                    comparison.tensor,
+                    comparison.place,
+                    comparison.caller,
+                )
+                by_tensor.setdefault(key, []).append(comparison)
+        outliers: dict[tuple[object, ...], Outlier] = {}
+        for key, comparisons in by_tensor.items():
+            if outlier := self._find_outlier(comparisons):
+                outliers.setdefault(key[:3], outlier)
+        self.judgements += outliers.values()
 
-    def _outlier(self, found: Sequence[Comparison]) -> Outlier | None:
-        first, reference = found[0], found[0].reference
-        verdicts = {one.subject: one.measure.verdict for one in found if one.reference == reference}
+    def _find_outlier(self, comparisons: Sequence[Comparison]) -> Outlier | None:
+        """Return the outlier among the results for one tensor, None if there is none."""
+        first, reference = comparisons[0], comparisons[0].reference
+        verdicts = {
+            comparison.subject: comparison.measure.verdict
+            for comparison in comparisons
+            if comparison.reference == reference
+        }
         wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
-        if not wrong or len(verdicts) + 1 < _CAMPS:
+        if not wrong or len(verdicts) + 1 < _FEWEST_RUNNERS:
             return None
         right = [name for name in verdicts if name not in wrong]
-        ran = [one for one in self.outcomes if one.runner in wrong and first.tensor in one.outputs]
-        precision = coarser(*(one.precision for one in ran)) if ran else ""
-        arrays = [one.outputs[first.tensor] for one in ran]
-        allowed = self.settings.tolerances.find(first.tensor)
-        among = (_measured(first.tensor, one, arrays[0], allowed, precision) for one in arrays[1:])
+        outcomes = [
+            outcome
+            for outcome in self.outcomes
+            if outcome.runner in wrong and first.tensor in outcome.outputs
+        ]
+        precision = coarsest(*(outcome.precision for outcome in outcomes)) if outcomes else ""
+        arrays = [outcome.outputs[first.tensor] for outcome in outcomes]
+        tolerance = self.settings.tolerances.find(first.tensor)
+        among_wrong = (
+            _measure_output(first.tensor, array, arrays[0], tolerance, precision) for array in arrays[1:]
+        )
         runners, names = tuple(wrong), listed(wrong)
         if right:
-            message = f"{act(wrong, 'departs', 'depart')} from what {listed([reference, *right])} say"
+            message = f"{with_verb(wrong, 'disagrees', 'disagree')} with {listed([reference, *right])}"
         elif first.level is Level.NODE:
             message = f"{names} all differ from {reference}"
-        elif len(ran) == len(wrong) and all(one.verdict is not Verdict.MISMATCH for one in among):
+        elif len(outcomes) == len(wrong) and all(
+            difference.verdict is not Verdict.MISMATCH for difference in among_wrong
+        ):
             runners, message = (reference,), f"{names} agree with each other against {reference}"
         else:
             message = f"{names} differ from {reference}, and from each other"
-        worst = next((one.measure.worst for one in found if one.measure.verdict is Verdict.MISMATCH), None)
+        worst = next(
+            (
+                comparison.measure.worst
+                for comparison in comparisons
+                if comparison.measure.verdict is Verdict.MISMATCH
+            ),
+            None,
+        )
         if reference.endswith(NUMPY) and worst is not None:
-            is_open = worst.expected != worst.expected  # no document says what becomes of NaN in a reduction
-            source = "as NumPy computes it" if is_open else "by the document"
-            message += f": {source} {list(worst.index)} is {shown(worst.expected)}, not {shown(worst.got)}"
+            is_nan = worst.expected != worst.expected  # no specification covers NaN in a reduction
+            source = "NumPy computes" if is_nan else "the specification requires"
+            place, got, expected = worst.words
+            message += f": {place} {got}, {source} {expected}"
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
     def explain_changes(self) -> None:
-        """Say of outputs that taps changed whether it is rounding, and if not, which of the two is wrong.
+        """Explain outputs that differ between the tapped and the plain run.
 
-        NumPy tells, or else the nodes if all are right when they are tapped; of each output of a runner
-        one thing is said.
+        A change is either rounding, or one of the two is wrong: NumPy decides which, otherwise the nodes if
+        all of them are right when they are tapped. Each output of a runner is explained once.
         """
-        numpy = next((one for one in self.outcomes if one.runner.endswith(NUMPY)), None)
-        document = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
-        compared = comparisons_in(self.findings)
-        known = {(one.subject, one.tensor, one.reference) for one in compared if one.level is Level.MODEL}
-        of_nodes = [one for one in compared if one.level is Level.NODE]
-        hidden = {one.runner for one in of_kind(NotTapped, self.findings) if one.reason != NEVER}
-        wrong_somewhere = {one.subject for one in of_nodes if one.measure.verdict.is_difference}
-        are_right = {one.subject for one in of_nodes} - hidden - wrong_somewhere
-        done: set[tuple[str, str]] = set()
-        for ran, name, tapped in self.changes:
-            runner, without, right = ran.runner, ran.outputs[name], document.get(name)
-            if (runner, name) in done:
+        numpy = self.numpy_outcome
+        expected_outputs = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
+        comparisons = comparisons_in(self.judgements)
+        compared = {
+            (comparison.subject, comparison.tensor, comparison.reference)
+            for comparison in comparisons
+            if comparison.level is Level.MODEL
+        }
+        right_at_nodes = _runners_right_at_all_nodes(self.judgements)
+        explained: set[tuple[str, str]] = set()
+        for plain, name, with_taps in self.changes:
+            runner, without, expected = plain.runner, plain.outputs[name], expected_outputs.get(name)
+            if (runner, name) in explained:
                 continue
-            allowed = self.settings.tolerances.find(name), ran.precision, lambda: self._open
-            found = _measured(name, tapped, without, *allowed)
-            against_document = [
-                _measured(name, got, right, *allowed) for got in (tapped, without) if right is not None
+            rules = self.settings.tolerances.find(name), plain.precision, lambda: self._unspecified
+            change = _measure_output(name, with_taps, without, *rules)
+            against_numpy = [
+                _measure_output(name, got, expected, *rules)
+                for got in (with_taps, without)
+                if expected is not None
             ]
-            is_wrong = [one.verdict is Verdict.MISMATCH for one in against_document]
-            if found.verdict is not Verdict.MISMATCH or (is_wrong and not any(is_wrong)):
-                assert tapped is not None
-                exact = measure(tapped, without, EXACT)
-                how = exact.remark or f"by up to {exact.max_abs:.3g}"
-                why = "indices repeat before it" if found.verdict is Verdict.CONTESTED else "fusions differ"
-                why = found.excuse.why if found.excuse is not None and found.excuse.is_random else why
-                self.findings.append(f"{runner}: output {name} changes {how} when nodes are tapped: {why}")
+            are_wrong = [difference.verdict is Verdict.MISMATCH for difference in against_numpy]
+            if change.verdict is not Verdict.MISMATCH or (are_wrong and not any(are_wrong)):
+                assert with_taps is not None
+                self.judgements.append(_describe_harmless_change(runner, name, with_taps, without, change))
                 continue
-            done.add((runner, name))
-            if tapped is None:
-                found = replace(found, remark="is missing when nodes are tapped")
-            make = partial(_of_output, name, self.number, runner)
-            itself = replace(found, verdict=Verdict.NONDETERMINISTIC)
-            comparison, end = make(runner, itself, tapped, without, tapped=True), ""
-            if right is not None:
-                if is_wrong[1]:
+            explained.add((runner, name))
+            if with_taps is None:
+                change = replace(change, remark="is missing when nodes are tapped")
+            make = partial(_comparison_of_output, name, self.number, runner)
+            with_itself = replace(change, verdict=Verdict.NONDETERMINISTIC)
+            comparison, end = make(runner, with_itself, with_taps, without, tapped=True), ""
+            if expected is not None:
+                if are_wrong[1]:
                     assert numpy is not None
-                    comparison = make(numpy.runner, against_document[1], without, right)
-                if found.worst is not None and len(found.worst.index) == right.ndim:
-                    end = f"; by the document it is {shown(plain(right[found.worst.index]))}"
-                words = ["wrong" if wrong else "right" for wrong in is_wrong]
+                    comparison = make(numpy.runner, against_numpy[1], without, expected)
+                if change.worst is not None and len(change.worst.index) == expected.ndim:
+                    required = format_element(to_python(expected[change.worst.index]))
+                    end = f"; the specification requires {required}"
+                words = ["wrong" if is_wrong else "right" for is_wrong in are_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
-            elif tapped is not None and runner in are_right:
-                untapped = _measured(name, without, tapped, *allowed)
-                comparison = make(runner, untapped, without, tapped, tapped=True)
+            elif with_taps is not None and runner in right_at_nodes:
+                untapped = _measure_output(name, without, with_taps, *rules)
+                comparison = make(runner, untapped, without, with_taps, tapped=True)
                 end = "; with taps every scatter node is right"
-            if comparison.reference == runner or (runner, name, comparison.reference) not in known:
-                self.findings.append(comparison)
-            how = f": {found.remark}"
-            if found.worst is not None:
-                place, got, expected = found.worst.words
-                how = f": {place} {got} with taps and {expected} without"
+            if comparison.reference == runner or (runner, name, comparison.reference) not in compared:
+                self.judgements.append(comparison)
+            how = f": {change.remark}"
+            if change.worst is not None:
+                place, got_text, plain_text = change.worst.words
+                how = f": {place} {got_text} with taps and {plain_text} without"
             message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
-            outliers = [one for one in of_kind(Outlier, self.findings) if one.node is None]
-            is_named = any(one.tensor == name and runner in one.runners for one in outliers)
+            is_named = any(
+                outlier.node is None and outlier.tensor == name and runner in outlier.runners
+                for outlier in of_kind(Outlier, self.judgements)
+            )
             outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message, tapped=True)
-            self.findings.append(message if is_named else outlier)
+            self.judgements.append(message if is_named else outlier)
+
+
+def _select_inference(outcome: Outcome, number: int) -> Outcome:
+    return replace(outcome, runs=outcome.runs[number : number + 1])
+
+
+def _runners_right_at_all_nodes(judgements: Sequence[Judgement]) -> set[str]:
+    """Return the runners whose scatter nodes were all tapped, unless they did not run, and are right."""
+    of_nodes = [comparison for comparison in comparisons_in(judgements) if comparison.level is Level.NODE]
+    hidden = {failure.runner for failure in of_kind(NotTapped, judgements) if failure.reason != NOT_COMPUTED}
+    wrong = {comparison.subject for comparison in of_nodes if comparison.measure.verdict.is_difference}
+    return {comparison.subject for comparison in of_nodes} - hidden - wrong
+
+
+def _describe_harmless_change(
+    runner: str, name: str, with_taps: Array, without: Array, change: Measure
+) -> str:
+    exact = measure(with_taps, without, EXACT)
+    how = exact.remark or f"by up to {exact.max_abs:.3g}"
+    why = "an upstream node has repeated indices" if change.verdict is Verdict.CONTESTED else "fusions differ"
+    if change.excuse is not None and change.excuse.is_random:
+        why = change.excuse.why
+    return f"{runner}: output {name} changes {how} when nodes are tapped: {why}"
 
 
 # All runs of two models.
@@ -550,130 +647,153 @@ def compare_models(
 
     Of models with states each inference is compared, and the worst of each output counts.
     """
-    known = [cache(partial(case.open, tapper)) for case in cases]
+    finders = [cache(partial(case.find_unspecified, tapper)) for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
         inferences = list[list[Comparison]]()
         has_states = any(case.side.has_states for case in cases)
         count = min(len(after.runs), len(before.runs)) if has_states else 1
+        is_settled = all(
+            case.observations is not None and case.observations.unspecified is not None for case in cases
+        )
         for number in range(max(count, 1)):
-            second, first = (replace(one, runs=one.runs[number : number + 1]) for one in (after, before))
-            inferences.append([
-                *compare_outputs(
-                    replace(second, runs=tuple(map(pairing.by_first, second.runs))),
-                    first,
-                    cases[0].number,
-                    cases[0].settings.tolerances,
-                    lambda: pairing.by_first(known[1]()),
-                    known[0],
-                    pairing=None if keeps_types else pairing,
-                    is_settled=all(case.sight is not None and case.sight.open is not None for case in cases),
-                )
-            ])  # fmt: skip
-        names = dict.fromkeys(one.tensor for one in inferences[0])
+            second = _select_inference(after, number)
+            comparisons = compare_outputs(
+                replace(second, runs=tuple(map(pairing.by_first, second.runs))),
+                _select_inference(before, number),
+                cases[0].number,
+                cases[0].settings.tolerances,
+                lambda: pairing.by_first(finders[1]()),
+                finders[0],
+                pairing=None if keeps_types else pairing,
+                is_settled=is_settled,
+            )
+            inferences.append([*comparisons])
+        names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
         yield from (worst_inference(name, inferences) for name in names)
-    for case, outcome, open in zip(cases, (before, after), known, strict=True):
+    for case, outcome, find_unspecified in zip(cases, (before, after), finders, strict=True):
         if not case.side.has_states:
-            yield from compare_runs(outcome, case.number, case.side.name, open)
+            yield from compare_runs(outcome, case.number, case.side.name, find_unspecified)
 
 
-def departures(
+def find_deviations(
     number: int,
     pairing: Pairing,
-    cross: Sequence[Comparison],
+    between_models: Sequence[Comparison],
     of_sides: Sequence[Sequence[Comparison]],
-    where_open: str,
+    unspecified_place: str,
 ) -> Iterator[Outlier]:
-    """Say of each output whether the models differ by the document, and which runners depart from it.
+    """Yield for each output whether the models differ as specified, and which runners deviate.
 
-    Models may differ only where one of them leaves the result open, which `where_open` says. Where NumPy
-    computes one of the models only, a runner that is right there speaks for the other.
+    If NumPy computes only one of the models, a runner that is right there stands in for the other model.
+
+    Args:
+        number: the case.
+        pairing: the matching outputs.
+        between_models: comparisons of the second model with the first.
+        of_sides: for each model, its comparisons with NumPy.
+        unspecified_place: elements that one model may not specify: "where an index is repeated".
     """
-    names = {match.first.name: match.second.name for match in pairing.outputs}
+    second_names = {match.first.name: match.second.name for match in pairing.outputs}
     paths = [model.path for model in pairing.models]
     short = short_names(*paths)
-    for tensor in dict.fromkeys(one.tensor for one in cross):
-        own = (tensor, names.get(tensor, tensor))
-        told = [
-            {one.subject: one for one in side if one.tensor == name and one.relation is Relation.DOCUMENT}
-            for side, name in zip(of_sides, own, strict=True)
+    for tensor in dict.fromkeys(comparison.tensor for comparison in between_models):
+        against_numpy = [
+            {
+                comparison.subject: comparison
+                for comparison in side
+                if comparison.tensor == name and comparison.relation is Relation.DOCUMENT
+            }
+            for side, name in zip(of_sides, (tensor, second_names.get(tensor, tensor)), strict=True)
         ]
         wrong = [
-            {name: one for name, one in side.items() if one.measure.verdict is Verdict.MISMATCH}
-            for side in told
+            {
+                runner: comparison
+                for runner, comparison in side.items()
+                if comparison.measure.verdict is Verdict.MISMATCH
+            }
+            for side in against_numpy
         ]
-        apart = {
-            one.subject: one
-            for one in cross
-            if one.tensor == tensor
-            and one.relation is Relation.MODELS
-            and one.measure.verdict is Verdict.MISMATCH
+        different = {
+            comparison.subject: comparison
+            for comparison in between_models
+            if comparison.tensor == tensor
+            and comparison.relation is Relation.MODELS
+            and comparison.measure.verdict is Verdict.MISMATCH
         }
         make = partial(Outlier, Level.MODEL, None, tensor, number)
-        if NUMPY in apart:
-            agree = [name for name in apart if name != NUMPY and not any(name in side for side in wrong)]
-            by = f"{listed([NUMPY, *agree])} agree that " if agree else "by the document "
-            what = f"{short[1]} computes something else than {short[0]}"
-            if side := apart[NUMPY].measure.open_once:
-                what = f"{short[1]} and {short[0]} differ only {where_open}, which "
-                what += f"{short[side == SUBJECT]} does not specify"
-            message = f"{by}{what}{_elements(apart[NUMPY])}"
+        if NUMPY in different:
+            right = [name for name in different if name != NUMPY and not any(name in side for side in wrong)]
+            source = f"{listed([NUMPY, *right])} agree that" if right else "according to the specification"
+            sentence = f"{short[1]} and {short[0]} give different results"
+            if side := different[NUMPY].measure.unspecified_in:
+                sentence = f"{short[1]} and {short[0]} differ only {unspecified_place}, which "
+                sentence += f"{short[side == SUBJECT]} does not specify"
+            message = f"{source} {sentence}{_describe_worst(different[NUMPY])}"
             yield make((), message, model=paths[1])
         groups: dict[tuple[int, ...], list[str]] = {}
         for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
             places = tuple(place for place, side in enumerate(wrong) if runner in side)
             groups.setdefault(places, []).append(runner)
         for places, runners in groups.items():
-            where = listed([short[place] for place in places])
+            names = listed([short[place] for place in places])
+            subject = with_verb(runners, "deviates", "deviate")
             first = wrong[places[0]][runners[0]]
-            who = act(runners, "departs", "depart")
-            message = f"{who} from the document on {where}{_elements(first)}"
+            message = f"{subject} from the specification on {names}{_describe_worst(first)}"
             yield make(tuple(runners), message, model=paths[places[0]] if len(places) == 1 else "")
-        for known, other in ((0, 1), (1, 0)):
-            right = [name for name in apart if name in told[known] and name not in wrong[known]]
-            if right and not told[other]:
-                message = f"{act(right, 'is', 'are')} right on {short[known]} and another on "
-                message += f"{short[other]}, which NumPy cannot compute{_elements(apart[right[0]])}"
-                yield make(tuple(right), message, model=paths[other])
+        for computed, uncomputed in ((0, 1), (1, 0)):
+            right = [
+                name for name in different if name in against_numpy[computed] and name not in wrong[computed]
+            ]
+            if right and not against_numpy[uncomputed]:
+                message = f"{with_verb(right, 'is', 'are')} right on {short[computed]}, and different on "
+                message += f"{short[uncomputed]}, which NumPy cannot compute"
+                message += _describe_worst(different[right[0]])
+                yield make(tuple(right), message, model=paths[uncomputed])
 
 
-def _elements(one: Comparison) -> str:
-    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or "by the document [0, 1] is 2, not 3"."""
-    if one.measure.worst is None:
-        return f": {one.measure.remark}" if one.measure.remark else ""
-    place, got, expected = one.measure.worst.words
-    if one.relation is Relation.DOCUMENT:
-        return f": {place} {expected}, not {got}"
-    return f": {place} {one.both(got, expected)}"
+def _describe_worst(comparison: Comparison) -> str:
+    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or ": [0, 1] is 3, expected 2"."""
+    if comparison.measure.worst is None:
+        return f": {comparison.measure.remark}" if comparison.measure.remark else ""
+    place, got, expected = comparison.measure.worst.words
+    return f": {place} {comparison.describe_pair(got, expected)}"
 
 
-def idle_runners(sides: Sequence[ModelSide], findings: Sequence[Finding]) -> Iterator[str]:
-    """Say who ran one model, and was held against nobody."""
-    found = comparisons_in(findings)
-    judged = {name for one in found for name in (one.subject, one.reference)}
+def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield a remark for each runner whose results were compared with nothing."""
+    comparisons = comparisons_in(judgements)
+    judged = {name for comparison in comparisons for name in (comparison.subject, comparison.reference)}
     for side, name in zip(sides, short_names(*(side.name for side in sides)), strict=True):
         for outcome in side.outcomes.values():
-            if found and outcome.status is Status.OK and outcome.runner not in judged:
-                why = "which NumPy does not compute: --pairwise compares it with others there"
-                yield f"{outcome.runner} ran {name} only, {why}"
+            if comparisons and outcome.status is Status.OK and outcome.runner not in judged:
+                why = "which NumPy cannot compute; use --pairwise to compare it with other runners there"
+                yield f"{outcome.runner} ran only {name}, {why}"
 
 
-# What is said of all cases.
+# All cases.
 
 
 def bodies_not_run(
-    sides: Sequence[ModelSide], findings: Sequence[Finding], never: Collection[tuple[int, str]]
+    sides: Sequence[ModelSide], judgements: Sequence[Judgement], never: Collection[tuple[int, str]]
 ) -> tuple[list[str], list[str]]:
-    """Return the bodies that ran in no case, and those of which that is not known; as in a sentence."""
+    """Return the bodies that ran in no case, and those that may have run, by names for a sentence.
+
+    Args:
+        sides: the models.
+        judgements: about the nodes of one model: a body of a judged node has run.
+        never: (number of the model, scope) of bodies that can never run.
+    """
     is_single = len(sides) == 1
-    judged = {one.node for one in comparisons_in(findings) if one.node is not None}
-    judged |= {one.node for one in of_kind(Guarded, findings)}
-    passed_by = {one.node for one in of_kind(NotTapped, findings) if one.reason == NEVER}
-    absent, unclear = dict[str, None](), dict[str, None]()
+    judged = {comparison.node for comparison in comparisons_in(judgements) if comparison.node is not None}
+    judged |= {remark.node for remark in of_kind(Guarded, judgements)}
+    not_computed = {
+        failure.node for failure in of_kind(NotTapped, judgements) if failure.reason == NOT_COMPUTED
+    }
+    not_run, uncertain = dict[str, None](), dict[str, None]()
     for place, side in enumerate(sides):
-        bodies = side.reference.optional_bodies(has_scatter=is_single)
         bodies = [
             body
-            for body in bodies
+            for body in side.reference.optional_bodies(has_scatter=is_single)
             if body.scope not in side.entered
             and (place, body.scope) not in never
             and not (is_single and any(node.startswith(body.scope) for node in judged))
@@ -685,54 +805,65 @@ def bodies_not_run(
                 barriers = reachability.reach(node).barriers
                 if any(barrier.kind.is_certain for barrier in barriers):
                     continue
-            is_unclear = any(body.scope.startswith(scope) for scope in side.uncertain)
-            is_unclear = is_unclear and not any(node.startswith(body.scope) for node in passed_by)
-            (unclear if is_unclear else absent)[body.name] = None
-    return list(absent), list(unclear)
+            is_uncertain = any(body.scope.startswith(scope) for scope in side.uncertain)
+            is_uncertain = is_uncertain and not any(node.startswith(body.scope) for node in not_computed)
+            (uncertain if is_uncertain else not_run)[body.name] = None
+    return list(not_run), list(uncertain)
 
 
-def suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
-    """Return nodes that meet a defect which taps hide, of each runner whose outputs are not known right."""
-    of_outputs = [one for one in comparisons if one.level is Level.MODEL]
-    wrong = {one.subject for one in of_outputs if one.measure.verdict.is_difference}
-    wrong |= {one.subject for one in comparisons} - {
-        name for one in of_outputs for name in (one.subject, one.reference)
+def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
+    """Return nodes with a known defect that taps hide, for each runner whose outputs may be wrong.
+
+    Outputs may be wrong if one differs, or if none was compared.
+    """
+    comparisons = list(comparisons)
+    of_outputs = [comparison for comparison in comparisons if comparison.level is Level.MODEL]
+    suspect = {comparison.subject for comparison in of_outputs if comparison.measure.verdict.is_difference}
+    suspect |= {comparison.subject for comparison in comparisons} - {
+        name for comparison in of_outputs for name in (comparison.subject, comparison.reference)
     }
-    runners = sorted({name.removeprefix(SAVED) for name in wrong})
+    runners = sorted({name.removeprefix(SAVED) for name in suspect})
     return {runner: nodes for runner in runners if (nodes := hidden_by_taps(model, runner))}
 
 
-def why_nothing(outcomes: Sequence[Outcome]) -> str:
-    ran = [one for one in outcomes if one.status is Status.OK]
-    named = [one.runner for one in ran if not one.implicit]
-    if len(ran) == 1 and named:
-        return f"{named[0]} alone ran the model, and no scatter node of it could be held against NumPy"
+def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
+    completed = [outcome for outcome in outcomes if outcome.status is Status.OK]
+    named = [outcome.runner for outcome in completed if not outcome.implicit]
+    if len(completed) == 1 and named:
+        return f"only {named[0]} ran the model, and no scatter node of it could be compared with NumPy"
     if named:
         return "the model has no outputs and no scatter nodes"
-    if other := [one for one in outcomes if one.reason == OTHER_FORMAT]:
-        return f"{', '.join(one.runner for one in other)}: {other[0].message}"
+    if other_format := [outcome for outcome in outcomes if outcome.reason == OTHER_FORMAT]:
+        return f"{', '.join(outcome.runner for outcome in other_format)}: {other_format[0].message}"
     return "no runner ran the model"
 
 
-def old_and_new(new: Sequence[Outcome], old: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
-    """Yield who is compared, saved ones and those of today: the subject, and what it is held against."""
-    here = [one for one in new if one.status is Status.OK]
-    then = {one.runner: one for one in old if one.status is Status.OK}
-    for subject in here:
-        if SAVED + subject.runner in then:
-            yield subject, then[SAVED + subject.runner]
-    numpy = [one for one in (*here, *then.values()) if one.runner in {NUMPY, SAVED + NUMPY}]
-    reference = next(iter([*numpy, *here]), None)
-    names = {SAVED + one.runner for one in here}
-    for name, outcome in then.items():
-        if reference is not None and outcome is not reference and name not in names:
+def pairs_with_saved(new: Sequence[Outcome], saved: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
+    """Yield the pairs (subject, reference) of outcomes of today and saved ones.
+
+    A runner is compared with its own saved outcome; a saved runner that does not run today with NumPy, of
+    today or saved, or else with the first runner.
+    """
+    completed = [outcome for outcome in new if outcome.status is Status.OK]
+    by_name = {outcome.runner: outcome for outcome in saved if outcome.status is Status.OK}
+    for subject in completed:
+        if SAVED + subject.runner in by_name:
+            yield subject, by_name[SAVED + subject.runner]
+    numpy = [
+        outcome for outcome in (*completed, *by_name.values()) if outcome.runner in {NUMPY, SAVED + NUMPY}
+    ]
+    reference = next(iter([*numpy, *completed]), None)
+    run_again = {SAVED + outcome.runner for outcome in completed}
+    for name, outcome in by_name.items():
+        if reference is not None and outcome is not reference and name not in run_again:
             yield outcome, reference
 
 
-def of_kind(kind: type[_Kind], findings: Iterable[object]) -> list[_Kind]:
-    return [one for one in findings if isinstance(one, kind)]
+def of_kind(kind: type[_Kind], judgements: Iterable[object]) -> list[_Kind]:
+    return [judgement for judgement in judgements if isinstance(judgement, kind)]
 
 
-def comparisons_in(findings: Iterable[Finding]) -> list[Comparison]:
-    """Return those of outputs, then those of nodes."""
-    return sorted(of_kind(Comparison, findings), key=lambda one: one.level is Level.NODE)
+def comparisons_in(judgements: Iterable[Judgement]) -> list[Comparison]:
+    """Return the comparisons of outputs, then those of nodes."""
+    comparisons = of_kind(Comparison, judgements)
+    return sorted(comparisons, key=lambda comparison: comparison.level is Level.NODE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.measure import PRECISION_BITS, coarser
+from ir_scatter.compare.measure import PRECISION_BITS, coarsest
 from ir_scatter.compare.result import ModelFacts
 from ir_scatter.core.errors import Error
 from ir_scatter.core.files import sha256_of
@@ -20,15 +20,15 @@ from ir_scatter.reading import files_beside
 from ir_scatter.runners.base import NodeFacts, Tap, tap_of
 
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
-"""What a plugin adds to the name of a node when it puts conversions around it; these get more of it."""
+"""Suffixes ".0" ... that a plugin adds to the name of a node beside which it inserts conversions."""
 
 
 def facts_about_model(model: Model) -> ModelFacts:
-    """Return what tells a model from others; files that cannot be read are left out."""
+    """Return the facts that identify a model; files that cannot be read are left out."""
     opsets = [f"{domain or 'ai.onnx'} {version}" for domain, version in model.opset_imports.items()]
     if not opsets:
-        found = {str(node.opset) for node in model.walk() if node.opset is not None}
-        opsets = sorted(found, key=lambda word: (len(word), word))
+        names = {str(node.opset) for node in model.walk() if node.opset is not None}
+        opsets = sorted(names, key=lambda name: (len(name), name))
     files = list[tuple[str, int, str]]()
     for path in (model.path, *(beside for beside, _ in files_beside(model.path))):
         with suppress(OSError):
@@ -37,7 +37,7 @@ def facts_about_model(model: Model) -> ModelFacts:
 
 
 def is_one_node(model: Model) -> bool:
-    """Tell whether a model is a scatter node and what feeds it, and nothing else."""
+    """Return whether a model consists of a scatter node and its inputs."""
     with suppress(Error):
         flow = dataflow_of(model)
         links = [flow.link(output.key) for output in flow.outputs]
@@ -49,48 +49,55 @@ def is_one_node(model: Model) -> bool:
 
 
 def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
-    """Return the scatter nodes whose opset contains them, bodies included, by what asks for them."""
-    facts, found = Facts(), {}
+    """Map taps to scatter nodes, those of bodies included; a node unknown to its opset is left out."""
+    facts, nodes = Facts(), {}
     for node in model.walk(scatter_types(model.domain)):
         lookup = find(node.domain, node.type, node.opset)
         if lookup is not None and lookup.spec is not None:
-            found[tap_of(node, model.format)] = ScatterNode(node, lookup, facts)
-    return found
+            nodes[tap_of(node, model.format)] = ScatterNode(node, lookup, facts)
+    return nodes
 
 
-def output_of(scatter: ScatterNode) -> str:
-    named = scatter.node.outputs[0].name if scatter.node.outputs else ""
-    return named or scatter.node.name
+def output_name(scatter: ScatterNode) -> str:
+    """Return the name of the first output's tensor, else that of the node."""
+    name = scatter.node.outputs[0].name if scatter.node.outputs else ""
+    return name or scatter.node.name
 
 
 def has_states(model: Model) -> bool:
-    """Tell whether a model keeps anything from one inference to the next."""
+    """Return whether a model keeps values from one inference to the next."""
     ops = (find_general(node.domain, node.type) for node in model.graph.walk())
     return any(op is not None and op.state == "written" for op in ops)
 
 
 def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
-    return output_of(scatter), scatter.node.name, scatter.node.scope
+    """Return the names by which a user may set the tolerance of a node."""
+    return output_name(scatter), scatter.node.name, scatter.node.scope
 
 
-def computed_in(facts: Sequence[NodeFacts]) -> str:
-    """Return the coarsest floating-point precision of any node; "" if nothing is known."""
-    found = {one.precision.lower() for one in facts} & PRECISION_BITS.keys()
-    return coarser(*sorted(found)) if found else ""
+def inference_precision(facts: Sequence[NodeFacts]) -> str:
+    """Return the coarsest floating-point precision of any node; "" if none is known."""
+    precisions = {node.precision.lower() for node in facts} & PRECISION_BITS.keys()
+    return coarsest(*sorted(precisions)) if precisions else ""
 
 
 def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[NodeFacts, ...]:
-    """Return what a runtime made of some nodes; in `originals` they have the names that they have here.
+    """Return the runtime's facts about some nodes, with scopes instead of its own names in `originals`.
 
-    `scopes` are these names by those that the runtime may have for them.
+    Of several facts about a node the one with the shortest suffix counts: of "node" and "node.0", both about
+    the node "node", the first; the second is a conversion that the plugin has inserted beside it.
+
+    Args:
+        facts: about all nodes that the runtime has executed.
+        scopes: the scopes of the nodes in question, by every name that the runtime may use for them.
     """
     best: dict[str, tuple[int, int]] = {}
-    for number, one in enumerate(facts):
-        for name in one.originals:
-            known = name if name in scopes else _SUFFIX.sub("", name)
-            if known in scopes:
-                rank = (len(name) - len(known), number)
-                best[scopes[known]] = min(best.get(scopes[known], rank), rank)
+    for number, fact in enumerate(facts):
+        for original in fact.originals:
+            name = original if original in scopes else _SUFFIX.sub("", original)
+            if name in scopes:
+                rank = (len(original) - len(name), number)
+                best[scopes[name]] = min(best.get(scopes[name], rank), rank)
     chosen: dict[int, list[str]] = {}
     for scope, (_, number) in best.items():
         chosen.setdefault(number, []).append(scope)

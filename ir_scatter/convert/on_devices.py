@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import runners
-from ir_scatter.compare.guard import Sight
+from ir_scatter.compare.guard import Observations
 from ir_scatter.compare.judge import compare_outputs
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.numpy_source import Reference
@@ -88,9 +88,11 @@ def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
     return {one.node.scope: frozenset(one.assumptions) for one in conversion.converted}
 
 
-def against_numpy(outcome: Outcome, documented: Outcome, sight: Sight) -> tuple[Verdict, str]:
+def against_numpy(outcome: Outcome, documented: Outcome, observations: Observations) -> tuple[Verdict, str]:
     """Return the worst verdict on outputs of the new model, and how they differ from the documented ones."""
-    return _worst_of(compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: sight.open or {}))
+    return _worst_of(
+        compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: observations.unspecified or {})
+    )
 
 
 def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
@@ -130,23 +132,23 @@ def _judge(
     if before.status is Status.OK:
         verdict, difference = _worst_of(comparisons)
         if verdict is Verdict.CONTESTED:
-            _, sight = reference.start(feeds)(_SETTINGS.timeout)
-            node = next(iter(sorted(sight.contested)), "a node")
+            _, observations = reference.start(feeds)(_SETTINGS.timeout)
+            node = next(iter(sorted(observations.contested)), "a node")
             return "failed", f"{difference}, but targets of {node} repeat in any order (case {case})"
         if verdict.is_difference:
-            documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+            documented, observations = reference.start(feeds)(_SETTINGS.timeout)
             if documented.status is Status.OK:
-                was, wrong = against_numpy(before, documented, sight)
-                now, _ = against_numpy(after, documented, sight)
+                was, wrong = against_numpy(before, documented, observations)
+                now, _ = against_numpy(after, documented, observations)
                 if was.is_difference and not now.is_difference:
                     return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
             return "different", f"{difference} (case {case})"
         return "equal", "outputs are equal but for rounding" if difference else ""
     gained = f"the model before is {_shown(before)}; the converted one runs"
-    documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+    documented, observations = reference.start(feeds)(_SETTINGS.timeout)
     if documented.status is not Status.OK:
         return "gained", f"{gained}, and there is nothing to compare it with"
-    verdict, difference = against_numpy(after, documented, sight)
+    verdict, difference = against_numpy(after, documented, observations)
     if verdict.is_difference:
         return "different", f"{gained}, but {difference} in NumPy"
     is_open = verdict is Verdict.CONTESTED

@@ -140,8 +140,8 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         document["wrong_runs"] = {"wrong": comparison.wrong_runs[0], "of": comparison.wrong_runs[1]}
     if comparison.subject_model:
         document |= fields_of(comparison, "subject_model reference_model")
-    if measure.open_once:
-        document["unspecified_in"] = getattr(comparison, f"{measure.open_once}_model")
+    if measure.unspecified_in:
+        document["unspecified_in"] = getattr(comparison, f"{measure.unspecified_in}_model")
     return document
 
 

@@ -26,7 +26,7 @@ class Engine:
     ("version", "is_wrong", "begin"),
     [
         ("2025.4.0", True, "a and b differ on planted, and in openvino 2026.4.1, 2025.4.0; "),
-        ("2026.4.1", True, "a and b differ on planted, and in nothing that they say of themselves; "),
+        ("2026.4.1", True, "a and b differ on planted, and in nothing that they report; "),
         ("2025.4.0", False, ""),
     ],
 )

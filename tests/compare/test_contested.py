@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Sight, foresee
+from ir_scatter.compare.guard import Observations, watch_partially
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import Compared, CompareSettings, Comparison, Level, Relation
 from ir_scatter.compare.run import compare
@@ -99,10 +99,10 @@ BY_ELEMENT = {
     "its shape": ("int64[1]", [SCATTER, "out = Shape (s)"], set()),
 }  # fmt: skip
 WHOLE = {
-    "a sum": ("int32[1]", [SCATTER, "out = ReduceSum (s)"], "behind ReduceSum out every element may depend"),
+    "a sum": ("int32[1]", [SCATTER, "out = ReduceSum (s)"], "downstream of ReduceSum out every element may depend"),
     "a running sum": (
         "int32[6]", [SCATTER, "c = Constant <value_int = 0> ()", "out = CumSum (s, c)"],
-        "behind CumSum out every element may depend",
+        "downstream of CumSum out every element may depend",
     ),
     "indices": (
         "int32[6]",
@@ -111,7 +111,7 @@ WHOLE = {
             "six = Constant <value_int = 6> ()", "six2 = Cast <to = 6> (six)", "m = Mod (i, six2)",
             "out = Gather (other, m)",
         ],
-        "behind Gather out every element may depend",
+        "downstream of Gather out every element may depend",
     ),
     "indices of a scatter node": (
         "int32[6]",
@@ -283,14 +283,16 @@ BODIES = {
 
 def open_outputs(model: Model, *scopes: str) -> set[str]:
     """Return the outputs of which something is open if runners found nodes contested, and nothing is computed."""
-    sketch, sight = make_sketch(model), Sight(scopes)
+    sketch, observations = make_sketch(model), Observations(scopes)
     feeds = {
         input.names[0]: np.zeros([dim if isinstance(dim, int) else 1 for dim in input.shape or ()], type)
         for input in sketch.inputs
         if input.element_type is not None and (type := dtype(input.element_type)) is not None
     }
-    foresee(sketch, feeds, sight, {scope: [np.ones(4, np.bool_)] for scope in scopes}, computes=False)
-    return set(sight.open or ())
+    watch_partially(
+        sketch, feeds, observations, {scope: [np.ones(4, np.bool_)] for scope in scopes}, computes=False
+    )
+    return set(observations.unspecified or ())
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -402,11 +404,11 @@ def test_updates_that_are_equal_by_chance_are_open(tmp_path: Path) -> None:
     path = write(tmp_path, "int32[6]", *lines, "out = ScatterND (other, i, u)")
     data = FEEDS["data"].copy()
     data[3] = 8
-    seen = Sight()
+    seen = Observations()
     sketch = make_sketch(read(path))
-    foresee(sketch, FEEDS | {"data": data}, seen, {})
-    assert seen.open is not None
-    origins = seen.open["out"].origins
+    watch_partially(sketch, FEEDS | {"data": data}, seen, {})
+    assert seen.unspecified is not None
+    origins = seen.unspecified["out"].origins
     assert origins is not None
     assert np.flatnonzero(origins).tolist() == [3]
 
@@ -421,6 +423,6 @@ def test_updates_that_are_not_computed(source: str, is_open: bool, tmp_path: Pat
         "data": np.zeros(6, np.float32), "indices": FEEDS["indices"],
         "x": np.ones(3, np.float32), "x1": np.ones(1, np.float32),
     }  # fmt: skip
-    seen = Sight()
-    foresee(make_sketch(read(path)), feeds, seen, {})
-    assert bool(seen.open) == is_open
+    seen = Observations()
+    watch_partially(make_sketch(read(path)), feeds, seen, {})
+    assert bool(seen.unspecified) == is_open

@@ -169,7 +169,7 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     found = compared(tmp_path, choice, choice, **options)
     assert found.not_run == ()
     assert found.not_tried == tuple(
-        f"whether branch o:{name}_branch runs is not known" for name in ("then", "else")
+        f"whether branch o:{name}_branch runs is unknown" for name in ("then", "else")
     )
     alone = compared(tmp_path, choice, **options)
     assert (alone.not_run, alone.not_tried) == (("branch o:else_branch",), ())
@@ -196,7 +196,7 @@ def test_the_second_model_may_choose_what_the_first_one_leaves_open(tmp_path: Pa
     assert not compared(tmp_path, OVERWRITE, ONE_BY_ONE).differs
     found = compared(tmp_path, ONE_BY_ONE, OVERWRITE, runners=[Planted(order="first")])
     differing = [one for one in found.comparisons if one.measure.verdict is Verdict.MISMATCH]
-    assert [(one.subject, one.measure.open_once) for one in differing] == [("planted", "subject")]
+    assert [(one.subject, one.measure.unspecified_in) for one in differing] == [("planted", "subject")]
 
 
 def test_two_models_that_both_forbid_repeated_indices_get_none(tmp_path: Path) -> None:

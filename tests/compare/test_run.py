@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.nodes import computed_in, facts_about, is_one_node
+from ir_scatter.compare.nodes import facts_about, inference_precision, is_one_node
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.result import Compared, CompareSettings, Guarded, Level, ModelFacts, Relation
 from ir_scatter.compare.run import compare
@@ -84,8 +84,8 @@ def test_a_node_is_not_blamed_for_what_comes_after_it(model: Model) -> None:
 @pytest.mark.parametrize(
     ("places", "runners", "message"),
     [
-        ((None, 5, None), "b", "b departs from what numpy, a and c say: by the document [1, 1] is 1.5, not 2.5"),
-        ((None, 5, 5), "bc", "b and c depart from what numpy and a say"),
+        ((None, 5, None), "b", "b disagrees with numpy, a and c: [1, 1] is 2.5, the specification requires 1.5"),
+        ((None, 5, 5), "bc", "b and c disagree with numpy and a"),
         ((5, 5), ("numpy",), "a and b agree with each other against numpy"),
         ((5, 6), "ab", "a and b differ from numpy, and from each other"),
     ],
@@ -105,7 +105,7 @@ def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) 
     pairs = {(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL}
     assert pairs == {("b", "a"), ("c", "a")}
     assert {one.reference for one in found.comparisons if one.level is Level.NODE} == {"numpy"}
-    assert found.outliers[0].message == "c departs from what a and b say"
+    assert found.outliers[0].message == "c disagrees with a and b"
 
 
 def test_numpy_is_the_reference_though_nobody_named_it(model: Model) -> None:
@@ -126,7 +126,7 @@ def test_two_runtimes_where_numpy_cannot_tell(
 ) -> None:
     """They differ, and nobody says what would be right; that NumPy fails is no failure, as nobody named it."""
 
-    def compute(self: Reference, feeds: Inputs, sight: object, times: int) -> Outcome:
+    def compute(self: Reference, feeds: Inputs, observations: object, times: int) -> Outcome:
         if ending == "slow":
             time.sleep(2)
         return Outcome("numpy", Status.UNSUPPORTED, "NumPy does not compute Einsum at somewhere")
@@ -328,8 +328,10 @@ def facts(*originals: str, precision: str = "f32", kind: str = "X") -> NodeFacts
 
 
 def test_the_coarsest_precision_of_any_node() -> None:
-    assert computed_in([facts("a"), facts("b", precision="BF16"), facts("c", precision="i32")]) == "bf16"
-    assert computed_in([facts("c", precision="i32")]) == computed_in([]) == ""
+    assert (
+        inference_precision([facts("a"), facts("b", precision="BF16"), facts("c", precision="i32")]) == "bf16"
+    )
+    assert inference_precision([facts("c", precision="i32")]) == inference_precision([]) == ""
 
 
 def test_what_a_plugin_renamed() -> None:
@@ -348,8 +350,8 @@ REPEATED = {"data": floats(4), "indices": np.array([[1], [1]]), "new": floats(2)
 
 def watched(path: Path | str, feeds: Inputs) -> tuple[Outcome, dict[str, Guarded]]:
     reference = Reference(read(path))
-    outcome, sight = reference.start(feeds)(60)
-    return outcome, sight.seen
+    outcome, observations = reference.start(feeds)(60)
+    return outcome, observations.guarded
 
 
 def test_a_model_that_numpy_computes(tmp_path: Path) -> None:
@@ -362,7 +364,7 @@ def test_a_model_that_numpy_computes(tmp_path: Path) -> None:
     outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [2]])})
     assert outcome.status is Status.OK
     assert [(one.node, one.message, one.is_illegal) for one in seen.values()] == [
-        ("one", "several updates meet in 1 element of 4 without a reduction", False)
+        ("one", "several updates target 1 element of 4 without a reduction", False)
     ]
     outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [4]])})
     assert (outcome.status, outcome.message) == (
@@ -402,7 +404,7 @@ def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
     assert seen["written"].message == "indices[1] is 3, expected 0 to 2"
     assert watched(path, {"raw": floats(3, 4), "indices": np.array([0, 1])})[1] == {}
     repeated = watched(path, {"raw": floats(3, 4), "indices": np.array([0, 0])})[1]
-    assert repeated["written"].message == "several updates meet in 4 elements of 12 without a reduction"
+    assert repeated["written"].message == "several updates target 4 elements of 12 without a reduction"
     with pytest.raises(BadFeed):
         watched(path, {"raw": floats(3, 4)})
     unknown = unknown_model(tmp_path, (-1, 4))

@@ -150,7 +150,9 @@ def test_a_model_with_other_inputs(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     inputs = [floats(9, 4), np.array([2, 0]), -floats(2, 4), np.array(0)]
     path, _ = write_node(tmp_path / "other", "ScatterUpdate", "opset3", inputs)
-    with pytest.raises(BadFeed, match=r"that were saved: data has shape \[3, 4\], expected \[9, 4\]"):
+    with pytest.raises(
+        BadFeed, match=r"with the saved inputs of .*: data has shape \[3, 4\], expected \[9, 4\]"
+    ):
         again(tmp_path, path)
 
 

@@ -68,7 +68,7 @@ def test_a_state_that_is_read_unchanged_is_wrong_from_the_second_inference_on(tm
     assert output.wrong_runs == (2, 3)
     assert headline(found).sentence == (
         "openvino:CPU is wrong at output output in 2 of 3 runs: [0] is 21, NumPy computes 11; every scatter "
-        "node is right in the first inference, and none was looked at in later ones; node may meet DEV116, "
+        "node is right in the first inference; nodes are not tapped in later inferences; node may be affected by DEV116, "
         "which taps hide"
     )
     assert not compare(path, [cpu], CompareSettings(), feeds=_FEEDS).differs

@@ -71,7 +71,7 @@ def test_only_the_run_without_taps_is_wrong(tmp_path: Path, numpy: bool) -> None
     assert differences(found) == [(Level.MODEL, "planted", "numpy", Verdict.MISMATCH)]
     assert [odd.message for odd in found.outliers] == [
         "planted contradicts itself when nodes are tapped: [3] is 111 with taps and 91 without; "
-        "by the document it is 111: right with taps, wrong without"
+        "the specification requires 111: right with taps, wrong without"
     ]
 
 
@@ -81,7 +81,7 @@ def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
     assert found.outliers[0].runners == ("planted",)
     first, *rest = text(found).splitlines()
     contradiction = "planted contradicts itself when nodes are tapped: [3] is 91 with taps and 111 without"
-    assert first.startswith(f"output out: {contradiction}; by the document it is 111: wrong with taps")
+    assert first.startswith(f"output out: {contradiction}; the specification requires 111: wrong with taps")
     assert "nondeterministic: out on planted: changes when nodes are tapped; needs" in "\n".join(rest)
     assert contradiction not in "\n".join(rest)
     (row,) = [row for row in document(found)["comparisons"] if row["verdict"] == "nondeterministic"]
@@ -115,7 +115,7 @@ def test_contested_elements_may_change_and_others_may_not(tmp_path: Path) -> Non
     found = compared(path, Turning(by_taps=True), feeds=FEEDS)
     assert not found.differs
     assert found.remarks == (
-        "planted: output out changes by up to 1 when nodes are tapped: indices repeat before it",
+        "planted: output out changes by up to 1 when nodes are tapped: an upstream node has repeated indices",
     )
     assert (
         differences(compared(path, Turning(by_taps=True, output=at(0, tapped=True)), feeds=FEEDS)) == OF_TAPS
@@ -321,5 +321,5 @@ def test_illegal_indices_with_taps_only(breaks: tuple[bool, ...], is_illegal: bo
     assert ("illegal indices on planted" in head.sentence) == is_illegal
     if not is_illegal:
         (missing,) = found.not_tapped
-        assert missing.reason.startswith("with taps it computes other indices, illegal ones (")
+        assert missing.reason.startswith("with taps it computes different indices, which are illegal (")
     assert runner.closed

@@ -110,10 +110,10 @@ EVERYTHING = compared(
     ),
     guarded=(
         Guarded(CPU, "bad", OPERATOR, 0, "out-of-range", "indices[0] is 9, expected 0 to 3"),
-        Guarded(CPU, "open", OPERATOR, 0, "repeated", "several updates meet in 1 of 20 elements", False),
-        Guarded(CPU, "open", OPERATOR, 1, "repeated", "several updates meet in 1 of 20 elements", False),
+        Guarded(CPU, "open", OPERATOR, 0, "repeated", "several updates target 1 of 20 elements", False),
+        Guarded(CPU, "open", OPERATOR, 1, "repeated", "several updates target 1 of 20 elements", False),
     ),
-    outliers=(Outlier(Level.NODE, "loud", "out", 0, (GPU,), "the GPU departs from what the others say"),),
+    outliers=(Outlier(Level.NODE, "loud", "out", 0, (GPU,), "the GPU disagrees with the others"),),
     not_tapped=(NotTapped(CPU, "hidden", "its body is fused away"),),
     remarks=("output logits changes when nodes are tapped",),
     facts={CPU: (NodeFacts("loud", ("loud",), "ScatterUpdate", "jit_avx512", "f32", ("f32",), 1234.5),)},

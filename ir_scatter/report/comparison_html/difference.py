@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.compare.measure import Verdict, distances, plain
+from ir_scatter.compare.measure import Verdict, distances, to_python
 from ir_scatter.compare.pairing import pair_text
 from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.core.arrays import Array, kind
@@ -154,7 +154,7 @@ def _operands(comparison: Comparison) -> Iterator[dict[str, str]]:
 
 def _listing(array: Array) -> str:
     if array.ndim == 0:
-        return _show_element(plain(array[()]), array.dtype.itemsize >= 8)
+        return _show_element(to_python(array[()]), array.dtype.itemsize >= 8)
     return f"[{', '.join(_listing(part) for part in array)}]"
 
 
@@ -275,7 +275,8 @@ def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) ->
         places = places[: measure.mismatched]
     indices = [tuple(map(int, np.unravel_index(place, got.shape))) for place in places]
     return [
-        DifferingElement(at, plain(got[at]), plain(expected[at]), float(deviations[at])) for at in indices
+        DifferingElement(at, to_python(got[at]), to_python(expected[at]), float(deviations[at]))
+        for at in indices
     ]
 
 
