@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.analysis.conditions import has_too_many_indices
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
+from ir_scatter.analysis.requirements import contradictions
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _STORED, _VALUES = "SCT5", "SCT3"
 """What codes begin with: of stored shapes and types, of numbers that nobody looks at before a run."""
+_ABOUT_SIZES = frozenset({"open-dimension-fixed", "least-size"})
+"""Rules that report which size an open dimension must have."""
 
 
 def validate(
@@ -69,6 +72,7 @@ def validate(
         found.extend(check.run())
         limits = [_from_defect(defect) for defect in model.find_limits()]
         found += [one for one in map(_from_defect, misuses(model, check.facts)) if one.code in codes]
+        found = _with_contradictions(found, check)
         limits += _given_up(check.facts, model.path)
         found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
     return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
@@ -150,12 +154,12 @@ class Check:
         """Tell whether loops and branches may say more of the shapes of a node than the file does."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
-        if not self._has_bodies:  # before values are made
+        if not self.has_bodies:  # before values are made
             return False
         return any(port.value and not is_static(port.value.shape) for port in scatter.node.inputs)
 
     @cached_property
-    def _has_bodies(self) -> bool:
+    def has_bodies(self) -> bool:
         return any(True for _ in self.model.walk(WITH_BODIES))
 
     @cached_property
@@ -180,6 +184,21 @@ def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, F
         assert rule.check is not None
         for finding in rule.check(scatter):
             yield rule, finding
+
+
+def _with_contradictions(found: list[Diagnostic], check: Check) -> list[Diagnostic]:
+    """Return findings where errors of nodes that demand contrary sizes replace the notes about them."""
+    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in found):  # those of both nodes
+        return found
+    facts = check.facts.propagating() if check.has_bodies else check.facts
+    places = {_place(diagnostic) for diagnostic in found if diagnostic.severity is Severity.NOTE}
+    errors = [one for one in map(_from_defect, contradictions(check.model, facts)) if _place(one) in places]
+    replaced = set(map(_place, errors))
+    return [one for one in found if one.severity is not Severity.NOTE or _place(one) not in replaced] + errors
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, Location, int | None]:
+    return diagnostic.code, diagnostic.location, diagnostic.port_index
 
 
 def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:

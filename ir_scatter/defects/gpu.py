@@ -10,7 +10,17 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Stage,
+    Symptom,
+    has_elements,
+    is_folded,
+    meets,
+)
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
@@ -79,7 +89,10 @@ def _is_folded(scatter: ScatterNode) -> bool:
     """Tell whether nothing is written into constant data: slices and tuples are that data then."""
     if scatter.data is None or element_count(scatter.indices_shape) != 0:
         return False
-    return scatter.spec.layout in {Layout.SLICES, Layout.TUPLES} and scatter.is_constant(scatter.data.value)
+    return (
+        scatter.spec.layout in {Layout.SLICES, Layout.TUPLES}
+        and is_folded(scatter, scatter.data.value) is True
+    )
 
 
 @Defect(
@@ -425,7 +438,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     operand = scatter.operand(role)
     if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
         return False
-    return scatter.is_constant(operand.value)
+    return is_folded(scatter, operand.value) is True
 
 
 def _all_is_static(scatter: ScatterNode) -> Known:
@@ -686,7 +699,7 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     data, indices, updates = shapes = [one.shape for one in operands if one is not None]
     if 0 in map(element_count, shapes) or indices == ():
         return None
-    fed = [one for one in operands if one is not None and not scatter.is_constant(one.value)]
+    fed = [one for one in operands if one is not None and not is_folded(scatter, one.value)]
     is_static_model = _all_is_static(scatter)
     if data is None or indices is None or updates is None:
         unknown = Known(None if len(fed) > 1 else False, "ranks above 4 differ")
