@@ -17,6 +17,7 @@ from ir_scatter.core.arrays import Array, same_bits
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
 from ir_scatter.defects.base import Defect, Probe
@@ -251,7 +252,7 @@ def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
             find_targets([rest])  # which refuses those that hand on to others, before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
-                raise UsageError(f"{name!r} names a release, expected none beside --release")
+                raise UsageError(f"{name!r} names a release, expected none beside {Parameter('releases')}")
             one = f"{machine}{slash}{runtime}@{release}{colon}{device}"
             if names or (runtime in PACKAGES and parse_release(f"{runtime}@{release}").may_exist):
                 with nullcontext() if names else suppress(UsageError):  # a stand-in has no releases

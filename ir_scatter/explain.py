@@ -1,4 +1,4 @@
-"""A rule, an operator or a page of the documents in words."""
+"""Explanations of rules, defects, refusals and operators, and the pages of the documentation, as text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,12 @@ _NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
 
 REFUSAL = "refusal"
-"""What stands for the severity of a reason why `convert` leaves a node as it is."""
+"""The severity listed for refusals of `convert`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, or a reason to refuse a conversion; for the operators of `warns_for` an error is a warning."""
+    """A rule, or a refusal of `convert`; for the operators of `warns_for` an error is only a warning."""
 
     code: str
     name: str
@@ -38,13 +38,16 @@ class Entry:
 
 
 def catalogue() -> tuple[Entry, ...]:
-    """Return everything that has a code, rules first."""
+    """Return all rules and refusals, rules first."""
     from ir_scatter.rewrites.refusals import Reason
 
     rules = [
         Entry(rule.code, rule.name, rule.severity, rule.summary, _warns_for(rule)) for rule in all_rules()
     ]
-    return (*rules, *(Entry(one, one.rule, REFUSAL, first_sentence(_refusals()[one])) for one in Reason))
+    return (
+        *rules,
+        *(Entry(reason, reason.rule, REFUSAL, first_sentence(_refusals()[reason])) for reason in Reason),
+    )
 
 
 def _warns_for(rule: Rule) -> tuple[str, ...]:
@@ -59,17 +62,17 @@ def _refusals() -> Mapping[str, str]:
     lines = (DOCS / "refusals.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| CVT")]
     return {
-        code: f"{what}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
-        for code, _, what, why, to_do in rows
+        code: f"{meaning}\n\nWhy: {why}" + (f"\n\nWhat to do: {to_do}" if to_do else "")
+        for code, _, meaning, why, to_do in rows
     }
 
 
 @cache
 def pages() -> Mapping[str, Path]:
     """Return the pages by the names that `explain` takes; the page of a rule or an operator goes by those."""
-    found = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
-    found += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
-    named = {path.name.removesuffix(".md"): path for path in found}
+    paths = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
+    paths += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
+    named = {path.name.removesuffix(".md"): path for path in paths}
     return named | {path.parent.name: path for path in DOCS.glob("*/index.md")}
 
 
@@ -115,7 +118,7 @@ def _unknown(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as it reads best where nothing can be clicked."""
+    """Return Markdown as plain text, without links, comments and pictures."""
     return _LINK.sub(r"\1", _NOT_PRINTED.sub("", text))
 
 

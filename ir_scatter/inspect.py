@@ -1,4 +1,4 @@
-"""What is known of each scatter node of a model."""
+"""Summaries of the scatter nodes of a model."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from ir_scatter.ops.names import OperatorName
 
 UNKNOWN = "?"
 _OWN_FIELDS = frozenset({"axis", "reduction"})
-"""Attributes that a summary shows in a column of their own."""
+"""Attributes that have their own column in a summary."""
 
 
 @record()
 class IndexSummary:
-    """What is known of indices: the least and the greatest, how many name a target that an earlier one names.
+    """Facts about indices: least and greatest value, and how many repeat an earlier target.
 
-    None is what is not known, and the least and the greatest of no indices.
+    None stands for unknown, and for the least and greatest of an empty constant.
     """
 
     is_constant: bool
@@ -44,14 +44,14 @@ class NodeSummary:
     """One scatter node.
 
     Attributes:
-        operator: type and since-version, "ScatterND-16"; without a version where no row applies.
-        inputs: type and shape of each input by the documented name, "f32[2, ?]".
+        operator: type and since-version, "ScatterND-16"; without a version if no row applies.
+        inputs: type and shape of each input by its name in the specification, "f32[2, ?]".
         axis: as written; None if the operator has none, "?" if it is not constant.
         reduction: as written or by default; None if the operator has none.
-        shapes: of each input by the documented name, and of the output; None for an unknown rank. An input
-            that was left out is missing.
-        attributes: those that the document lists, as written or by default.
-        unusual_attributes: of these, the ones that are not at their default and have no field of their own:
+        shapes: the shape of each input by its name in the specification, and of the output; None for an
+            unknown rank. Omitted inputs are missing.
+        attributes: those of the specification, as written or by default.
+        unusual_attributes: those of them that differ from their default and have no field of their own:
             `use_init_val`, `mode`.
     """
 
@@ -67,7 +67,7 @@ class NodeSummary:
     unusual_attributes: Mapping[str, int | str | bool | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name} {shown}" for name, shown in self.inputs.items() if shown)
+        inputs = ", ".join(f"{name} {text}" for name, text in self.inputs.items() if text)
         return short_repr(self, f"{self.operator} {brief(self.scope, 60)}: {inputs}; indices {self.indices}")
 
     @property
@@ -78,7 +78,7 @@ class NodeSummary:
 
 @record()
 class Inspection:
-    """The scatter nodes of one file; no format, and why, if it cannot be read."""
+    """The scatter nodes of one file; without a format, and with an error, if it cannot be read."""
 
     path: str
     format: str | None
@@ -110,8 +110,8 @@ def _summary(scatter: ScatterNode) -> NodeSummary:
         if operand is not None:
             shapes[port.name] = scatter.indices_shape if operand is scatter.indices else operand.shape
             element_type = operand.element_type
-            shown = UNKNOWN if element_type is None else spec.show_type(element_type)
-            inputs[port.name] = f"{shown}{show(shapes[port.name])}"
+            type_text = UNKNOWN if element_type is None else spec.show_type(element_type)
+            inputs[port.name] = f"{type_text}{show(shapes[port.name])}"
     return NodeSummary(
         node.location,
         node.name,

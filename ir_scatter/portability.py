@@ -15,6 +15,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Sev
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
@@ -103,7 +104,8 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
             installed = next(iter(runner.versions.values()), "")
             found[Target(plain_name(runner.name), release[1] if release else installed)] = None
     if not found:
-        raise UsageError("--for names no device, expected CPU, GPU or another name of --on")
+        expected = "CPU, GPU or another device that `ir-scatter devices` lists"
+        raise UsageError(f"{Parameter('targets')} names no device, expected {expected}")
     return tuple(found)
 
 
@@ -398,7 +400,7 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | N
         None,
         node.graph.span_of(node, part),
         defect.name.replace("-", " "),
-        defect.avoid,
+        str(defect.avoid),
     )
 
 

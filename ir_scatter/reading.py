@@ -1,4 +1,4 @@
-"""A path or bytes in, a model out: tells the readers of file formats what they must know of operators."""
+"""Reads a model from a path or bytes, and passes facts about operators to the readers of formats."""
 
 import mmap
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ def read(
 
     Args:
         path: the `.xml` or `.onnx` file.
-        data: its bytes, where they did not come from the file of that name.
-        format: "openvino-ir" or "onnx"; told by the content if None.
+        data: its bytes, if they did not come from the file of that name.
+        format: "openvino-ir" or "onnx"; None to detect it from the content.
         input_shapes: shapes for inputs of the model by name, as `ir_scatter.core.shapes.parse_shape`
             reads them; for ONNX they are propagated.
 
@@ -42,7 +42,7 @@ def read(
 
 
 def files_beside(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the files that belong to a model beside itself, and what they are."""
+    """Yield the other files of a model, each with a description."""
     if formats.format_of(path) == IR:
         yield str(Path(path).with_suffix(".bin")), f"the weights of {path}"
         return
@@ -53,6 +53,6 @@ def files_beside(path: str) -> Iterator[tuple[str, str]]:
         return
     if has_locations:
         with suppress(UnreadableModel):
-            found = read(path)
-            for beside in formats.FORMATS[found.format].files_beside(found, Path(path)):
+            model = read(path)
+            for beside in formats.FORMATS[model.format].files_beside(model, Path(path)):
                 yield str(beside.path), f"a file of {path}"

@@ -22,35 +22,33 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The defaults of options by their names ("input_shape"), and what to ignore for some nodes."""
+class ProjectSettings:
+    """Defaults of options by parameter name ("input_shape"), and codes to ignore for some nodes."""
 
     path: Path | None = None
-    """The file that says so."""
+    """The pyproject.toml; None if no file has the table."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     node_ignores: tuple[NodeIgnore, ...] = ()
 
     def named(self, option: str) -> str:
-        """Return the file and the key that an option has its default from."""
+        """Return the file and the key of an option's default, for messages."""
         return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
 
 
-def load(folder: Path | None = None) -> Settings:
-    """Return the defaults of options, and what to ignore for some nodes.
-
-    The nearest file that has the table counts, from the current folder upwards.
+def load(folder: Path | None = None) -> ProjectSettings:
+    """Read the settings from the nearest pyproject.toml that has the table, from the current folder upwards.
 
     Raises:
-        UsageError: the table has a key or a value that means nothing.
+        UsageError: the table has an unknown key or a wrong value.
     """
     path, table = find_settings(folder)
     if path is None:
-        return Settings()
-    return Settings(path, _options(path, table), _ignores(path, table.get(_IGNORES, [])))
+        return ProjectSettings()
+    return ProjectSettings(path, _options(path, table), _ignores(path, table.get(_IGNORES, [])))
 
 
 def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, Any]]:
-    """Return the file that counts, None if there is none, and its table.
+    """Return the pyproject.toml with the settings, None if there is none, and its table.
 
     Raises:
         UsageError: it cannot be read.
@@ -79,24 +77,24 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
 
 
 def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for key, value in table.items():
         if key == _IGNORES:
             continue
         if key not in _EXPECTED:
             keys = sorted({*_EXPECTED, _IGNORES})
-            guess, known = did_you_mean(key, keys), ", ".join(keys)
-            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}{guess}, expected one of {known}")
+            guess, expected = did_you_mean(key, keys), ", ".join(keys)
+            raise UsageError(f"{path}: [tool.{_TABLE}] has {key!r}{guess}, expected one of {expected}")
         if not _is_meant(value, _EXPECTED[key]):
             raise UsageError(f"{path}: [tool.{_TABLE}] {key} is {value!r}, expected {_EXPECTED[key]}")
-        found[key.replace("-", "_")] = value
-    if "baseline" in found:
-        found["baseline"] = str(path.parent / str(found["baseline"]))
-    return found
+        defaults[key.replace("-", "_")] = value
+    if "baseline" in defaults:
+        defaults["baseline"] = str(path.parent / str(defaults["baseline"]))
+    return defaults
 
 
 def _is_meant(value: Any, expected: str) -> bool:
-    """Tell whether a value is what is expected; whether a text means something, the option says."""
+    """Tell whether a value has the expected type; the option itself checks texts."""
     if expected == "a list of strings" or isinstance(value, str):
         return _is_texts(value) is (expected == "a list of strings")
     if expected == "a whole number":
@@ -105,24 +103,24 @@ def _is_meant(value: Any, expected: str) -> bool:
 
 
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
-    shown = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
+    heading = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
     if not isinstance(entries, list):
-        raise UsageError(f"{shown} is no list of tables")
-    found = []
+        raise UsageError(f"{heading} is no list of tables")
+    ignores = []
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:
-            raise UsageError(f"{shown} has other keys than file, node and codes")
+            raise UsageError(f"{heading} has other keys than file, node and codes")
         codes, file, node = entry.get("codes"), entry.get("file", "*"), entry.get("node", "*")
         if not _is_texts(codes) or not codes:
-            raise UsageError(f"{shown}: codes is {codes!r}, expected a list of strings")
+            raise UsageError(f"{heading}: codes is {codes!r}, expected a list of strings")
         for key, value in (("file", file), ("node", node)):
             if not isinstance(value, str):
-                raise UsageError(f"{shown}: {key} is {value!r}, expected a string")
+                raise UsageError(f"{heading}: {key} is {value!r}, expected a string")
         try:
-            found.append(NodeIgnore(file, node, code_prefixes(codes)))
+            ignores.append(NodeIgnore(file, node, code_prefixes(codes)))
         except UsageError as error:
-            raise UsageError(f"{shown}: codes: {error}") from None
-    return tuple(found)
+            raise UsageError(f"{heading}: codes: {error}") from None
+    return tuple(ignores)
 
 
 def _is_texts(value: Any) -> bool:

@@ -16,7 +16,7 @@ from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.memory import collector_paused
-from ir_scatter.core.model import OPENVINO, Defect, Graph, Model, Node
+from ir_scatter.core.model import OPENVINO, FileDefect, Graph, Model, Node
 from ir_scatter.core.shapes import Shape, is_static
 from ir_scatter.core.words import counted
 from ir_scatter.ops.general import WITH_BODIES
@@ -284,7 +284,7 @@ def _producer_note(scatter: ScatterNode, finding: Finding, role: Role) -> tuple[
     return (Related(f"{name} comes from {source}", location, span),)
 
 
-def _from_defect(defect: Defect) -> Diagnostic:
+def _from_defect(defect: FileDefect) -> Diagnostic:
     found = file_diagnostic(defect.kind, defect.message, defect.location)
     node, port, index = None, None, defect.port_index
     if defect.node is not None:

@@ -6,10 +6,15 @@ import re
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
+
+from ir_scatter.runners import base
+from tests.kept_processes import KeptChild
+from tests.skips import fail_unless_allowed
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and every process that a test begins inherits that.
@@ -18,18 +23,57 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _SLOW = [HealthCheck.too_slow]
 _FIGURES = "figures"
 
-settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("ci", max_examples=12, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile(
+    "long", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW
+)
 settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+if hasattr(providers, "_get_local_constants"):
+    # Some draws of hypothesis are literals of the modules imported so far, also with `derandomize`: the cases of a
+    # test would change with the tests that ran before it in the same process, and with every edit of a module.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the outputs that tests compare with anew"
     )
+    parser.addoption(
+        "--allow-skips",
+        action="store_true",
+        help="skip tests for reasons that tests/skips.py does not list too",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped for a reason that is not listed."""
+    report = yield
+    if not item.config.getoption("--allow-skips"):
+        fail_unless_allowed(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that is skipped for a reason that is not listed."""
+    report = yield
+    if not collector.config.getoption("--allow-skips"):
+        fail_unless_allowed(report)
+    return report
+
+
+def is_long_profile(config: pytest.Config) -> bool:
+    """Return whether this session is that of `pytest -m long`, with the settings of hypothesis for it."""
+    return config.option.markexpr == "long" and "HYPOTHESIS_PROFILE" not in os.environ
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if is_long_profile(config):
+        settings.load_profile("long")
     if not hasattr(config, "workerinput"):  # whose workers inherit it: no test hangs on what a machine keeps
         folder = tempfile.TemporaryDirectory(prefix="ir-scatter-cache-")
         config.add_cleanup(folder.cleanup)
@@ -73,18 +117,34 @@ takes_long = re.compile(f"(/|::)({'|'.join(map(re.escape, LONG))})").search
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long, and give the campaigns of the long profile the time they need."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what takes long, and give the campaigns of the nightly profile the time they need."""
     is_update = "UPDATE_README" in os.environ  # which is to run every command of every page
     for item in items:
         if is_update and "samples" in item.path.parts:
             continue
-        if takes_long(f"/{item.nodeid}"):
+        is_drawn = is_long_profile(config) and is_hypothesis_test(getattr(item, "obj", None))
+        if is_drawn or takes_long(f"/{item.nodeid}"):
             item.add_marker(pytest.mark.long)
     if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
         for item in items:
             if "campaigns" in item.path.parts:
                 item.add_marker(pytest.mark.timeout(0))
+
+
+STARTS_PROCESSES = {"benchmarks", "defects", "fuzz", "jobs", "runners"}
+"""Folders whose tests are about the processes of runners, or run what may damage one: each has its own."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the runners of other folders take over processes, rather than start them."""
+    if STARTS_PROCESSES & {*request.path.parts}:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "Child", KeptChild)
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -3,6 +3,8 @@ a hundred times that with HYPOTHESIS_PROFILE=nightly."""
 
 import os
 import random
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,15 @@ in_part_and_whole = pytest.mark.parametrize(
 def cases(count: int, is_whole: bool = True) -> range:
     """The numbers of the cases of a campaign: so many, or a fifth of them for a part."""
     return range(count * 100 if NIGHTLY else count if is_whole else -(-count // 5))
+
+
+def thinned(parameters: Iterable[Any], step: int) -> list[Any]:
+    """Every `step`-th parameter of a test as it is; the others for the long profile only."""
+    rows = [parameter if isinstance(parameter, tuple) else (parameter,) for parameter in parameters]
+    return [
+        pytest.param(*row, marks=[] if number % step == 0 else [pytest.mark.long])
+        for number, row in enumerate(rows)
+    ]
 
 
 def generator(campaign: str, number: int) -> random.Random:

@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,28 @@ def test_the_import_contracts_are_kept() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
+
+
+def test_the_layers_of_the_page_are_those_of_the_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    expected = [{name.removeprefix("ir_scatter.") for name in layer.split(" | ")} for layer in layers]
+    page = (ROOT / "ir_scatter" / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (`.*?`) \|", page.partition("| layer |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert [{name.removeprefix("cli/") for name in re.findall("`(.*?)`", row)} for row in rows] == expected
+    modules = {path.stem for path in (ROOT / "ir_scatter").iterdir() if path.suffix == ".py"}
+    packages = {path.parent.name for path in (ROOT / "ir_scatter").glob("*/__init__.py")}
+    layers_of_library = set().union(*expected) - {"ir_scatter_cli"}
+    assert modules | packages == layers_of_library | {"__init__"}
+
+
+def test_the_page_about_adding_names_files_that_exist() -> None:
+    page = (ROOT / "ir_scatter" / "docs" / "contributing.md").read_text()
+    paths = re.findall("`((?:ir_scatter|cli|tests|samples)/.*?)`", page)
+    assert len(paths) > 20
+    names = r"(name|CODE|CODE_name|COMMAND|FOLDER)\b"  # which stand for those of what is added
+    missing = [path for path in paths if not (ROOT / re.split(names, path)[0]).exists()]
+    assert missing == []
 
 
 def docstrings(tree: ast.AST) -> set[ast.expr]:
@@ -131,11 +154,32 @@ def test_a_rule_says_what_why_and_how_to_mend() -> None:
         assert set(starts) >= ({"Why"} if rule.check is None else set(order)), rule.code
 
 
+@cache
+def asserted_texts(path: Path) -> set[str]:
+    """Return the texts that tests of a file compare with something, or are given as cases."""
+    tree, found = ast.parse(path.read_text()), set[ast.AST]()
+    constants: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            constants |= dict.fromkeys(names, node.value)
+    for test in ast.walk(tree):
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):
+            found |= {node for node in ast.walk(test) if isinstance(node, ast.Assert | ast.Compare)}
+            found |= {node for node in test.decorator_list if "parametrize" in ast.unparse(node)}
+    for _ in range(2):  # the names in a case may be those of other constants
+        used = {node.id for part in found for node in ast.walk(part) if isinstance(node, ast.Name)}
+        found |= {constants[name] for name in used & constants.keys()}
+    texts = (node for part in found for node in ast.walk(part) if isinstance(node, ast.Constant))
+    return {node.value for node in texts if isinstance(node.value, str)}
+
+
 def test_a_rule_has_positive_and_negative_cases() -> None:
     for rule in all_rules():
         if rule.code in IN_PYTHON:
-            text = (FOLDER / IN_PYTHON[rule.code]).read_text()
-            assert rule.code in text or rule.name in text
+            asserted = asserted_texts((FOLDER / IN_PYTHON[rule.code]).resolve())
+            assert any(rule.code in text or rule.name == text for text in asserted), rule.code
             continue
         own = [codes for name, codes in expected_codes().items() if name.startswith(f"{rule.code}_")]
         assert {rule.code in codes for codes in own} == {True, False}, rule.code

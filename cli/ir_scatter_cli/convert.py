@@ -66,10 +66,10 @@ def command(**params: Any) -> int:
     is_preview = params["diff"] or params["dry_run"]
     if not params["in_place"] and params["output"] is None and not is_preview:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
-    from ir_scatter.convert.job import Job, run_job
+    from ir_scatter.convert.job import ConversionJob, run_job
 
     copied = "to sources nodes opset assume keep_negative_indices verify seed targets guard"
-    job = Job(
+    job = ConversionJob(
         source=params["path"],
         output=params["path"] if params["in_place"] else params["output"],
         options={name: params[name] for name in copied.split()},

@@ -17,11 +17,13 @@ from ir_scatter.core.errors import (
     UnreadableModel,
     UsageError,
 )
+from ir_scatter.core.parameters import spelled
 from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.report import registry
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
 from ir_scatter_cli.output import say
+from ir_scatter_cli.spelling import OptionSpelling
 
 if TYPE_CHECKING:  # generic for type checkers only: older releases cannot be subscripted
     from click.shell_completion import CompletionItem
@@ -60,7 +62,8 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with spelled(OptionSpelling(ctx.command.name or "").spell):
+                return super().invoke(ctx)
         except (UsageError, NoInputs) as error:
             raise exits.WrongUsage(visible(str(error))) from None
         except (Absent, EvaluationFailed) as error:
@@ -93,7 +96,7 @@ def example(purpose: str, arguments: str) -> _Decorator:
 
 
 class SettingsCommand(Command):
-    """A command whose option defaults come from pyproject.toml; its context object is the `Settings`."""
+    """A command whose option defaults come from pyproject.toml; its object is the `ProjectSettings`."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -25,7 +25,7 @@ from ir_scatter_cli.options import SettingsCommand, argument, example, formats, 
 from ir_scatter_cli.output import say, spinner, style, write
 
 if TYPE_CHECKING:
-    from ir_scatter.settings import Settings
+    from ir_scatter.settings import ProjectSettings
 
 
 @sub_command(SettingsCommand)
@@ -72,7 +72,7 @@ def command(context: click.Context, /, **params: Any) -> int:
     PATH is a .xml or .onnx file (recognised by its content), a folder, a glob, or - for standard input.
     Defaults of options come from [tool.ir-scatter] in the nearest pyproject.toml.
     """
-    settings: Settings | None = context.obj
+    settings: ProjectSettings | None = context.obj
     options = Options(
         sum(params["select"], ()),
         sum(params["ignore"], ()),
@@ -139,7 +139,7 @@ def command(context: click.Context, /, **params: Any) -> int:
 
 def _origin_of(context: click.Context, name: str) -> str:
     """Return where an option got its value: "--baseline", or the settings file and key."""
-    settings: Settings = context.obj
+    settings: ProjectSettings = context.obj
     if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
         return settings.named(name)
     return "--" + name.replace("_", "-")

@@ -15,6 +15,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array, too_many_dimensions
 from ir_scatter.core.dataflow import (
     BodyInput,
+    BodySource,
     Call,
     Choice,
     Dataflow,
@@ -25,7 +26,6 @@ from ir_scatter.core.dataflow import (
     Nested,
     Repeat,
     Slice,
-    Source,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
@@ -394,7 +394,7 @@ class Forward(ABC, Generic[Cell]):
             outputs = self.graph(plan, [*given, *captured])
             done += 1
             for number, input in enumerate(work.inputs):
-                if input.source is Source.CARRIED and input.successor is not None:
+                if input.source is BodySource.CARRIED and input.successor is not None:
                     carried[number] = outputs[input.successor]
             for output, found in zip(work.outputs, parts, strict=True):
                 cell = outputs[output.inner]
@@ -421,9 +421,9 @@ class Forward(ABC, Generic[Cell]):
         self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
     ) -> Cell | None:
         """Return what the body gets in the iteration after so many."""
-        if input.source is Source.ITERATION:
+        if input.source is BodySource.ITERATION:
             return self.lift(_declared_scalar(done, declared, np.dtype(np.int64)))
-        if input.source is Source.CONDITION:
+        if input.source is BodySource.CONDITION:
             return self.lift(_declared_scalar(1, declared, np.dtype(np.bool_)))
         cut = input.slice
         if cut is None or cell is None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import OPENVINO, Defect, Model, Node, OperatorUse
+from ir_scatter.core.model import OPENVINO, FileDefect, Model, Node, OperatorUse
 from ir_scatter.core.shapes import show
 from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general_use import problem
 
 
-def misuses(model: Model, facts: Facts) -> Iterator[Defect]:
+def misuses(model: Model, facts: Facts) -> Iterator[FileDefect]:
     """Yield what a runtime refuses of operators that scatter nodes depend on, given what really follows."""
     nodes = [*model.find_feeding(facts.propagates)]
     known = facts.propagating() if nodes and model.domain == OPENVINO else facts
@@ -20,9 +20,9 @@ def misuses(model: Model, facts: Facts) -> Iterator[Defect]:
         found = problem(_use(node, known), model.domain)
         if found is not None:
             span = node.graph.span_of(node, found.part)
-            yield Defect(found.kind, found.message, node.location, node, span=span)
+            yield FileDefect(found.kind, found.message, node.location, node, span=span)
         for message in _cuts(model, node, known) if node.bodies else ():
-            yield Defect("body-mismatch", message, node.location, node)
+            yield FileDefect("body-mismatch", message, node.location, node)
 
 
 def _cuts(model: Model, node: Node, facts: Facts) -> Iterator[str]:

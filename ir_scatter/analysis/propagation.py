@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from ir_scatter.core.dataflow import BodyInput, Call, Choice, Dataflow, Repeat, Slice, Source
+from ir_scatter.core.dataflow import BodyInput, BodySource, Call, Choice, Dataflow, Repeat, Slice
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model, Node, Value, exactly
@@ -186,11 +186,14 @@ class Propagation:
         carried = {
             inner: (None if inflow.outer is None else outer[inflow.outer], results[inflow.successor])
             for inner, inflow in inputs
-            if inner is not None and inflow.source is Source.CARRIED and inflow.successor is not None
+            if inner is not None and inflow.source is BodySource.CARRIED and inflow.successor is not None
         }
         loop = _Loop(node, wiring, outer, carried)
         for inner, inflow in inputs:
-            if inflow.source in {Source.WHOLE, Source.CARRIED, Source.PART} and inflow.outer is not None:
+            if (
+                inflow.source in {BodySource.WHOLE, BodySource.CARRIED, BodySource.PART}
+                and inflow.outer is not None
+            ):
                 self._enter(inner, _Part(outer[inflow.outer], inflow.slice, loop))
         for place, outflow in enumerate(wiring.outputs):
             parts = [_Part(results[outflow.inner], outflow.slice, loop)]
@@ -327,7 +330,7 @@ class Propagation:
         passed = [
             wiring.body.value(input.key)
             for input, inflow in zip(wiring.body.inputs, wiring.inputs, strict=True)
-            if inflow.source is Source.CONDITION
+            if inflow.source is BodySource.CONDITION
         ]
         while last is not None and last not in passed and last.producer is not None:
             op = find(last.producer.domain, last.producer.type)

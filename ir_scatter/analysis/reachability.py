@@ -19,7 +19,7 @@ from math import inf
 from typing import TypeAlias
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Slice, Source
+from ir_scatter.core.dataflow import BodySource, Choice, Dataflow, Nested, Repeat, Slice
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Graph, Node, Value
@@ -136,7 +136,7 @@ class _Binding:
     """The value around a body that an input of the body is; of a loop whether its trips are constant."""
 
     outer: Value | None
-    source: Source
+    source: BodySource
     successor: Value | None = None
     is_counted: bool = True
 
@@ -227,13 +227,17 @@ class Reachability:
         if value in self._given:
             return []
         binding = self._bindings.get(value)
-        if binding is None or binding.outer is None or binding.source in {Source.ITERATION, Source.CONDITION}:
+        if (
+            binding is None
+            or binding.outer is None
+            or binding.source in {BodySource.ITERATION, BodySource.CONDITION}
+        ):
             return None
-        if binding.source is not Source.CARRIED:
+        if binding.source is not BodySource.CARRIED:
             return [binding.outer]
         return None if binding.successor is None else [binding.outer, binding.successor]
 
-    def entry(self, value: Value) -> tuple[Value, Source] | None:
+    def entry(self, value: Value) -> tuple[Value, BodySource] | None:
         """Return the value around a body that an input of the body is first, or is a part of.
 
         None for values that are no input of a body, and for what counts iterations or tells them to go on.
@@ -380,10 +384,10 @@ class Reachability:
                 return bool(number)
             binding, node = self._bindings.get(value), value.producer
             if binding is not None:
-                if binding.source is Source.CONDITION:  # otherwise the body does not run
+                if binding.source is BodySource.CONDITION:  # otherwise the body does not run
                     return True
                 if (
-                    binding.source is not Source.CARRIED
+                    binding.source is not BodySource.CARRIED
                     or binding.outer is None
                     or not self._number(binding.outer)
                 ):
@@ -455,7 +459,7 @@ class Reachability:
             for input, number in zip(body.inputs, call.inputs, strict=True):
                 value = body.value(input.key)
                 if value is not None:
-                    self._bindings[value] = _Binding(given(number), Source.WHOLE)
+                    self._bindings[value] = _Binding(given(number), BodySource.WHOLE)
             for place, inner in enumerate(call.outputs):
                 self._note_result(node, place, body.value(body.outputs[inner].key))
             self._enter(flow, node, body, None if truth is None else self._choice(condition, truth=truth))
@@ -471,10 +475,10 @@ class Reachability:
         results: Sequence[Value | None],
     ) -> None:
         """Note an input of a body that may count iterations, if it is known what ends the loop."""
-        is_carried = binding.source is Source.CARRIED and binding.outer and binding.successor
+        is_carried = binding.source is BodySource.CARRIED and binding.outer and binding.successor
         goes_on = None if loop.goes_on is None else results[loop.goes_on]
         is_ended_by_unknown = loop.goes_on is not None and goes_on is None
-        if is_ended_by_unknown or (binding.source is not Source.ITERATION and not is_carried):
+        if is_ended_by_unknown or (binding.source is not BodySource.ITERATION and not is_carried):
             return
         trips, begins = given(loop.trips), given(loop.condition)
         cuts = [(given(inflow.outer), inflow.slice) for inflow in loop.inputs if inflow.slice is not None]
@@ -501,7 +505,7 @@ class Reachability:
         """Return the one number that a value is, through the inputs of bodies; None if it is not known."""
         while value is not None and value in self._bindings:
             binding = self._bindings[value]
-            value = binding.outer if binding.source is Source.WHOLE else None
+            value = binding.outer if binding.source is BodySource.WHOLE else None
         array = None if value is None else self._facts.array(value)
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
@@ -661,10 +665,10 @@ class Reachability:
             return Folding.YES
         if binding is not None:
             if binding.outer is None:
-                is_counter = binding.source is Source.ITERATION and binding.is_counted
+                is_counter = binding.source is BodySource.ITERATION and binding.is_counted
                 return Folding.MAYBE if is_counter else Folding.NO
             outer = self._folding.get(binding.outer, Folding.NO)
-            if binding.source is Source.WHOLE:
+            if binding.source is BodySource.WHOLE:
                 return outer
             return _at_most_maybe(outer) if binding.is_counted else Folding.NO
         if node is None or value.is_input:

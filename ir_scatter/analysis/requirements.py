@@ -14,7 +14,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.relative_sizes import RelativeSizes, Size
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.core.diagnostics import Part, Related, Side
-from ir_scatter.core.model import OPENVINO, Defect, Model
+from ir_scatter.core.model import OPENVINO, FileDefect, Model
 from ir_scatter.core.shapes import Bounds, Dim, agree_dims, is_static, lowest, show
 from ir_scatter.ops.spec import Layout, Role
 
@@ -63,7 +63,7 @@ class _Demand(NamedTuple):
         return node is not other.scatter.node and is_within and not reach.is_never
 
 
-def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
+def contradictions(model: Model, facts: Facts) -> Iterator[FileDefect]:
     """Yield where a node demands a size of a dimension that an earlier node excludes.
 
     The dimension is one of one value: inputs that name a dimension alike may have different sizes there.
@@ -90,7 +90,7 @@ def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
                 yield defect
 
 
-def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
+def _contradiction(demand: _Demand, earlier: _Demand) -> FileDefect | None:
     """Return what is reported of two nodes that exclude each other; None if the second is never computed."""
     scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
     node, when = scatter.node, scatter.reach.when
@@ -102,7 +102,7 @@ def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
     port = scatter.spec.port_index(requirement.role)
     span = None if port is None else node.graph.span_of(node, Part(Side.INPUT, port))
     related = (Related(f'{scatter.lookup.type} "{name}" demands {size}', location),)
-    return Defect(
+    return FileDefect(
         requirement.rule,
         f"{message}{when and f', if {when}'}",
         node.location,

@@ -1,7 +1,6 @@
 """Writes a one-node model of each node that differs, with its inputs and the command that repeats it."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable
 from ir_scatter.core.fragment import free_name
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.evaluate.archive import archived
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import OneInput, OneNode
@@ -106,10 +106,11 @@ def _readme(comparison: Comparison, path: Path, compared: Compared) -> str:
         lines.append(f"Output:   {measure.remark}")
     versions = {name: version for outcome in compared.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
-    words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", _INPUTS]
+    arguments: dict[str, object] = {"on": ["numpy", runner], "inputs": _INPUTS}
     if settings.precision != CompareSettings().precision:
-        words += ["--precision", settings.precision]
+        arguments["precision"] = settings.precision
     requested = settings.tolerances.find(comparison.tensor, comparison.node)
     if requested is not None:
-        words += ["--tolerance", f"{requested.absolute:g},{requested.relative:g}"]
-    return "\n".join([*lines, "Repeat it in this folder with", "", f"    {shlex.join(words)}", "", ""])
+        arguments["tolerance"] = f"{requested.absolute:g},{requested.relative:g}"
+    call = Invocation("compare", arguments, (path.name,))
+    return "\n".join([*lines, "Repeat it in this folder with", "", f"    {call}", "", ""])

@@ -49,6 +49,7 @@ from ir_scatter.compare.result import (
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node
@@ -766,8 +767,8 @@ def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement
     for side, name in zip(sides, short_names(*(side.name for side in sides)), strict=True):
         for outcome in side.outcomes.values():
             if comparisons and outcome.status is Status.OK and outcome.runner not in judged:
-                why = "which NumPy cannot compute; use --pairwise to compare it with other runners there"
-                yield f"{outcome.runner} ran only {name}, {why}"
+                hint = f"use {Parameter('pairwise', True)} to compare it with other runners there"
+                yield f"{outcome.runner} ran only {name}, which NumPy cannot compute; {hint}"
 
 
 # All cases.

@@ -10,6 +10,7 @@ import numpy as np
 from ir_scatter.core.arrays import INEXACT, Array, are_equal, in_own_dtype, kind, native, same_bits
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import show
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.evaluate.certainty import DetailedResult
@@ -126,7 +127,9 @@ class Tolerances:
         for name in self.named:
             if name and name not in names:
                 guess = did_you_mean(name, names)
-                raise UsageError(f"--tolerance: there is no output and no scatter node {name!r}{guess}")
+                raise UsageError(
+                    f"{Parameter('tolerance')}: there is no output and no scatter node {name!r}{guess}"
+                )
 
 
 def _parse(text: str) -> tuple[str, Tolerance]:

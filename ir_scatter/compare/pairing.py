@@ -15,6 +15,7 @@ from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Shape, agree, narrow, show, show_numbers
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.formats import dataflow_of
@@ -210,6 +211,14 @@ def pair_text(pair: NamePair) -> str:
     return pair if isinstance(pair, str) else "=".join(pair)
 
 
+def pair_names(pair: NamePair) -> tuple[str, str]:
+    """Return the names of a pair; those of a text as if the first of them contained no "="."""
+    if not isinstance(pair, str):
+        return pair
+    first, _, second = pair.partition("=")
+    return first, second
+
+
 def pair(
     first: Model, second: Model, inputs: Sequence[NamePair] = (), outputs: Sequence[NamePair] = ()
 ) -> Pairing:
@@ -230,14 +239,16 @@ def pair(
             descriptions = ends.describe(match.first), ends.describe(match.second)
             why = "are mapped" if match.by is By.MAP else "have the same name"
             message = f"input {descriptions[0]} of {first.path} and {descriptions[1]} of {second.path} {why}"
-            raise BadFeed(f"{message}, but are not compatible; pair inputs with --map-input A=B")
+            hint = Parameter("map_inputs", {"A": "B"})
+            raise BadFeed(f"{message}, but are not compatible; pair inputs with {hint}")
     required = [[input for input in side if input.default is None] for side in ends.unmatched()]
     if required[1] and not (ends.match_in_order(*required) or ends.match_by_shape(*required)):
         missing, candidates = (
             ", ".join(map(ends.describe, side)) or "nothing" for side in reversed(required)
         )
         message = f"{second.path} has input {missing}, and {first.path} has {candidates}"
-        raise BadFeed(f"{message}: cannot match these inputs; pair them with --map-input A=B")
+        hint = Parameter("map_inputs", {"A": "B"})
+        raise BadFeed(f"{message}: cannot match these inputs; pair them with {hint}")
     notes = list(ends.notes())
     notes += [
         f"input {input.names[0]} of {first.path} is not in {second.path}, which does not get it"
@@ -291,7 +302,7 @@ class _Matcher(Generic[_End]):
         for pair in pairs:
             first, second = self._ends_of(pair)
             if any(first is match.first or second is match.second for match in self.matches):
-                raise BadFeed(f"--map-{self.noun} {pair_text(pair)}: one of the two is mapped twice")
+                raise BadFeed(f"{self._parameter()} {pair_text(pair)}: one of the two is mapped twice")
             self.add(first, second, By.MAP)
 
     def add(self, first: _End, second: _End, by: By) -> None:
@@ -355,7 +366,7 @@ class _Matcher(Generic[_End]):
             ends = [(match.first.names[0], match.second.names[0]) for match in self.matches if match.by is by]
             if ends:
                 pairs = ", ".join(f"{first}={second}" for first, second in ends)
-                yield f"{self.noun}s are matched {how}: {pairs} (to change that: --map-{self.noun})"
+                yield f"{self.noun}s are matched {how}: {pairs} (to change that: {self._parameter()})"
         groups: dict[tuple[str, str], list[str]] = {}
         for match in self.matches:
             if match.types is not None and _are_compatible(
@@ -370,6 +381,9 @@ class _Matcher(Generic[_End]):
             if len(members) > 1:
                 subject = f"{self.noun}s {', '.join(members)} are"
             yield f"{subject} {first_type} in {paths[0]}, {second_type} in {paths[1]}: {consequence}"
+
+    def _parameter(self) -> Parameter:
+        return Parameter(f"map_{self.noun}s")
 
     def describe(self, end: _End) -> str:
         type = "" if end.element_type is None else f"{end.element_type.name} "
@@ -387,7 +401,7 @@ class _Matcher(Generic[_End]):
         else:
             ways = [pair]
         if not ways:
-            raise BadFeed(f"--map-{self.noun} is {text!r}, expected A=B")
+            raise BadFeed(f"{self._parameter()} is {text!r}, expected A=B")
         good = [way for way in ways if way[0] in by_name[0] and way[1] in by_name[1]]
         for number, name in enumerate(good[0] if good else ways[0]):
             if name not in by_name[number]:
@@ -395,7 +409,7 @@ class _Matcher(Generic[_End]):
                 guess = f" (did you mean {close[0]}?)" if close else ""
                 names = ", ".join(end.names[0] for end in self._ends[number])
                 message = f"{self.models[number].path} has no {self.noun} {name!r}{guess}, expected {names}"
-                raise BadFeed(f"--map-{self.noun} {text}: {message}")
+                raise BadFeed(f"{self._parameter()} {text}: {message}")
         first, second = good[0]
         return by_name[0][first], by_name[1][second]
 

@@ -21,6 +21,7 @@ from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageErr
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
 from ir_scatter.core.fragment import free_name
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
@@ -38,6 +39,10 @@ _USED = WeakSet[Runner]()
 
 _SAVED = "saved"
 """The name that users write for "no runner": only saved results are judged."""
+
+_INPUTS, _AGAINST, _EACH = Parameter("inputs"), Parameter("against"), Parameter("each", True)
+_SAVE, _EXTRACT, _CASES = Parameter("save"), Parameter("extract"), Parameter("cases")
+_MAP_INPUTS, _MAP_OUTPUTS = Parameter("map_inputs"), Parameter("map_outputs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,19 +227,19 @@ def _check(request: CompareRequest) -> None:
     if STANDARD_INPUT in request.models:
         raise UsageError("standard input cannot be compared, expected the path of a model")
     if request.each and (request.inputs is not None or request.against):
-        raise UsageError("--inputs and --against are for one model, not for --each")
+        raise UsageError(f"{_INPUTS} and {_AGAINST} are for one model, not for {_EACH}")
     if not request.each and not is_one_or_two:
-        raise UsageError(f"there are {len(request.models)} models, expected one or two, or --each")
+        raise UsageError(f"there are {len(request.models)} models, expected one or two, or {_EACH}")
     for path in () if request.each else request.models:
         if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; with --each every model in it is compared separately")
+            raise UsageError(f"{path} is a folder; with {_EACH} every model in it is compared separately")
     is_pair = not request.each and len(request.models) == 2
     if is_pair and (request.against or request.extract or request.save):
-        raise UsageError("--save, --against and --extract are for one model, not two")
+        raise UsageError(f"{_SAVE}, {_AGAINST} and {_EXTRACT} are for one model, not two")
     if (request.settings.map_inputs or request.settings.map_outputs) and not is_pair:
-        raise UsageError("--map-input and --map-output are for two models")
+        raise UsageError(f"{_MAP_INPUTS} and {_MAP_OUTPUTS} are for two models")
     if request.against and (request.inputs is not None or request.settings.cases > 1):
-        raise UsageError("--against goes without --inputs and --cases: it uses the saved inputs")
+        raise UsageError(f"{_AGAINST} goes without {_INPUTS} and {_CASES}: it uses the saved inputs")
 
 
 def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:

@@ -22,6 +22,7 @@ from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
 from ir_scatter.core.errors import BadFeed, explained
 from ir_scatter.core.files import read_regular
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.evaluate.archive import archived, read_arrays
 from ir_scatter.runners.base import Execution, NodeFacts, Outcome, Status, Tap, Tapped
@@ -31,6 +32,7 @@ Entry = Mapping[str, Any]
 
 MANIFEST = "results.json"
 _SCHEMA = 1
+_SAVE = Parameter("save")
 _STRING = "string"
 _MOST_DIMENSIONS = 64
 """Largest number of dimensions that NumPy supports."""
@@ -80,9 +82,9 @@ def load(folder: "str | Path") -> Compared:
     try:
         document = json.loads(read_regular(path))
     except FileNotFoundError:
-        raise BadFeed(f"{path}: {why_missing(path)}, expected results of compare --save") from None
+        raise BadFeed(f"{path}: {why_missing(path)}, expected results that compare saved ({_SAVE})") from None
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "not results of ir-scatter compare --save"
+        reason = getattr(error, "strerror", None) or f"not the results of compare ({_SAVE})"
         raise BadFeed(f"{path}: {reason.lower()}") from None
     try:
         if document["schema"] != _SCHEMA:
@@ -116,7 +118,7 @@ def load(folder: "str | Path") -> Compared:
             model, CompareSettings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs)
         )
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise BadFeed(f"{path}: not results of ir-scatter compare --save, or damaged") from None
+        raise BadFeed(f"{path}: not the results of compare ({_SAVE}), or damaged") from None
 
 
 # The runs of one runner in JSON; the runs with taps are joined to one list.

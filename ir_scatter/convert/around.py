@@ -1,4 +1,4 @@
-"""Forms of a node that no known defect of some devices meets."""
+"""Forms of a node that avoid the known defects of some devices."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from ir_scatter.convert.rewriter import Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
 from ir_scatter.core.errors import NotEditable, UnreadableModel
 from ir_scatter.core.model import Model, Node
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import listed
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.general_operators import misread_inputs, missing_kernels
@@ -25,10 +26,10 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
 
 _OF_INDICES = frozenset({Reason.NOTHING_IN_RANGE, Reason.ILLEGAL_INDICES})
-"""Why indices cannot be guarded, whatever the node becomes."""
+"""Refusals of a guard that hold for every target of the node."""
 
 
-def around(
+def avoid_defects(
     rewriter: Rewriter,
     portability: Portability,
     scatters: Sequence[ScatterNode],
@@ -36,21 +37,24 @@ def around(
     opset: int | None,
     guard: Guard | None = None,
 ) -> tuple[OpSpec, Rewritten | Refusal | None]:
-    """Return the row and the form with the fewest nodes that no known defect certainly meets.
+    """Return the smallest form of a node that avoids all known defects, with its row.
 
-    Nor may it meet one that the node as it is does not.
+    The form hits no defect for certain, and may hit none that the original node cannot hit.
 
     Args:
-        rewriter: that of the model.
-        portability: what is known of the devices.
+        rewriter: the rewriter of the model.
+        portability: the known defects of the devices.
         scatters: the node, once for each signature of the function that it is in.
-        rows: what it may become, None for what it is; of one alone it is said why not.
-        opset: of the new nodes in ONNX.
-        guard: what becomes of its indices, too.
+        rows: the rows to try, None for the node's own; for a single row, a refusal says why it fails.
+        opset: the opset of the new nodes in ONNX.
+        guard: the guard to add to its indices.
+
+    Returns:
+        The row, and the new form, or a refusal, or None if the node needs no change.
     """
-    own, reasons = scatters[0].spec, list[str]()
-    found: list[tuple[int, OpSpec, Rewritten]] = []
-    in_the_way = dict.fromkeys(code for one in scatters for code in portability.surely_met(one))
+    source, reasons = scatters[0].spec, list[str]()
+    candidates: list[tuple[int, OpSpec, Rewritten]] = []
+    in_the_way = dict.fromkeys(code for scatter in scatters for code in portability.surely_met(scatter))
     is_kept = any(by_code()[code].stays for code in in_the_way)
     misread = [
         f"{target} misreads {name}"
@@ -58,88 +62,92 @@ def around(
         for name in misread_inputs(scatters, target.runner)
     ]
     reasons += misread
-    for form, row in () if is_kept or misread else _attempts(own, rows):
-        if form is not None and found:
-            break  # the node as it is, or a plain route, avoids them all
-        if len(rows) > 1 and row is not None and not leads_to(own.key, row.key, opset):
+    for form, row in () if is_kept or misread else _attempts(source, rows):
+        if form is not None and candidates:
+            break  # the plain node, or a plain route, avoids all defects
+        if len(rows) > 1 and row is not None and not leads_to(source.key, row.key, opset):
             continue
-        made = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1, form=form)
-        row = row or own
-        if not isinstance(made, Rewritten):
+        rewritten = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1, form=form)
+        row = row or source
+        if not isinstance(rewritten, Rewritten):
             is_only = len(rows) == 1 and form is None
-            if is_only or (isinstance(made, Refusal) and made.code in _OF_INDICES):
-                return row, made
-            reasons += [] if made is None else [made.message]
+            if is_only or (isinstance(rewritten, Refusal) and rewritten.code in _OF_INDICES):
+                return row, rewritten
+            reasons += [] if rewritten is None else [rewritten.message]
             continue
         missing = [
             f"{target} has no kernel for {name}"
             for target in portability.targets
-            for name in missing_kernels(made.fragment, target.runner)
+            for name in missing_kernels(rewritten.fragment, target.runner)
         ]
         if missing:
             reasons += missing
             continue
-        news = rewriter.news(made)
-        met = dict.fromkeys(code for new in news for code in portability.surely_met(new))
+        news = rewriter.news(rewritten)
+        codes = dict.fromkeys(code for new in news for code in portability.surely_met(new))
         new = _maybe(portability, news) - _maybe(portability, scatters)
         if guard is Guard.WRAP:  # no index is negative, and none illegal
             new = {code for code in new if not by_code()[code].breaks}
-        met |= dict.fromkeys(sorted(new))
-        in_the_way |= met
-        if not met:
-            found.append((len(made.fragment.news), row, made))
-    if found:
-        _, row, made = min(found, key=lambda one: one[0])
-        return row, made
-    message = f"every form that is known meets {listed([*in_the_way])} on a device of --for"
-    row = (rows[0] if len(rows) == 1 else None) or own
+        codes |= dict.fromkeys(sorted(new))
+        in_the_way |= codes
+        if not codes:
+            candidates.append((len(rewritten.fragment.news), row, rewritten))
+    if candidates:
+        _, row, rewritten = min(candidates, key=lambda scatter: scatter[0])
+        return row, rewritten
+    message = f"every known form hits {listed([*in_the_way])} on a device of {Parameter('targets')}"
+    row = (rows[0] if len(rows) == 1 else None) or source
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 
 
-def _attempts(own: OpSpec, rows: Sequence[OpSpec | None]) -> Iterator[tuple[Rewrite | None, OpSpec | None]]:
-    """Yield what to try: each row as it is, and then each row from each form of the node's own row."""
-    for form in (None, *forms_of(own.key)):
+def _attempts(
+    source: OpSpec, rows: Sequence[OpSpec | None]
+) -> Iterator[tuple[Rewrite | None, OpSpec | None]]:
+    """Yield attempts (form, row): each row from the plain node, then each row from each form of it."""
+    for form in (None, *forms_of(source.key)):
         yield from ((form, row) for row in rows)
 
 
-def at_no_cost(
+def improve_at_no_cost(
     rewriter: Rewriter,
     portability: Portability,
     scatters: Sequence[ScatterNode],
     rows: Sequence[OpSpec],
     opset: int | None,
 ) -> tuple[OpSpec, Rewritten] | None:
-    """Return a row and a form of one node that meets fewer of the defects that a node may meet."""
-    own, best = scatters[0].spec, _maybe(portability, scatters)
-    found: tuple[OpSpec, Rewritten] | None = None
+    """Return a row and its form of one node that risks fewer defects than the original; None if none does."""
+    source, best = scatters[0].spec, _maybe(portability, scatters)
+    result: tuple[OpSpec, Rewritten] | None = None
     for row in rows if best else ():
-        if not leads_to(own.key, row.key, opset):
+        if not leads_to(source.key, row.key, opset):
             continue
-        made = rewriter.rewrite(scatters, row, opset, is_anew=True)
-        if not isinstance(made, Rewritten) or len(made.fragment.news) != 1 or made.assumptions:
+        rewritten = rewriter.rewrite(scatters, row, opset, is_anew=True)
+        if not isinstance(rewritten, Rewritten) or len(rewritten.fragment.news) != 1 or rewritten.assumptions:
             continue
-        news = rewriter.news(made)
-        left = _maybe(portability, news)
-        if left < best and not any(map(portability.surely_met, news)):
-            best, found = left, (row, made)
-    return found
+        news = rewriter.news(rewritten)
+        remaining = _maybe(portability, news)
+        if remaining < best and not any(map(portability.surely_met, news)):
+            best, result = remaining, (row, rewritten)
+    return result
 
 
 def _maybe(portability: Portability, scatters: Sequence[ScatterNode]) -> set[str]:
     return set[str]().union(*map(portability.maybe_met, scatters))
 
 
-def may_be_met(model: Model, portability: Portability, settled: Collection[str]) -> tuple[Diagnostic, ...]:
-    """Return the defects that hang on what only a run tells, at nodes that are not settled by scope."""
-    found = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
-    return tuple([one for one in found if one.severity is Severity.WARNING])
+def possible_defects(
+    model: Model, portability: Portability, settled: Collection[str]
+) -> tuple[Diagnostic, ...]:
+    """Return warnings of defects that depend on runtime values, for nodes outside the `settled` scopes."""
+    diagnostics = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
+    return tuple([diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.WARNING])
 
 
 def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Diagnostic, ...]:
-    """Return warnings of new nodes that update memory which others share, on a device of --for.
+    """Return warnings of new nodes that update memory which other nodes share, on one of the devices.
 
-    What shares memory depends on the loops around a node and on what else reads its data, which only the
-    whole result tells: it is made and read, if a new node may have such a place.
+    Sharing depends on the loops around a node and on the other readers of its data, so the converted model
+    is written and read again, but only if a new node is in a loop or the model has state.
     """
     model = conversion.model
     places = {one.node.scope: one.node for one in conversion.converted if one.fragment is not None}
@@ -151,14 +159,14 @@ def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Dia
     try:
         written = FORMATS[model.format].write(model, conversion.patches, conversion.move)
         result = read(model.path, written.content, format=model.format)
-    except (NotEditable, UnreadableModel):  # said when the model is written
+    except (NotEditable, UnreadableModel):  # reported when the model is written
         return ()
-    found = list[Diagnostic]()
+    warnings = list[Diagnostic]()
     for one in diagnose(result, portability):
         scope = next((name for name in places if one.location.scope.startswith(name)), None)
         if one.code in codes and scope is not None:
-            found.append(replace(one, severity=Severity.WARNING, location=places[scope].location))
-    return tuple(found)
+            warnings.append(replace(one, severity=Severity.WARNING, location=places[scope].location))
+    return tuple(warnings)
 
 
 def has_state(node: Node) -> bool:
@@ -169,33 +177,38 @@ def has_state(node: Node) -> bool:
 def not_guarded(
     portability: Portability, scatters: Sequence[ScatterNode], settled: Collection[str]
 ) -> tuple[Diagnostic, ...]:
-    """Return the one warning that indices of nodes may be out of range when they run.
+    """Return at most one warning that runtime indices may be out of range.
 
-    None is due to nodes of which a defect says so already, unless they are settled by scope.
+    Nodes are left out if a defect already reports that, unless their scope is settled.
     """
-    silent = [one for one in scatters if one.node.scope in settled or not _is_told(portability, one)]
+    silent = [
+        scatter
+        for scatter in scatters
+        if scatter.node.scope in settled or not _is_reported(portability, scatter)
+    ]
     if not silent:
         return ()
-    scatter, *others = silent
+    scatter, *rest = silent
     node, indices, code = scatter.node, scatter.indices, Reason.UNGUARDED
     assert indices is not None
     low = "-size" if counts_from_end(scatter.spec) else "0"
+    clamp, drop, wrap = (Parameter("guard", guard.value) for guard in (Guard.CLAMP, Guard.DROP, Guard.WRAP))
+    ways = f"{clamp} limits them, {drop} leaves their updates out, {wrap} counts negative ones from the end"
     message = f"{indices.port.name} may be out of range when the model runs, expected {low} to size - 1"
     return (
         Diagnostic(
             code,
             code.rule,
             Severity.WARNING,
-            and_others(message, len(others)),
+            and_others(message, len(rest)),
             node.location,
             NodeRef(node.name, scatter.lookup.type, scatter.spec.key.version),
             indices.port.name,
             indices.index,
-            help="--guard clamp limits them, --guard drop leaves their updates out, --guard wrap counts "
-            "negative ones from the end",
+            help=ways,
         ),
     )
 
 
-def _is_told(portability: Portability, scatter: ScatterNode) -> bool:
-    return any(index_out_of_range.name in met.defect.breaks for met in portability.met(scatter))
+def _is_reported(portability: Portability, scatter: ScatterNode) -> bool:
+    return any(index_out_of_range.name in meeting.defect.breaks for meeting in portability.met(scatter))

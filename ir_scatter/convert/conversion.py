@@ -1,4 +1,4 @@
-"""What a conversion came to: what is rewritten, what is refused and why, what was proven."""
+"""The result of a conversion: nodes rewritten, refused (with reasons) and proven."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.fragment import Fragment, Patch
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model, Node, OpKey
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.formats import FORMATS
 
@@ -39,9 +40,9 @@ class Converted(_OfNode):
     """One node that is rewritten.
 
     Attributes:
-        source: what it was; None where that has no name in common with what it becomes.
-        assumptions: the promises that it stands on; empty if it is safe.
-        fragment: the new nodes; None where only the model's opset makes it another version.
+        source: the operator before; None if the model before had no node of that name.
+        assumptions: the promises that it relies on; empty if it is safe.
+        fragment: the new nodes; None if only the opset of the model changes its version.
     """
 
     node: Node
@@ -58,11 +59,11 @@ class Converted(_OfNode):
 
 @record(eq=False, is_brief=True)
 class Refused:
-    """One node that is not rewritten, or the model if it has no name.
+    """One node that is not rewritten, or the whole model (without a name).
 
     Attributes:
-        source: what it is; None where its opset does not contain it.
-        type: what the file says that it is, "ScatterUpdate"; "" for the model.
+        source: its operator; None if its opset does not contain it.
+        type: the operator as the file names it, "ScatterUpdate"; "" for the model.
     """
 
     code: str
@@ -76,7 +77,7 @@ class Refused:
 
 @record()
 class Verified(_OfNode):
-    """One node whose new form gave what its old form gives, on so many generated inputs."""
+    """One node whose old and new form gave equal results on `cases` generated inputs."""
 
     node: Node
     cases: int
@@ -84,14 +85,14 @@ class Verified(_OfNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conversion:
-    """What a conversion came to.
+    """The result of a conversion.
 
     Attributes:
-        move: what becomes of its other nodes where an ONNX model moves to another opset.
-        seed: of the generated inputs.
-        cases: on how many of them each node was to be compared.
-        origin: the file that the model comes from, where another program has read it before.
-        warnings: known defects of a device that nodes which stay as they are may meet when they run.
+        move: the changes of all other nodes if an ONNX model moves to another opset.
+        seed: the seed of the generated inputs.
+        cases: how many generated inputs were requested for each node.
+        origin: the original file, if another program (OpenVINO) has read and rewritten the model before.
+        warnings: known defects of a device that unchanged nodes may hit when they run.
     """
 
     model: Model
@@ -111,25 +112,31 @@ class Conversion:
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        return tuple([Patch(one.node, one.fragment) for one in self.converted if one.fragment is not None])
+        return tuple(
+            [
+                Patch(converted.node, converted.fragment)
+                for converted in self.converted
+                if converted.fragment is not None
+            ]
+        )
 
     @property
     def is_whole(self) -> bool:
-        """Whether every node that was meant is rewritten."""
+        """Whether every selected node is rewritten."""
         return not self.refused
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the model stays as it is."""
-        return self.move is None and all(one.fragment is None for one in self.converted)
+        """Tell whether the model does not change."""
+        return self.move is None and all(converted.fragment is None for converted in self.converted)
 
     @property
     def is_stuck(self) -> bool:
-        """Tell whether not even a part can be written: the model cannot move to the opset of the rest."""
+        """Tell whether nothing can be written, because the model cannot move to the new opset."""
         return self.move is not None and bool(self.move.obstacles)
 
     def files(self, path: Path) -> "Files":
-        """Return what is to be written if the model comes to stand at a path; it raises what `write` does."""
+        """Return the files to write for a destination path; raises what `write` raises."""
         from ir_scatter.convert.output import make_files
 
         if self.move is not None and self.move.obstacles:
@@ -153,7 +160,7 @@ class Conversion:
             partial: whether to write although a node was refused.
 
         Returns:
-            What else there is to say: a sentence for each file of weights that is not there.
+            Remarks: a sentence for each missing file of weights.
 
         Raises:
             UsageError: a file exists, a node was refused, or the model cannot move to the new opset.
@@ -187,7 +194,7 @@ class Conversion:
 
 
 @record(eq=False)
-class Done:
+class ConversionRun:
     """What came of one call of `convert`.
 
     Attributes:
@@ -206,18 +213,18 @@ class Done:
 
     @property
     def not_verified(self) -> str:
-        """Why what is converted is not verified, or not all of it; "" if it is."""
+        """The reason why some converted nodes are not verified; "" if all are."""
         conversion = self.conversion
         if self.failed_devices:
             return f"{', '.join(self.failed_devices)} could not tell"
         if self.devices or (conversion.is_empty and conversion.origin is None):
             return ""
         if not conversion.cases:
-            return "no case was wanted (--verify 0)"
+            return f"no case was requested ({Parameter('verify', 0)})"
         if self.unverified:
-            return f"{self.unverified} (--verify-on compares both models on a device)"
-        others = 0 if conversion.move is None else len(conversion.move.changes)
-        if others:
-            nodes = counted(others, "other node")
-            return f"{nodes} in the new opset (--verify-on compares both models on a device)"
+            return f"{self.unverified} ({Parameter('verify_on')} compares both models on a device)"
+        moved = 0 if conversion.move is None else len(conversion.move.changes)
+        if moved:
+            nodes = counted(moved, "other node")
+            return f"{nodes} in the new opset ({Parameter('verify_on')} compares both models on a device)"
         return "" if conversion.verified else "no node is written in another form"

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter import runners
-from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
 from ir_scatter.convert.output import Files, commit, demand_destination, is_ir_path
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.atomic_write import finish_reading
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import NotEditable, UsageError
 from ir_scatter.core.files import STANDARD_INPUT
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.formats.base import IR
 from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
@@ -23,7 +24,7 @@ _TRIALS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ConversionJob:
     """What the caller wants; `options` are the keyword arguments of `convert`."""
 
     source: str
@@ -37,7 +38,7 @@ class Job:
     with_diff: bool = False
 
 
-def run_job(job: Job) -> Done:
+def run_job(job: ConversionJob) -> ConversionRun:
     """Convert a model, verify it on devices and write it."""
     for name in job.devices:
         runners.find(name)
@@ -48,24 +49,27 @@ def run_job(job: Job) -> Done:
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
-        raise UsageError("--opset is for ONNX models, and the output is an IR")
+        raise UsageError(f"{Parameter('opset')} is for ONNX models, and the output is an IR")
     if job.output is not None and not job.in_place:
         is_ir = becomes_ir or model.format == IR
         demand_destination(model, job.output, is_ir=is_ir, overwrite=job.overwrite or job.is_dry)
     with ExitStack() as opened:
         if not becomes_ir:
-            return _finished(job, Done(convert(model, **job.options), remarks=remarks))
+            return _finished(job, ConversionRun(convert(model, **job.options), remarks=remarks))
         from ir_scatter.convert.to_ir import exported
 
-        found, before = opened.enter_context(exported(model, job.options, partial=job.partial))
-        found = replace(found, remarks=remarks + found.remarks)
-        return found if found.conversion.model.format != IR else _finished(job, found, before)
+        done, before = opened.enter_context(exported(model, job.options, partial=job.partial))
+        done = replace(done, remarks=remarks + done.remarks)
+        return done if done.conversion.model.format != IR else _finished(job, done, before)
 
 
-def _finished(job: Job, done: Done, before: str | None = None) -> Done:
+def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None) -> ConversionRun:
     """Verify a conversion on devices and write it; `before` is what they run before, if not the source."""
-    left = [f"{one.location.scope}: {one.code} {one.message}; {one.help}" for one in done.conversion.warnings]
-    done, files = replace(done, remarks=(*done.remarks, *left)), None
+    warnings = [
+        f"{warning.location.scope}: {warning.code} {warning.message}; {warning.help}"
+        for warning in done.conversion.warnings
+    ]
+    done, files = replace(done, remarks=(*done.remarks, *warnings)), None
     if job.is_dry or job.with_diff or job.partial or done.conversion.is_whole:
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
         done = replace(done, conversion=conversion)
@@ -101,16 +105,29 @@ def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files |
         except NotEditable as error:
             code, why, nodes = Reason.NOT_EDITABLE, str(error), error.nodes
         whole = whole or [Refused(code, why, "", Location(conversion.model.path))]
-        for one in rest.converted:
-            if one.node in nodes:
-                bad[one] = Refused(code, why, one.name, one.location, one.source, one.target, one.node.type)
+        for converted in rest.converted:
+            if converted.node in nodes:
+                bad[converted] = Refused(
+                    code,
+                    why,
+                    converted.name,
+                    converted.location,
+                    converted.source,
+                    converted.target,
+                    converted.node.type,
+                )
         if not nodes:
             break
-        scopes = {one.location.scope for one in bad}
+        scopes = {converted.location.scope for converted in bad}
         rest = replace(
             conversion,
-            converted=tuple(one for one in conversion.converted if one not in bad),
-            verified=tuple(one for one in conversion.verified if one.location.scope not in scopes),
-            refused=(*conversion.refused, *(bad[one] for one in conversion.converted if one in bad)),
+            converted=tuple(converted for converted in conversion.converted if converted not in bad),
+            verified=tuple(
+                converted for converted in conversion.verified if converted.location.scope not in scopes
+            ),
+            refused=(
+                *conversion.refused,
+                *(bad[converted] for converted in conversion.converted if converted in bad),
+            ),
         )
     return replace(conversion, refused=(*conversion.refused, *whole)), None

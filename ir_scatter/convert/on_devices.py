@@ -1,4 +1,4 @@
-"""Both whole models on a device, before the new one is written."""
+"""Runs the original and the converted model on devices and compares them before anything is written."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.result import CompareSettings, Comparison
 from ir_scatter.compare.run import run_both
-from ir_scatter.convert.conversion import Conversion, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import show_numbers
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 CASES = 2
-"""On how many generated inputs whole models are compared."""
+"""Generated inputs on which whole models are compared: each one runs twice on every device."""
 
 _DRAWS = 3
-"""After so many draws everything that indices may be was tried; the first one has negative ones."""
+"""Kinds of index values that draws cycle through; the first kind has negative ones."""
 
 _SETTINGS = CompareSettings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 
-def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> Done:
+def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = None) -> ConversionRun:
     """Run the model before and after on devices and compare the outputs, in processes of their own.
 
-    What comes of it has a refusal more for each device where outputs differ or the new model fails. The
-    model before is the source if no other one is named.
+    The returned result has one more refusal for each device where outputs differ or the new model fails.
+    The original is the source model unless `before` names another file.
     """
-    found = {runner.name: runner for runner in map(runners.find, devices)}
+    named_runners = {runner.name: runner for runner in map(runners.find, devices)}
     conversion = done.conversion
     path = conversion.origin or conversion.model.path
     equal, failed, refused = dict[str, int](), dict[str, str](), list(conversion.refused)
@@ -58,9 +58,9 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
             seeds = range(first, first + CASES)
             cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
         except Error as error:
-            failed, found = dict.fromkeys(found, f"no inputs could be drawn: {error}"), {}
+            failed, named_runners = dict.fromkeys(named_runners, f"no inputs could be drawn: {error}"), {}
         reference = Reference(models[0])
-        for name, runner in found.items():
+        for name, runner in named_runners.items():
             for number, pair in enumerate(run_both(models, runner, _SETTINGS, cases)):
                 state, text = _judge(*pair, reference, number, cases[number])
                 if state in {"equal", "gained"}:
@@ -84,8 +84,8 @@ def verify_on(done: Done, devices: Sequence[str], before: str | None = None) -> 
 
 
 def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
-    """Return what inputs keep to, by node: for others the new model need not be right."""
-    return {one.node.scope: frozenset(one.assumptions) for one in conversion.converted}
+    """Return the conditions that inputs must satisfy, by node: the new model relies on them."""
+    return {converted.node.scope: frozenset(converted.assumptions) for converted in conversion.converted}
 
 
 def against_numpy(outcome: Outcome, documented: Outcome, observations: Observations) -> tuple[Verdict, str]:
@@ -97,17 +97,17 @@ def against_numpy(outcome: Outcome, documented: Outcome, observations: Observati
 
 def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
     order = list(Verdict)
-    found = max(comparisons, key=lambda one: order.index(one.measure.verdict), default=None)
-    if found is None or not (found.measure.worst or found.measure.remark):
+    worst = max(comparisons, key=lambda comparison: order.index(comparison.measure.verdict), default=None)
+    if worst is None or not (worst.measure.worst or worst.measure.remark):
         return Verdict.EQUAL, ""
-    measure, got, expected = found.measure, found.got, found.expected
+    measure, got, expected = worst.measure, worst.got, worst.expected
     if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # zeros of another sign
         return Verdict.EQUAL, ""
     how = "is gone" if got is None else measure.remark.replace(", the other ", ", expected ")
     if measure.worst is not None and got is not None and expected is not None:
         place = measure.worst.index
         how = f"is {got[place]} at {show_numbers(place)}, expected {expected[place]}"
-    return measure.verdict, f"output {found.tensor} {how}"
+    return measure.verdict, f"output {worst.tensor} {how}"
 
 
 def _judge(
@@ -118,10 +118,9 @@ def _judge(
     case: int,
     feeds: "Mapping[str, Array]",
 ) -> tuple[str, str]:
-    """Say whether both models are "equal" on a runner, "different", or "failed", and what there is to say.
+    """Return a state and its explanation: "equal", "different", "failed" or "gained" on one runner.
 
-    Where the old one does not run, or gives what is not documented, and the new one does what NumPy says,
-    something is "gained".
+    "gained": the original model does not run, or gives a wrong result, and the new one agrees with NumPy.
     """
     if before.status in _CANNOT_TELL:
         return "failed", _shown(before)

@@ -1,4 +1,4 @@
-"""What is written: the model with its changes and the files of weights beside it; and where it may be."""
+"""The files that a conversion writes, model and weights, and checks of their destination."""
 
 import filecmp
 import os
@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ir_scatter.core.atomic_write import Output, replace_files
+from ir_scatter.core.atomic_write import Output, already_exists, replace_files
 from ir_scatter.core.errors import CannotWrite, UsageError, explained
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.base import IR
@@ -26,9 +27,9 @@ class Files(NamedTuple):
 
 
 def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
-    """Return what is to be written; files that would be copied over themselves are left out.
+    """Return the files to write, without those that would be copied onto themselves.
 
-    Without `content` the model's file stays as it is; what is `appended` goes behind its weights.
+    Without `content` the model's file is copied unchanged; `appended` bytes go to the end of its weights.
     """
     source = Path(model.path)
     outputs, folders, remarks = list[Output](), dict[Path, None](), list[str]()
@@ -54,21 +55,21 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
 
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
-    """Write files, and say which of those that a killed run left half replaced were finished before."""
+    """Write the files; return a sentence for each killed run whose renames were completed first."""
     outputs = []
     for output in files.outputs:
         if overwrite or not os.path.lexists(output.path):
             outputs.append(replace(output, is_new=not overwrite))
         elif output.path == path or not _is_copy(output):
             raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
-    with ExitStack() as made:  # folders go again if what is to stand in them cannot be written
+    with ExitStack() as new_folders:  # new folders are removed if a file in them cannot be written
         for folder in files.folders:
             if not folder.is_dir():
                 with explained(f"the folder {folder}", "made"):
                     folder.mkdir()
-                made.callback(_remove, folder)
+                new_folders.callback(_remove, folder)
         finished = replace_files(outputs)
-        made.pop_all()
+        new_folders.pop_all()
     return finished
 
 
@@ -80,7 +81,7 @@ def _remove(folder: Path) -> None:
 def _is_copy(output: Output) -> bool:
     if output.copied is None or output.content or not output.path.is_file():
         return False
-    filecmp.clear_cache()  # which knows files by their size and time alone
+    filecmp.clear_cache()  # its cache compares size and time only
     try:
         return filecmp.cmp(output.copied, output.path, shallow=False)
     except OSError:
@@ -108,9 +109,10 @@ def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: boo
     sources = source_files(model)
     for written in [path, path.with_suffix(".bin")] if is_ir else [path]:
         if any(_is_same(written, source) for source in sources):
-            raise UsageError(f"{written} is a file of the model itself, expected another one or --in-place")
+            in_place = Parameter("in_place", True)
+            raise UsageError(f"{written} is a file of the model itself, expected another one or {in_place}")
         if os.path.lexists(written) and not overwrite:
-            raise UsageError(f"{written} exists, expected a path that is free or --overwrite")
+            raise UsageError(already_exists(written))
     if not path.parent.is_dir():
         raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
 

@@ -1,4 +1,4 @@
-"""Which nodes are to become what, and in which opset; each of them through rewriting and proof."""
+"""The conversion of a model: selects nodes, their targets and the opset, rewrites each node and proves it."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -36,10 +36,10 @@ _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 class _Candidate(NamedTuple):
-    """One scatter node as the file holds it, in a function that of the definition.
+    """One scatter node of the file; a node of a function is that of the definition.
 
-    It is seen by role once for each signature of the function; where they do not look alike, what is
-    known whatever the signature comes first.
+    `scatters` holds one view for each signature of the function. If these differ in form, the view of the
+    definition, with the facts that hold for every signature, comes first.
     """
 
     node: Node
@@ -57,8 +57,7 @@ class _Candidate(NamedTuple):
 
 
 _Task: TypeAlias = tuple[_Candidate, OpSpec | None, int | None]
-"""A node, the row that is wanted, None where it stays what it is, and the opset that its new nodes belong to;
-None in an IR."""
+"""A node, its target row (None keeps the operator), and the opset of its new nodes (None in an IR)."""
 
 
 def convert(
@@ -86,123 +85,158 @@ def convert(
         )
     promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
-    proofs: dict[Rewritten, int | Refusal] = {}  # nodes that look the same are proven once
+    proofs: dict[Rewritten, int | Refusal] = {}  # nodes of one form are proven once
     with collector_paused():
-        known = read(model) if isinstance(model, str | Path) else model
-        with suppress(UnreadableModel):  # said when the model is written
-            source_files(known)  # what is copied later must still be the same as now
-        rewriter = Rewriter(known, promises)
+        source = read(model) if isinstance(model, str | Path) else model
+        with suppress(UnreadableModel):  # reported when the model is written
+            source_files(source)  # what is copied later must still be the same as now
+        rewriter = Rewriter(source, promises)
         portability: Portability | None = None
         if targets:
-            # These load all that is known of devices.
-            from ir_scatter.convert.around import around, at_no_cost, may_be_met, not_guarded, shares_memory
+            # These modules load the records of all devices.
+            from ir_scatter.convert.around import (
+                avoid_defects,
+                improve_at_no_cost,
+                not_guarded,
+                possible_defects,
+                shares_memory,
+            )
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
         everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
         if portability is not None and to is None:
             if opset is not None:
-                raise UsageError(
-                    "the devices alone change no opset, expected one with an operator to convert to"
-                )
-            tasks = _met(everywhere, portability)
+                raise UsageError("devices alone change no opset, expected an operator to convert to as well")
+            tasks = _surely_met(everywhere, portability)
             surely = {id(candidate.node) for candidate, _, _ in tasks}
-            for one in [one for one in everywhere if one.spec is not None and id(one.node) not in surely]:
-                better = at_no_cost(rewriter, portability, one.scatters, _targets(), _own(one))
-                tasks += [(one, better[0], _own(one))] if better is not None else []
+            for candidate in [
+                candidate
+                for candidate in everywhere
+                if candidate.spec is not None and id(candidate.node) not in surely
+            ]:
+                better = improve_at_no_cost(
+                    rewriter, portability, candidate.scatters, _targets(), _opset_of(candidate)
+                )
+                tasks += [(candidate, better[0], _opset_of(candidate))] if better is not None else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
-        entering = [one for one in everywhere if to is None and final and _enters(rewriter, one, final)]
+        entering = [
+            candidate
+            for candidate in everywhere
+            if to is None and final and _enters(rewriter, candidate, final)
+        ]
         tasks = [task for task in tasks if task[0] not in entering]
-        wanted = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
-        exposed = [one for one in everywhere if wanted is not None and _is_exposed(one, wanted)]
+        guard_kind = Guard(guard or Guard.CLAMP) if guard or portability is not None else None
+        exposed = [
+            candidate
+            for candidate in everywhere
+            if guard_kind is not None and _is_exposed(candidate, guard_kind)
+        ]
         if guard is not None:
-            others = {id(candidate.node) for candidate, _, _ in tasks}
-            tasks += [(one, None, final or _own(one)) for one in exposed if id(one.node) not in others]
-        for candidate, target, own in tasks:
+            planned = {id(candidate.node) for candidate, _, _ in tasks}
+            tasks += [
+                (candidate, None, final or _opset_of(candidate))
+                for candidate in exposed
+                if id(candidate.node) not in planned
+            ]
+        for candidate, target, own_opset in tasks:
             node, scatters = candidate
-            own_guard = wanted if guard is not None and candidate in exposed else None
+            own_guard = guard_kind if guard is not None and candidate in exposed else None
             if portability is not None and candidate.spec is not None:
                 is_free = to is None and (target is None or target.key == candidate.key)
                 rows = [None, *_targets()] if is_free else [target]
-                target, outcome = around(rewriter, portability, scatters, rows, own, own_guard)
+                target, outcome = avoid_defects(rewriter, portability, scatters, rows, own_opset, own_guard)
             else:
-                outcome = rewriter.rewrite(scatters, target, own, own_guard)
+                outcome = rewriter.rewrite(scatters, target, own_opset, own_guard)
                 target = target or candidate.spec
             if isinstance(outcome, Rewritten) and verify > 0:
                 from ir_scatter.convert.proof import prove
 
                 if outcome not in proofs:
-                    proofs[outcome] = prove(rewriter, outcome.seen or scatters[0], outcome, own, verify, seed)
+                    proofs[outcome] = prove(
+                        rewriter, outcome.seen or scatters[0], outcome, own_opset, verify, seed
+                    )
                 proof = proofs[outcome]
                 if isinstance(proof, Refusal):
                     outcome = proof
                 else:
                     verified.append(Verified(node, proof))
-            source, became = candidate.key, target.key if target else candidate.key
+            old_key, new_key = candidate.key, target.key if target else candidate.key
             if isinstance(outcome, Refusal):
                 refused.append(
                     Refused(
-                        outcome.code, outcome.message, node.name, node.location, source, became, node.type
+                        outcome.code, outcome.message, node.name, node.location, old_key, new_key, node.type
                     )
                 )
-            elif outcome is not None and became is not None:
+            elif outcome is not None and new_key is not None:
                 names = tuple([rewrite.name for rewrite in outcome.way])
                 converted.append(
-                    Converted(node, source, became, names, outcome.assumptions, outcome.fragment)
+                    Converted(node, old_key, new_key, names, outcome.assumptions, outcome.fragment)
                 )
         move = None
         if final is not None:
             from ir_scatter.convert.opset.move import plan_move
 
             # Nodes that are converted become nodes of the opset by themselves, others move as they are.
-            settled_nodes = [*(one.node for one in converted), *(one.node for one in entering)]
-            move = plan_move(known, final, ignore=settled_nodes)
-    told = {one.location.scope for one in refused}
+            settled_nodes = [
+                *(candidate.node for candidate in converted),
+                *(candidate.node for candidate in entering),
+            ]
+            move = plan_move(source, final, ignore=settled_nodes)
+    refused_scopes = {candidate.location.scope for candidate in refused}
     for scope, type, reason in move.obstacles if move is not None else ():
         message = reason if reason.startswith(type) else f"{type}: {reason}"
-        place = Location(known.path, scope=scope)
-        if scope not in told:
+        place = Location(source.path, scope=scope)
+        if scope not in refused_scopes:
             refused.append(Refused(Reason.OPSET, message, scope.rpartition("/")[2], place, type=type))
     warnings: tuple[Diagnostic, ...] = ()
     if portability is not None:
-        settled = {one.node.scope for one in converted}
-        warnings = may_be_met(known, portability, settled)
+        settled = {candidate.node.scope for candidate in converted}
+        warnings = possible_defects(source, portability, settled)
         if guard is None:
             warnings += not_guarded(
-                portability, [one.scatters[0] for one in exposed if one.spec is not None], settled
+                portability,
+                [candidate.scatters[0] for candidate in exposed if candidate.spec is not None],
+                settled,
             )
-    guarded = {id(one.node) for one in converted if not set(NAMES.values()).isdisjoint(one.rewrites)}
-    if known.domain == OPENVINO or any(target.startswith(OPENVINO) for target in _runners_of(portability)):
-        warnings += _cut([one.scatters[0] for one in exposed if id(one.node) in guarded])
-    found = Conversion(
-        known, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
+    guarded = {
+        id(candidate.node)
+        for candidate in converted
+        if not set(NAMES.values()).isdisjoint(candidate.rewrites)
+    }
+    if source.domain == OPENVINO or any(target.startswith(OPENVINO) for target in _runners_of(portability)):
+        warnings += _cut_warnings(
+            [candidate.scatters[0] for candidate in exposed if id(candidate.node) in guarded]
+        )
+    conversion = Conversion(
+        source, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
     )
     if portability is None:
-        return found
-    return replace(found, warnings=(*warnings, *shares_memory(found, portability)))
+        return conversion
+    return replace(conversion, warnings=(*warnings, *shares_memory(conversion, portability)))
 
 
 def _runners_of(portability: "Portability | None") -> list[str]:
     return [] if portability is None else [target.runner for target in portability.targets]
 
 
-def _cut(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
-    """Return the one warning that indices of guarded nodes may be cut to 32 bits before they are guarded."""
+def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
+    """Return at most one warning: runtimes may cut indices to 32 bits before a guard sees them."""
     wide = list(filter(may_be_cut, scatters))
     if not wide:
         return ()
     scatter, code = wide[0], Reason.CUT_INDICES
     assert scatter.indices is not None
-    others = f"; {counted(len(wide) - 1, 'other node')} as well" if len(wide) > 1 else ""
+    rest = f"; {counted(len(wide) - 1, 'other node')} as well" if len(wide) > 1 else ""
     port, type = scatter.indices.port.name, scatter.indices.element_type
-    shown = "of unknown type" if type is None else type.name
+    type_name = "of unknown type" if type is None else type.name
     return (
         Diagnostic(
             code,
             code.rule,
             Severity.WARNING,
-            f"{port} are {shown}, and OpenVINO's CPU and GPU plugins compute them in 32 bits{others}",
+            f"{port} are {type_name}, and OpenVINO's CPU and GPU plugins compute them in 32 bits{rest}",
             scatter.node.location,
             NodeRef(scatter.node.name, scatter.lookup.type, scatter.spec.key.version),
             port,
@@ -213,70 +247,75 @@ def _cut(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
     )
 
 
-def _met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
-    """Return the nodes that a defect certainly meets; what they become is found for each."""
+def _surely_met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
+    """Return the nodes that certainly hit a known defect; their targets are chosen later."""
     return [
-        (one, one.spec, _own(one))
-        for one in candidates
-        if one.spec is not None and any(map(portability.surely_met, one.scatters))
+        (candidate, candidate.spec, _opset_of(candidate))
+        for candidate in candidates
+        if candidate.spec is not None and any(map(portability.surely_met, candidate.scatters))
     ]
 
 
-def _own(one: _Candidate) -> int | None:
+def _opset_of(candidate: _Candidate) -> int | None:
     """Return the opset of a node in ONNX."""
-    return one.node.opset if isinstance(one.node.opset, int) else None
+    return candidate.node.opset if isinstance(candidate.node.opset, int) else None
 
 
-def _enters(rewriter: Rewriter, one: _Candidate, opset: int) -> bool:
-    """Tell whether a node that its own opset does not contain is a legal one of another opset as it is.
+def _enters(rewriter: Rewriter, candidate: _Candidate, opset: int) -> bool:
+    """Tell whether a node that is missing in the model's opset is legal, unchanged, in a newer opset.
 
-    It can have been meant as nothing else: the opset of the model was too low for it.
+    Then the model declares too low an opset, and moving it makes the node legal.
     """
-    lookup = find(one.node.domain, one.node.type, opset)
-    if one.spec is not None or lookup is None or lookup.spec is None:
+    lookup = find(candidate.node.domain, candidate.node.type, opset)
+    if candidate.spec is not None or lookup is None or lookup.spec is None:
         return False
-    found = [
+    diagnostics = [
         diagnostic
-        for scatter in one.scatters
+        for scatter in candidate.scatters
         for diagnostic in rewriter.check.node(
             ScatterNode(scatter.node, lookup, scatter.facts), scatter.node.graph
         )
     ]
-    is_known = all(scatter.lookup.is_known_opset for scatter in one.scatters)
-    return is_known and all(diagnostic.severity is not Severity.ERROR for diagnostic in found)
+    is_known = all(scatter.lookup.is_known_opset for scatter in candidate.scatters)
+    return is_known and all(diagnostic.severity is not Severity.ERROR for diagnostic in diagnostics)
 
 
-def _is_exposed(one: _Candidate, guard: Guard) -> bool:
-    """Tell whether a guard may change what a node does; one that cannot be understood is no better."""
-    return one.spec is None or any(is_needed(scatter, guard) for scatter in one.scatters)
+def _is_exposed(candidate: _Candidate, guard: Guard) -> bool:
+    """Tell whether a guard may change a result of a node; True for an operator without a row."""
+    return candidate.spec is None or any(is_needed(scatter, guard) for scatter in candidate.scatters)
 
 
 def _plan(
-    rewriter: Rewriter, to: str | None, found: Sequence[_Candidate], opset: int | None, *, is_explicit: bool
+    rewriter: Rewriter,
+    to: str | None,
+    candidates: Sequence[_Candidate],
+    opset: int | None,
+    *,
+    is_explicit: bool,
 ) -> tuple[list[_Task], int | None]:
-    """Return what becomes of scatter nodes, and the opset that an ONNX model moves to; None if it stays."""
+    """Return the tasks for scatter nodes, and the opset that an ONNX model moves to, None if it stays."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
     rows = _find_targets(model, to) if to is not None else None
-    specs = {one.key: one.spec for one in found}
-    wanted: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None for nodes that are not concerned
+    specs = {candidate.key: candidate.spec for candidate in candidates}
+    rows_by_key: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None: these nodes stay
     for key, spec in specs.items():
         if rows is not None:
             is_meant = is_explicit or spec is None or any(leads_to(spec.key, row.key) for row in rows)
-            wanted[key] = rows if is_meant else None
-        else:  # a deprecated operator becomes what replaces it
+            rows_by_key[key] = rows if is_meant else None
+        else:  # a deprecated operator becomes its successor
             successor = spec.deprecated_by[:2] if spec is not None and spec.deprecated_by else None
-            wanted[key] = next((_family(row) for row in _targets() if row.key[:2] == successor), None)
-    meant = [one for one in found if wanted[one.key] is not None]
+            rows_by_key[key] = next((_family(row) for row in _targets() if row.key[:2] == successor), None)
+    chosen = [candidate for candidate in candidates if rows_by_key[candidate.key] is not None]
     if model.domain != ONNX:
-        return [(one, (wanted[one.key] or ())[-1], None) for one in meant], None
+        return [(candidate, (rows_by_key[candidate.key] or ())[-1], None) for candidate in chosen], None
 
     if opset is not None and not 1 <= opset <= LATEST_OPSET:
         newer = ", the newest that was checked" if opset > LATEST_OPSET else ""
         raise UsageError(f"the opset is {opset}, expected 1 to {LATEST_OPSET}{newer}")
     current, final = model.opset_imports.get(ONNX), opset
-    possible = list({row.key: row for several in wanted.values() for row in several or ()}.values())
+    possible = list({row.key: row for several in rows_by_key.values() for row in several or ()}.values())
     opsets = {number for row in possible for number in row.opsets if isinstance(number, int)}
     if opset is not None and opsets and opset not in opsets:
         names = " and ".join(_names(possible))
@@ -286,20 +325,22 @@ def _plan(
         if final > current:
             from ir_scatter.convert.opset.move import lowest_opset
 
-            final = lowest_opset(model, final, ignore=[one.node for one in meant]) or final
+            final = lowest_opset(model, final, ignore=[candidate.node for candidate in chosen]) or final
     if current is None or final == current:
         final = None
     tasks = list[_Task]()
-    for one in meant if final is None else found:  # in another opset a version may change, meant or not
-        own, several = one.node.opset if final is None else final, wanted[one.key]
-        if not isinstance(own, int):
+    for candidate in (
+        chosen if final is None else candidates
+    ):  # in another opset the version of any node may change
+        own_opset, several = candidate.node.opset if final is None else final, rows_by_key[candidate.key]
+        if not isinstance(own_opset, int):
             continue
         if several is None:
-            lookup = find(one.node.domain, one.node.type, own)
+            lookup = find(candidate.node.domain, candidate.node.type, own_opset)
             several = [lookup.spec] if lookup is not None and lookup.spec is not None else []
-        target = next((row for row in several if own in row.opsets), several[-1] if several else None)
-        if target is not None and target.key != one.key:
-            tasks.append((one, target, own))
+        target = next((row for row in several if own_opset in row.opsets), several[-1] if several else None)
+        if target is not None and target.key != candidate.key:
+            tasks.append((candidate, target, own_opset))
     return tasks, final
 
 
@@ -307,37 +348,37 @@ def _plan(
 
 
 def _candidates(rewriter: Rewriter, sources: Collection[str], nodes: Sequence[str]) -> list[_Candidate]:
-    """Return the nodes that may be meant, of these operators and with these names, if any are given."""
+    """Return the scatter nodes with these operators and names; an empty collection selects all."""
     model = rewriter.model
-    found = [
+    candidates = [
         _Candidate(scatter.node, (scatter,)) for scatter in scatter_nodes(model.graph, rewriter.check.facts)
     ]
     for function in model.functions:
-        found += _of_function(rewriter, function)
+        candidates += _of_function(rewriter, function)
     if nodes:
-        found = _matching(found, nodes)
+        candidates = _matching(candidates, nodes)
     if sources:
         keys = _find_sources(model, sources)
-        found = [one for one in found if one.key in keys]
-    return found
+        candidates = [candidate for candidate in candidates if candidate.key in keys]
+    return candidates
 
 
 def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]:
     types = scatter_types(rewriter.model.domain)
     walks = [list(instance.walk(types)) for instance in function.instances]
     for number, node in enumerate(function.definition.walk(types)):
-        own = rewriter.scatter(node)
-        scatters = [rewriter.scatter(walk[number]) for walk in walks if number < len(walk)]
-        known = [scatter for scatter in scatters if scatter is not None]
-        if own is None:
+        definition = rewriter.scatter(node)
+        uses = [rewriter.scatter(walk[number]) for walk in walks if number < len(walk)]
+        scatters = [scatter for scatter in uses if scatter is not None]
+        if definition is None:
             continue
-        if not known or any(_looks(scatter) != _looks(known[0]) for scatter in known):
-            known.insert(0, own)
-        yield _Candidate(node, tuple(known))
+        if not scatters or any(_looks(scatter) != _looks(scatters[0]) for scatter in scatters):
+            scatters.insert(0, definition)
+        yield _Candidate(node, tuple(scatters))
 
 
 def _looks(scatter: ScatterNode) -> object:
-    """Return what decides the form of a node; what is not known to be like another one is like no other."""
+    """Return a key of the facts that decide the new form; unique if the node belongs to no group."""
     key = signature(scatter)
     if key is None:
         return scatter
@@ -345,9 +386,9 @@ def _looks(scatter: ScatterNode) -> object:
     return key, None if array is None else array.tobytes(), proven
 
 
-def _matching(found: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
+def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
     """Return the nodes that a pattern names: literally, or else as a glob."""
-    names = [(one.node.name, one.node.scope) for one in found]
+    names = [(candidate.node.name, candidate.node.scope) for candidate in candidates]
     chosen: set[int] = set()
     for pattern in patterns:
         named = [at for at, both in enumerate(names) if pattern in both]
@@ -358,7 +399,7 @@ def _matching(found: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Can
             guess = did_you_mean(pattern, [name for both in names for name in both])
             raise UsageError(f"no scatter node is named {pattern!r}{guess}; `ir-scatter inspect` lists them")
         chosen.update(named)
-    return [found[at] for at in sorted(chosen)]
+    return [candidates[at] for at in sorted(chosen)]
 
 
 # Operators by the names that users write
@@ -371,33 +412,33 @@ def _targets() -> tuple[OpSpec, ...]:
 
 
 def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
-    """Return the rows that a target names, oldest first; in an IR, which takes any of them, the newest."""
-    known = [spec for spec in _targets() if _is_named(spec.key, text)]
-    fitting = [spec for spec in known if spec.key.domain == model.domain]
+    """Return the rows that a text names, oldest first; for an IR, which accepts all versions, the newest."""
+    rows = [spec for spec in _targets() if _is_named(spec.key, text)]
+    fitting = [spec for spec in rows if spec.key.domain == model.domain]
     if fitting:
         fitting.sort(key=lambda row: row.key.version)
         return tuple(fitting if model.domain == ONNX else fitting[-1:])
-    what = f"is no target in {_DIALECTS[model.domain]}" if known else "is no target"
+    problem = f"is no target in {_DIALECTS[model.domain]}" if rows else "is no target"
     keys = [spec.key for spec in _targets() if spec.key.domain == model.domain]
-    raise _no_operator(text, what, keys, is_one=any(_is_named(key, text) for key in SPECS))
+    raise _no_operator(text, problem, keys, is_one=any(_is_named(key, text) for key in SPECS))
 
 
 def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
     keys = [key for key in SPECS if key.domain == model.domain]
-    found: set[OpKey] = set()
+    keys_of_texts: set[OpKey] = set()
     for text in texts:
         named = {key for key in keys if _is_named(key, text)}
         if not named:
             raise _no_operator(text, f"is no scatter operator of {_DIALECTS[model.domain]}", keys)
-        found |= named
-    return frozenset(found)
+        keys_of_texts |= named
+    return frozenset(keys_of_texts)
 
 
-def _no_operator(text: str, what: str, keys: Collection[OpKey], *, is_one: bool = False) -> UsageError:
+def _no_operator(text: str, problem: str, keys: Collection[OpKey], *, is_one: bool = False) -> UsageError:
     names = ", ".join(map(str, sorted(keys)))
     words = dict.fromkeys(word for key in sorted(keys) for word in (key.type, str(key)))
     guess = "" if is_one else did_you_mean(text, words)
-    return UsageError(f"{text!r} {what}{guess}, expected one of {names}, or one without its version")
+    return UsageError(f"{text!r} {problem}{guess}, expected one of {names}, or one without its version")
 
 
 def _is_named(key: OpKey, text: str) -> bool:
@@ -407,7 +448,7 @@ def _is_named(key: OpKey, text: str) -> bool:
 def _names(rows: Sequence[OpSpec]) -> list[str]:
     """Return the names of rows; the type alone if all its versions are among them."""
     keys = {row.key for row in rows}
-    is_whole = [keys >= {other.key for other in _family(row)} for row in rows]
+    is_whole = [keys >= {member.key for member in _family(row)} for row in rows]
     names = [row.key.type if whole else str(row.key) for row, whole in zip(rows, is_whole, strict=True)]
     return list(dict.fromkeys(names))
 

@@ -1,4 +1,7 @@
-"""Old form against new, on generated legal inputs of the node's own shapes and types."""
+"""The proof of a rewrite: old and new form computed in NumPy on generated inputs and compared.
+
+Inputs have the node's own shapes and types, and are legal for its version.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,20 +31,20 @@ from ir_scatter.rewrites.guard import Guard, counts_from_end, guard_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 _BY_VERSION = frozenset({Guard.CLAMP, Guard.DROP})
-"""The guards for which a negative index is out of range where the version forbids it."""
+"""Guards that treat a negative index as out of range if the version forbids it."""
 
 _SMALL = 8
-"""Dimensions up to here are no large ones."""
+"""Largest dimension that the stand-in for a node too large to compute keeps; larger ones become dynamic."""
 
 
 def prove(
     rewriter: Rewriter, scatter: ScatterNode, rewritten: Rewritten, opset: int | None, cases: int, seed: int
 ) -> int | Refusal:
-    """Return on how many cases both forms give the same.
+    """Return the number of cases on which both forms agree, or a refusal.
 
-    Elements that more than one update writes without a reduction must be one of the candidates;
-    floating-point reductions may differ by what rounding in another order makes of them. Where the node's
-    own inputs would take too much memory, a node with smaller ones stands for it.
+    An element that several updates write without a reduction may hold any of these updates; floating-point
+    reductions may differ by their rounding in another order. If the node's own inputs are too large, a copy
+    with smaller inputs is proven instead.
     """
     try:
         return _prove(rewriter, scatter, rewritten, cases, seed)
@@ -49,12 +52,12 @@ def prove(
         problem = Refusal(Reason.NOT_EQUAL, f"could not be verified: {error}")
     view, promises = View(scatter, rewriter.promises), rewriter.promises
     proven = {condition for condition in Condition if view.proof(condition).verdict is Verdict.PROVEN}
-    other = Rewriter(rewriter.model, replace(promises, conditions=promises.conditions | proven))
-    like = other.scatter(_with_unknown_sizes(scatter).nodes[0])
+    smaller = Rewriter(rewriter.model, replace(promises, conditions=promises.conditions | proven))
+    like = smaller.scatter(_with_unknown_sizes(scatter).nodes[0])
     assert like is not None
-    form = other.along(like, rewritten.way, opset)
+    form = smaller.along(like, rewritten.way, opset)
     try:
-        return problem if isinstance(form, Refusal) else _prove(other, like, form, cases, seed)
+        return problem if isinstance(form, Refusal) else _prove(smaller, like, form, cases, seed)
     except TooLarge:
         return problem
 
@@ -67,27 +70,29 @@ def _prove(
     if guard is not None:
         scatter = _with_open_indices(scatter)
     view = View(scatter, promises)
-    wanted = {condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)}
-    kept = wanted & {Condition.UNIQUE, Condition.EQUAL}
+    required = {
+        condition for rewrite in rewritten.way for condition in rewrite.requires(view, rewrite.target)
+    }
+    preserved = required & {Condition.UNIQUE, Condition.EQUAL}
     if not view.may_be_negative or (guard in _BY_VERSION and not counts_from_end(scatter.spec)):
-        kept.add(Condition.NON_NEGATIVE)
+        preserved.add(Condition.NON_NEGATIVE)
     done, elements = 0, 0
     for operand in scatter.operands():
         if reason := too_many_dimensions(len(operand.shape or ())):
             return Refusal(Reason.NOT_EQUAL, f"could not be verified: {operand.port.name} {reason}")
     try:
-        for given in draw_inputs(seed, scatter, kept, cases, keeps_constants=rewritten.is_bound):
-            difference = _difference(rewritten.fragment, scatter, given, promises)
+        for case in draw_inputs(seed, scatter, preserved, cases, keeps_constants=rewritten.is_bound):
+            difference = _difference(rewritten.fragment, scatter, case, promises)
             if guard is not None and not difference:
                 make = with_dropped_updates if guard is Guard.DROP else with_illegal_indices
-                illegal = make(scatter, given, guard, done)
+                illegal = make(scatter, case, guard, done)
                 difference = _difference(rewritten.fragment, scatter, illegal, promises)
             if difference:
                 return Refusal(Reason.NOT_EQUAL, f"{difference} (case {done} of seed {seed})")
             done += 1
-            elements += given.data.size
+            elements += case.data.size
             if elements > MOST_ELEMENTS:
-                break  # large nodes get one case
+                break  # so much work is enough: large nodes get one case
     except Misfit:
         return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
     except TooLarge:
@@ -98,7 +103,7 @@ def _prove(
 
 
 def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
-    """Return a node like another one whose indices are no constants, as a guard has them."""
+    """Copy a node with runtime indices, as a guard reads them."""
 
     def make(number: int, value: Value) -> Value:
         if scatter.spec.ports[number].role is not Role.INDICES:
@@ -110,9 +115,14 @@ def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
 
 
 class _Sizes(NamedTuple):
-    """What the indices of a case count on: sizes, how many of them are legal, and the indices themselves.
+    """The dimensions that the indices of a case count on.
 
-    `place` is the number of the input of indices, `axis` the first axis that they count on.
+    Attributes:
+        sizes: the size of each of these dimensions.
+        rooms: how many start positions are legal on each; fewer than `sizes` for a run of positions.
+        wide: the indices as i64.
+        place: the number of the input of indices.
+        axis: the first axis that they count on.
     """
 
     sizes: Array
@@ -122,35 +132,37 @@ class _Sizes(NamedTuple):
     axis: int
 
 
-def _sizes_of(scatter: ScatterNode, given: Given) -> _Sizes | None:
-    """Return what indices of a case count on, None if there is nothing that a guard could change."""
-    place, data = scatter.spec.port_index(Role.INDICES), given.data
-    indices = None if place is None or place >= len(given.inputs) else given.inputs[place]
+def _sizes_of(scatter: ScatterNode, case: Given) -> _Sizes | None:
+    """Return the dimensions that the indices count on, None if no index can be out of range."""
+    place, data = scatter.spec.port_index(Role.INDICES), case.data
+    indices = None if place is None or place >= len(case.inputs) else case.inputs[place]
     if place is None or indices is None or not indices.size or indices.dtype.isbuiltin != 1:
         return None
     axis = 0
     if scatter.spec.layout is Layout.TUPLES:
         sizes = rooms = np.asarray(data.shape[: indices.shape[-1]], np.int64)
     else:
-        axis = int(np.asarray(given.arguments[Role.AXIS.value]).reshape(-1)[0]) % data.ndim
+        axis = int(np.asarray(case.arguments[Role.AXIS.value]).reshape(-1)[0]) % data.ndim
         sizes = rooms = np.asarray(data.shape[axis], np.int64)
         if scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
-            rooms = sizes - np.shape(given.arguments[Role.UPDATES.value])[axis] + 1
+            rooms = sizes - np.shape(case.arguments[Role.UPDATES.value])[axis] + 1
     if not sizes.size or not rooms.all():
         return None
     return _Sizes(sizes, rooms, indices.astype(np.int64), place, axis)
 
 
-def with_illegal_indices(scatter: ScatterNode, given: Given, guard: Guard, number: int) -> Given:
-    """Return a case with indices that a guard makes legal, as inputs, and what it makes of them as arguments.
+def with_illegal_indices(scatter: ScatterNode, case: Given, guard: Guard, number: int) -> Given:
+    """Return a case with illegal indices as inputs, and the guarded ones as arguments of the reference.
 
-    All indices go on by so many positions that the first one comes to stand at an end, and what stands there
-    goes beyond it: what was different stays so, and so does what was equal.
+    All indices are rotated until the first one is at an end of its dimension; those at that end are then
+    moved beyond it. Equal indices stay equal and different ones different:
+
+        size 5, clamp:  [1, 3, 1]  ->  legal [4, 1, 4]  ->  illegal [5, 1, 5]
     """
-    found = _sizes_of(scatter, given)
-    if found is None:
-        return given
-    sizes, rooms, wide, place, _ = found
+    counted = _sizes_of(scatter, case)
+    if counted is None:
+        return case
+    sizes, rooms, wide, place, _ = counted
     is_high, is_from_end = number % 2 == 0, counts_from_end(scatter.spec)
     first = wide.reshape(-1, sizes.size)[0] if scatter.spec.layout is Layout.TUPLES else wide.reshape(-1)[0]
     legal = (wide - first + (rooms - 1 if is_high else 0)) % rooms
@@ -160,32 +172,32 @@ def with_illegal_indices(scatter: ScatterNode, given: Given, guard: Guard, numbe
         illegal = np.where(legal == rooms - 1, legal + 1 + number * sizes, legal)
     else:
         illegal = np.where(legal == 0, -1 - (number // 2 + is_from_end) * sizes, legal)
-    indices = _in_type(given, place, illegal, legal)
-    return _with_indices(given, place, indices, {Role.INDICES.value: legal})
+    indices = _in_type(case, place, illegal, legal)
+    return _with_indices(case, place, indices, {Role.INDICES.value: legal})
 
 
-def _in_type(given: Given, place: int, illegal: Array, legal: Array) -> Array:
-    """Return illegal indices in the type of the input, legal ones where it does not hold them."""
-    type = np.asarray(given.inputs[place]).dtype
+def _in_type(case: Given, place: int, illegal: Array, legal: Array) -> Array:
+    """Return illegal indices in the type of the input; values that do not fit stay legal."""
+    type = np.asarray(case.inputs[place]).dtype
     limits = np.iinfo(type)
     is_beyond = (illegal < limits.min) | (illegal > limits.max)
     return np.asarray(np.where(is_beyond, legal, illegal).astype(type))
 
 
-def _with_indices(given: Given, place: int, indices: Array, arguments: Mapping[str, Array]) -> Given:
-    inputs = (*given.inputs[:place], indices, *given.inputs[place + 1 :])
-    return replace(given, inputs=inputs, arguments={**given.arguments, **arguments})
+def _with_indices(case: Given, place: int, indices: Array, arguments: Mapping[str, Array]) -> Given:
+    inputs = (*case.inputs[:place], indices, *case.inputs[place + 1 :])
+    return replace(case, inputs=inputs, arguments={**case.arguments, **arguments})
 
 
-def with_dropped_updates(scatter: ScatterNode, given: Given, _: Guard, number: int) -> Given:
-    """Return a case with indices that are out of range, and as arguments a larger one that is legal.
+def with_dropped_updates(scatter: ScatterNode, case: Given, _: Guard, number: int) -> Given:
+    """Return a case with indices out of range as inputs, and a legal, larger one as arguments.
 
-    There what is dropped is written behind the last row. One case in four drops everything.
+    In the larger case data has an extra row, which takes the dropped updates. Every fourth case drops all.
     """
-    found = _sizes_of(scatter, given)
-    if found is None:
-        return given
-    sizes, rooms, wide, place, axis = found
+    counted = _sizes_of(scatter, case)
+    if counted is None:
+        return case
+    sizes, rooms, wide, place, axis = counted
     from_front = np.where(wide < 0, wide + sizes, wide)
     legal = np.clip(from_front, 0, rooms - 1)
     count = legal.size // max(sizes.size, 1) if scatter.spec.layout is Layout.TUPLES else legal.size
@@ -201,19 +213,19 @@ def with_dropped_updates(scatter: ScatterNode, given: Given, _: Guard, number: i
     else:
         is_out = is_out.reshape(wide.shape)
         illegal, placed = np.where(is_out, beyond, wide), np.where(is_out, sizes, legal)
-    indices = _in_type(given, place, illegal, wide)
-    is_kept = np.asarray(indices == wide)  # also what the type does not hold
+    indices = _in_type(case, place, illegal, wide)
+    is_kept = np.asarray(indices == wide)  # including values that the type cannot hold
     if scatter.spec.layout is Layout.TUPLES:
         is_kept = np.asarray(is_kept.all(-1, keepdims=True))
     placed = np.where(is_kept, legal, placed)
     more = int(sizes - rooms + 1) if scatter.spec.layout is Layout.SEQUENCE else 1
-    rows = np.ones((*given.data.shape[:axis], more, *given.data.shape[axis + 1 :]), given.data.dtype)
-    data = np.concatenate([given.data, rows], axis)
-    return _with_indices(given, place, indices, {Role.DATA.value: data, Role.INDICES.value: placed})
+    rows = np.ones((*case.data.shape[:axis], more, *case.data.shape[axis + 1 :]), case.data.dtype)
+    data = np.concatenate([case.data, rows], axis)
+    return _with_indices(case, place, indices, {Role.DATA.value: data, Role.INDICES.value: placed})
 
 
 def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
-    """Return a node like another one whose inputs are no constants, and whose sizes are small or unknown."""
+    """Copy a node with runtime inputs and small or dynamic sizes."""
 
     def unknown(shape: Shape) -> Shape:
         if shape is None:
@@ -230,57 +242,59 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
     return fragment_like(scatter, make, unknown(scatter.data_shape))
 
 
-def _difference(fragment: Fragment, scatter: ScatterNode, given: Given, promises: Promises) -> str:
-    """Return how the new form differs from the old one, "" if it does not."""
+def _difference(fragment: Fragment, scatter: ScatterNode, case: Given, promises: Promises) -> str:
+    """Describe how the results of both forms differ, "" if they agree."""
     try:
-        expected = detail(make_case(str(scatter.spec.key), **given.arguments)).settled()
-        found = run_fragment(fragment, given.inputs, wraps=promises.keeps_negative)
+        expected = detail(make_case(str(scatter.spec.key), **case.arguments)).settled()
+        values = run_fragment(fragment, case.inputs, wraps=promises.keeps_negative)
     except Error as error:
         return f"could not be computed: {error}"
-    found = _with_extra_rows(found, expected.values)
-    if are_equal(found, expected.values):
+    values = _with_extra_rows(values, expected.values)
+    if are_equal(values, expected.values):
         return ""
-    # Seldom needed, and with everything that a comparison finds it takes as long to import as some proofs.
+    # Imported here: seldom needed, and the import takes as long as a small proof.
     from ir_scatter.compare.measure import EXACT, Verdict, measure
 
-    differs = measure(found, expected.values, EXACT, bound=2 * expected.rounding_bound)
+    differs = measure(values, expected.values, EXACT, bound=2 * expected.rounding_bound)
     wrong = Verdict.MISMATCH
     if differs.verdict is wrong and not differs.remark and expected.contested.any():
-        differs = measure(found, expected.values, EXACT, contested=expected.allows(found))
+        differs = measure(values, expected.values, EXACT, contested=expected.allows(values))
     if differs.verdict is not wrong:
         return ""
     if differs.worst is None:
         return f"the new form {differs.remark}"
     place, count = differs.worst.index, f"{differs.mismatched} of {counted(differs.elements, 'element')}"
-    return f"{count} differ: {found[place]} at {show_numbers(place)}, expected {expected.values[place]}"
+    return f"{count} differ: {values[place]} at {show_numbers(place)}, expected {expected.values[place]}"
 
 
-def _with_extra_rows(found: Array, expected: Array) -> Array:
-    """Return a result with the rows of a larger one behind it, which are of no concern."""
-    if found.ndim != expected.ndim:
-        return found
-    for axis, size in enumerate(found.shape):
+def _with_extra_rows(values: Array, expected: Array) -> Array:
+    """Append the rows that only the larger result has, so that they compare as equal."""
+    if values.ndim != expected.ndim:
+        return values
+    for axis, size in enumerate(values.shape):
         if expected.shape[axis] > size:
             rows = expected.take(range(size, expected.shape[axis]), axis)
-            return np.concatenate([found, rows], axis) if rows.dtype == found.dtype else found
-    return found
+            return np.concatenate([values, rows], axis) if rows.dtype == values.dtype else values
+    return values
 
 
 def run_fragment(fragment: Fragment, inputs: Sequence[Array | None], *, wraps: bool = False) -> Array:
     """Compute the result of a fragment from the inputs of the node that it replaces.
 
-    If it `wraps`, negative indices count from the end where the text forbids them, as in every runtime.
+    With `wraps`, negative indices count from the end even if the specification forbids them, as in runtimes.
     """
-    # A node may name further inputs that are left out, "" at the end of an ONNX node.
+    # An ONNX node may end with omitted inputs (""), which the fragment does not have.
     pairs = zip(fragment.given, inputs, strict=False)
-    known: dict[int, Array | None] = {id(value): array for value, array in pairs if value is not None}
-    known |= {id(value): value.constant.load() for value in fragment.constants if value.constant}
+    arrays_by_value: dict[int, Array | None] = {
+        id(value): array for value, array in pairs if value is not None
+    }
+    arrays_by_value |= {id(value): value.constant.load() for value in fragment.constants if value.constant}
     for node, new in zip(fragment.nodes, fragment.news, strict=True):
-        arrays = [None if value is None else known[id(value)] for value in new.inputs]
+        arrays = [None if value is None else arrays_by_value[id(value)] for value in new.inputs]
         work = find(node.domain, node.type, node.opset) or find_computed(node.domain, node.type)
         assert work is not None
         step = Step(node, (), ("output",), work, ())
-        (known[id(new.output)],) = compute_node(step, arrays, wraps=wraps)
-    found = known[id(fragment.result.output)]
-    assert found is not None
-    return found
+        (arrays_by_value[id(new.output)],) = compute_node(step, arrays, wraps=wraps)
+    result = arrays_by_value[id(fragment.result.output)]
+    assert result is not None
+    return result

@@ -1,4 +1,4 @@
-"""ONNX to IR: OpenVINO reads it, and the result is checked like the rest."""
+"""ONNX to IR: OpenVINO reads the model, and the IR is validated, converted and compared in NumPy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.compare.numpy_source import Reference
-from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
+from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
 from ir_scatter.convert.pipeline import convert
@@ -30,29 +30,36 @@ from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
 
 _NUMPY = "NumPy"
-"""What both models are equal on, as devices are named."""
+"""The name under which the comparison in NumPy is listed beside devices."""
 
 
 @contextmanager
-def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iterator[tuple[Done, str | None]]:
-    """Convert an ONNX model to an IR, which is there as long as this is open, and then its nodes.
+def exported(
+    model: Model, options: Mapping[str, Any], *, partial: bool
+) -> Iterator[tuple[ConversionRun, str | None]]:
+    """Convert an ONNX model to a temporary IR and convert the nodes of that; the IR exists within this block.
 
-    Operators that OpenVINO does not read are rewritten in ONNX before. What is yielded is what came of it,
-    of an IR or of the model itself if there is none; and the model that OpenVINO has read, if that means
-    the same as the source in another opset.
+    Operators that OpenVINO cannot read are first rewritten in ONNX.
+
+    Yields:
+        The result, for the IR or, if there is none, for the ONNX model; and the path of the model that
+        OpenVINO has read, if it is the source moved to another opset, else None.
     """
-    # What breaks a rule has no documented result: OpenVINO might give it one of its own.
+    # Nodes that break a rule have no specified result; OpenVINO may invent one.
     broken = tuple(
-        replace(_refused(one, "breaks", Reason.BREAKS_RULES), type=one.node.type if one.node else "")
-        for one in validate(model)
-        if one.severity is Severity.ERROR and by_code()[one.code].is_legality
+        replace(
+            _refused(diagnostic, "breaks", Reason.BREAKS_RULES),
+            type=diagnostic.node.type if diagnostic.node else "",
+        )
+        for diagnostic in validate(model)
+        if diagnostic.severity is Severity.ERROR and by_code()[diagnostic.code].is_legality
     )
     if broken and not partial:
-        yield Done(Conversion(model, refused=broken, origin=model.path)), None
+        yield ConversionRun(Conversion(model, refused=broken, origin=model.path)), None
         return
     first = _readable_by_openvino(model, options)
     if first is not None and first.refused:
-        yield Done(first), None
+        yield ConversionRun(first), None
         return
     with temporary_folder() as folder:
         path, source = Path(model.path), model
@@ -67,17 +74,17 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
         if first is not None:
             source = read(path)
         ir = read(f"{folder}/model.xml")
-        found = convert(ir, **options)
+        conversion_of_ir = convert(ir, **options)
         against = [
-            _refused(one, "the IR breaks", Reason.TARGET_BREAKS_RULES)
-            for one in validate(ir)
-            if one.severity is Severity.ERROR
+            _refused(diagnostic, "the IR breaks", Reason.TARGET_BREAKS_RULES)
+            for diagnostic in validate(ir)
+            if diagnostic.severity is Severity.ERROR
         ]
-        refused = (*broken, *against, *found.refused)
+        refused = (*broken, *against, *conversion_of_ir.refused)
         reason, equal = "", 0
         is_verified = bool(options["verify"]) and (partial or not refused)
         if is_verified and broken:
-            reason = "what breaks a rule has no documented result"
+            reason = "nodes that break a rule have no specified result"
         elif is_verified:
             constraints = {} if first is None else constraints_of(first)
             models = tuple(dict.fromkeys((model, source)))
@@ -86,25 +93,27 @@ def exported(model: Model, options: Mapping[str, Any], *, partial: bool) -> Iter
                 refused = (*refused, Refused(Reason.NOT_EQUAL, difference, "", Location(model.path)))
             is_verified = not difference
         conversion = replace(
-            found,
-            converted=_listed(model, ir, found),
+            conversion_of_ir,
+            converted=_listed(model, ir, conversion_of_ir),
             refused=refused,
-            verified=(*(first.verified if first else ()), *found.verified),
+            verified=(*(first.verified if first else ()), *conversion_of_ir.verified),
             origin=model.path,
-            warnings=(*found.warnings, *_lost_inputs(model, ir)),
+            warnings=(*conversion_of_ir.warnings, *_lost_inputs(model, ir)),
         )
         is_moved = first is not None and first.move is not None
         devices = {_NUMPY: equal} if equal else {}
-        yield Done(conversion, devices=devices, unverified=reason), source.path if is_moved else None
+        yield ConversionRun(conversion, devices=devices, unverified=reason), source.path if is_moved else None
 
 
 def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
-    """Yield the inputs that have a default in an ONNX model, and that OpenVINO made constants of."""
-    flow, kept = FORMATS[model.format].dataflow(model), set[str]().union(*ir.inputs)
+    """Yield a warning for each input with a default that OpenVINO has turned into a constant."""
+    flow, names = FORMATS[model.format].dataflow(model), set[str]().union(*ir.inputs)
     for input in flow.inputs:
         value, name = flow.value(input.key), input.names[0]
-        is_constant = value is not None and value.constant is not None  # as all defaults of old files are
-        if input.default is None or is_constant or not kept.isdisjoint(input.names):
+        is_constant = (
+            value is not None and value.constant is not None
+        )  # in old files every initializer is an input too
+        if input.default is None or is_constant or not names.isdisjoint(input.names):
             continue
         code = Reason.INPUT_LOST
         message = (
@@ -115,34 +124,36 @@ def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
         yield Diagnostic(code, code.rule, Severity.WARNING, message, place, help=help)
 
 
-def _refused(found: Diagnostic, verb: str, code: Reason) -> Refused:
-    name = found.node.name if found.node else ""
-    return Refused(code, f"{verb} {found.code}: {found.message}", name, found.location)
+def _refused(diagnostic: Diagnostic, verb: str, code: Reason) -> Refused:
+    name = diagnostic.node.name if diagnostic.node else ""
+    return Refused(code, f"{verb} {diagnostic.code}: {diagnostic.message}", name, diagnostic.location)
 
 
 def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
-    """Rewrite what OpenVINO does not read, reads wrongly, or what is no longer legal; None without any."""
+    """Rewrite nodes that OpenVINO cannot read or misreads, or that are no longer legal; None without any."""
     keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
-    rows = (find(one.domain, one.type, one.opset) for one in model.definitions(scatter_types(model.domain)))
-    wanted = {name: options[name] for name in ("assume", "verify", "seed")}
+    rows = (
+        find(node.domain, node.type, node.opset) for node in model.definitions(scatter_types(model.domain))
+    )
+    arguments = {name: options[name] for name in ("assume", "verify", "seed")}
     agreed = agreed_opset(model)
     if agreed is not None:
-        wanted["opset"] = agreed
+        arguments["opset"] = agreed
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
-        wanted["guard"] = options.get(
+        arguments["guard"] = options.get(
             "guard"
         )  # the start of a run is to be limited, not each of its positions
-        return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **wanted)
-    return None if agreed is None else convert(model, **wanted)
+        return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **arguments)
+    return None if agreed is None else convert(model, **arguments)
 
 
 def _compare(
     models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, Conditions]
 ) -> tuple[int, str, str]:
-    """Return on how many cases outputs in NumPy are equal, how they differ, and why they cannot be compared.
+    """Return (equal cases, difference, reason why no comparison was possible) of outputs in NumPy.
 
-    Of models of one meaning the first that NumPy computes is taken; an IR's outputs stand in its order. Large
-    models get one case.
+    Of several equivalent models the first that NumPy can compute is used. Outputs are paired by their order.
+    Large models get one case.
     """
     reason = ""
     try:
@@ -154,14 +165,14 @@ def _compare(
                     return number, "", ""
                 feeds = draw_feeds(model, options["seed"] + number, constraints=constraints).feeds
                 elements += sum(array.size for array in feeds.values())
-                waiting = [one.start(feeds) for one in (before, after)]
-                (old, sight), (new, _) = (finish(TIME_LIMIT) for finish in waiting)
-                failed = next((one for one in (new, old) if one.status is not Status.OK), None)
+                waiting = [reference.start(feeds) for reference in (before, after)]
+                (old, observations), (new, _) = (finish(TIME_LIMIT) for finish in waiting)
+                failed = next((outcome for outcome in (new, old) if outcome.status is not Status.OK), None)
                 if failed is not None:
                     reason = failed.message
                     break
                 named = dict(zip(old.outputs, new.outputs.values(), strict=False))
-                verdict, difference = against_numpy(replace(new, runs=(named,)), old, sight)
+                verdict, difference = against_numpy(replace(new, runs=(named,)), old, observations)
                 if verdict.is_difference:
                     return 0, difference, ""
             else:
@@ -171,18 +182,18 @@ def _compare(
     return 0, "", reason
 
 
-def _listed(model: Model, ir: Model, found: Conversion) -> tuple[Converted, ...]:
-    """List every scatter node of the IR with the node of the ONNX model that has its name."""
+def _listed(model: Model, ir: Model, conversion: Conversion) -> tuple[Converted, ...]:
+    """Return an entry for every scatter node of the IR, with the ONNX operator of the same name as source."""
     before: dict[str, Node] = {}
     for node in model.definitions(scatter_types(model.domain)):
         before |= dict.fromkeys({node.name, *(output.name for output in node.outputs[:1])}, node)
-    rewritten = {one.location.scope: one for one in found.converted}
+    rewritten = {converted.location.scope: converted for converted in conversion.converted}
     listed = []
     for node in ir.walk(scatter_types(ir.domain)):
         lookup, source = find(node.domain, node.type, node.opset), before.get(node.name)
         if lookup is None or lookup.spec is None:
             continue
-        known = rewritten.get(node.scope) or Converted(node, None, lookup.spec.key)
+        entry = rewritten.get(node.scope) or Converted(node, None, lookup.spec.key)
         origin = find(source.domain, source.type, source.opset) if source else None
-        listed.append(replace(known, node=node, source=origin.spec.key if origin and origin.spec else None))
+        listed.append(replace(entry, node=node, source=origin.spec.key if origin and origin.spec else None))
     return tuple(listed)

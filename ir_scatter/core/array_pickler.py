@@ -1,4 +1,4 @@
-"""Pickles whose arrays are kept apart, as bytes of a named element type."""
+"""Pickles that store arrays separately, as bytes of a named element type."""
 
 import pickle
 from abc import abstractmethod
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class ArrayPickler(pickle.Pickler):
-    """Pickles everything but arrays of NumPy, for which a subclass says what stands in the pickle."""
+    """Pickles all objects but NumPy arrays, for which a subclass stores a reference in the pickle."""
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        found = as_bytes(value)
-        return None if found is None else self.place(*found)
+        named_array = as_bytes(value)
+        return None if named_array is None else self.place(*named_array)
 
     @abstractmethod
     def place(self, name: str, array: "Array") -> tuple[Any, ...]:
-        """Keep an array, which is in C order; return what stands for it in the pickle."""
+        """Store an array, which is in C order, and return the reference to put into the pickle."""

@@ -1,4 +1,4 @@
-"""NumPy arrays, and what their elements are."""
+"""NumPy arrays and facts about their elements."""
 
 from typing import Any, TypeAlias
 
@@ -12,22 +12,22 @@ LARGEST_RANK = 64 if int(np.__version__.partition(".")[0]) > 1 else 32
 """Most dimensions of a NumPy array: 64 since NumPy 2.0."""
 
 INEXACT = frozenset({"float", "complex"})
-"""Kinds whose elements round, and know NaN."""
+"""Kinds whose elements are rounded and can be NaN."""
 
 
 def too_many_dimensions(rank: int) -> str:
-    """Say that NumPy has no arrays of a rank, "" if it has."""
+    """Return a message if NumPy has no arrays of a rank, "" if it has."""
     return f"has {rank} dimensions, NumPy has at most {LARGEST_RANK}" if rank > LARGEST_RANK else ""
 
 
 def kind(array: Array) -> str:
     """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
-    found = from_dtype(array.dtype)
-    return "string" if found is None else found.kind
+    element_type = from_dtype(array.dtype)
+    return "string" if element_type is None else element_type.kind
 
 
 def whole_numbers(array: Array) -> Array | None:
-    """Return whole numbers in a type that NumPy can compare, as i4 is not one; None for other arrays."""
+    """Return an integer array in a type that NumPy can compare (i4 becomes i8); None for other arrays."""
     if array.dtype.kind in "iu":
         return array
     return array.astype(np.int8) if kind(array) in {"signed", "unsigned"} else None
@@ -48,29 +48,28 @@ def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
 def in_own_dtype(array: Array) -> Array:
     """Return an array whose dtype is the object that `dtype` gives for its element type.
 
-    Unpickled arrays, swapped ones and those with a copy of a dtype have dtypes that are equal to
-    NumPy's own, or stand for the same numbers, but are not known as its own (`isbuiltin`). Nothing is
-    copied unless bytes must be swapped.
+    Unpickled and byte-swapped arrays have dtypes that equal NumPy's built-in ones, or hold the same numbers,
+    but are other objects (`isbuiltin` is not 1). Copies only if bytes must be swapped.
     """
-    found = array.dtype
-    if found.isbuiltin == 1:
+    stored = array.dtype
+    if stored.isbuiltin == 1:
         return array
-    row = None if found.kind in "OUST" else from_dtype(found)
-    own: np.dtype[Any] | None = None if row is None else dtype(row)
-    if row is None and not found.isnative:
-        own = found.newbyteorder("=")
-    if own is None or own is found:
+    row = None if stored.kind in "OUST" else from_dtype(stored)
+    numpy_dtype: np.dtype[Any] | None = None if row is None else dtype(row)
+    if row is None and not stored.isnative:
+        numpy_dtype = stored.newbyteorder("=")
+    if numpy_dtype is None or numpy_dtype is stored:
         return array
-    return array.view(own) if own == found else array.astype(own)
+    return array.view(numpy_dtype) if numpy_dtype == stored else array.astype(numpy_dtype)
 
 
 def are_equal(got: Array, expected: Array) -> bool:
-    """Tell whether two arrays have the same type, shape and bits, all NaN being the same."""
+    """Tell whether two arrays have the same type, shape and bits; any NaN equals any other."""
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
-    if not got.dtype.hasobject:  # bytes are compared at once
-        left, right = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (got, expected))
+    if not got.dtype.hasobject:  # compare all bytes at once, which is fast
+        left, right = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (got, expected))
         if np.array_equal(left, right):
             return True
     return bool(same_bits(got, expected).all())
@@ -86,19 +85,19 @@ def same_bits(got: Array, expected: Array) -> Array:
 
 
 def bits_of(array: Array) -> Array:
-    """Return what is equal where elements have the same bits: bytes on a new last axis, or text as it is."""
+    """Return an array that is equal where bits are equal: bytes on a new last axis, text unchanged."""
     if array.dtype.hasobject:
         return array[..., np.newaxis]
     return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def native(array: Array) -> Array:
-    """Return f8 and bf16 as f32."""
+    """Return f8 and bf16 arrays as f32, others unchanged."""
     return array if array.dtype.kind in "fc" else array.astype(np.float32)
 
 
 def pack(flat: Array, bits: int) -> Array:
-    """Return the bytes of elements of less than a byte, the first one in the low bits."""
+    """Pack elements of less than a byte into bytes, the first element in the low bits."""
     count = 8 // bits
     padded = np.zeros(-(-len(flat) // count) * count, np.uint8)
     padded[: len(flat)] = flat.view(np.uint8) & ((1 << bits) - 1)

@@ -1,11 +1,13 @@
-"""Files that appear whole or not at all, and several of them together, even if a run is killed.
+"""Atomic replacement of several files: all appear whole or none does, even if the process is killed.
 
-What is new is written beside its target under a temporary name; who writes one holds a lock on it, so that
-a later run knows those of the dead and removes them. Only when all of it is on the disk do the targets
-change, one rename behind the other, while their folders are locked. Until the last rename is done a list of
-them, the journal, stands beside the file that is renamed last. A process that is killed between two renames
-leaves it behind, and gives up its locks. Whoever writes to one of the files next, or converts from them, does
-the renames that are left.
+1. Each new file is written beside its target under a temporary name and locked; an unlocked temporary file
+   belongs to a killed process, and a later run removes it.
+2. When all new files are on the disk, their folders are locked and a journal with all renames is written
+   beside the file that is renamed last.
+3. The files are renamed one after the other, and the journal is removed.
+
+If a process is killed between two renames, its journal stays and its locks are released. The next run that
+writes one of these files, or converts from them, completes the renames.
 """
 
 import errno
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from ir_scatter.core.errors import CannotWrite, UsageError, explained
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 
 _CHUNK = 1 << 26
@@ -33,17 +36,17 @@ _PAUSE = 0.002
 _IRREGULAR = "it is no regular file"
 
 Identity: TypeAlias = "tuple[int, int, int] | None"
-"""Inode, time and size of a file; None if there is none."""
+"""Inode, modification time and size of a file; None for a missing file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file to write: a copy of another file or of itself, if one is named, and bytes behind it.
+    """A file to write: a copy of `copied`, if that is set, followed by `content`.
 
     Attributes:
-        copied_size: the size that the copied file must have, if that matters.
-        sources: files that must be what they were when they were read, with what they were.
-        is_new: whether nothing may stand at the path, not even at the moment of the rename.
+        copied_size: the size that the copied file must have, None for any.
+        sources: files that must not have changed since they were read, with their identities then.
+        is_new: whether the path must be free, checked again at the moment of the rename.
     """
 
     path: Path
@@ -55,10 +58,10 @@ class Output:
 
 
 class Rename(NamedTuple):
-    """What is to become of one file: a temporary one, whose identity is `new`, replaces what was `old`.
+    """One planned rename: the temporary file with identity `new` replaces the target with identity `old`.
 
-    If it `is_new` there must be nothing to replace. A journal does not say so: a rename that is left over
-    is done only if its target is what it was.
+    With `is_new` the target must not exist. The journal omits that: an unfinished rename is completed only if
+    its target is still the `old` one.
     """
 
     source: Path
@@ -71,15 +74,14 @@ class Rename(NamedTuple):
 def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     """Write files, replacing those that exist: all of them or none.
 
-    They change in the given order, with nothing in between but the renames themselves. Files that exist
-    keep their permissions.
+    They are renamed in this order. Files that exist keep their permissions.
 
     Returns:
-        A sentence for each journal of a killed run whose renames were done first.
+        A sentence for each killed run whose renames were completed first.
 
     Raises:
         CannotWrite: with the file and the reason; nothing has changed, and no temporary file is left.
-        UsageError: there is a file already where a new one was to be; likewise.
+        UsageError: a file exists that must be new; nothing has changed either.
     """
     targets = {Path(os.path.realpath(output.path)): output for output in outputs}
     for path, output in targets.items():
@@ -89,7 +91,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
     if not outputs:
         return ()
     if len(targets) < len(outputs):
-        raise CannotWrite("the same file is to be written twice, expected different ones")
+        raise CannotWrite("two outputs have the same path, expected different ones")
     folders = {path.parent for path in targets}
     with ExitStack() as opened:
         new = {}
@@ -107,13 +109,13 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
             _fill(file, path, targets[path])
         with locked(folders) as locks:
             finished += _finish(targets)
-            for source, known in [pair for output in outputs for pair in output.sources]:
-                if known is not None and identity(source) != known:
+            for source, expected in [pair for output in outputs for pair in output.sources]:
+                if expected is not None and identity(source) != expected:
                     message = f"{source} is not the file that was read, expected the same"
                     raise CannotWrite(f"{message}: it has changed meanwhile")
             for output in outputs:
                 if output.is_new and os.path.lexists(output.path):
-                    raise _exists(output.path)
+                    raise UsageError(already_exists(output.path))
             _rename_all([
                 Rename(name, path, identity(path), identity(name), targets[path].is_new)
                 for path, (name, _) in new.items()
@@ -125,38 +127,38 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
 
 
 def finish_reading(path: Path) -> tuple[str, ...]:
-    """Do the renames of a model's file, and of those with it, that a killed run did not get to.
+    """Complete the renames of a killed run that concern a model's file.
 
     Returns:
-        A sentence for each journal that had some left.
+        A sentence for each killed run whose renames were completed.
     """
-    known = Path(os.path.realpath(path))
-    if not os.path.lexists(journal_of(known)):
+    target = Path(os.path.realpath(path))
+    if not os.path.lexists(journal_of(target)):
         return ()
-    with locked([known.parent]):
-        return _finish([known])
+    with locked([target.parent]):
+        return _finish([target])
 
 
 def half_replaced(path: Path) -> str | None:
-    """Say of a model whose files were replaced in part what they are; None if they were not.
+    """Return a message if a killed run has replaced only some files of a model, else None.
 
-    A run that is at it is waited for, for a moment.
+    Waits a moment for a run that is replacing them now.
     """
-    known = Path(os.path.realpath(path))
-    if os.path.lexists(journal_of(known)):
-        with suppress(CannotWrite), locked([known.parent], _SHORT_PATIENCE):
-            renames = _read_journal(journal_of(known))
-            left = _left(renames)
-            if 0 < len(left) < len(renames):
+    target = Path(os.path.realpath(path))
+    if os.path.lexists(journal_of(target)):
+        with suppress(CannotWrite), locked([target.parent], _SHORT_PATIENCE):
+            renames = _read_journal(journal_of(target))
+            unfinished = _unfinished(renames)
+            if 0 < len(unfinished) < len(renames):
                 return (
-                    f"{_killed(renames, left, ', and')} not: expected all of them or none; "
+                    f"{_killed(renames, unfinished, ', and')} not: expected all of them or none; "
                     "the next conversion from or to this file finishes it"
                 )
     return None
 
 
 def identity(path: Path) -> Identity:
-    """Return what tells the file that a path leads to from one that somebody puts in its place."""
+    """Return the identity of the file at a path; it changes when the file is modified or replaced."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -165,7 +167,7 @@ def identity(path: Path) -> Identity:
 
 
 def _fill(file: int, path: Path, output: Output) -> None:
-    """Write what is new, down to the disk; large copies by the kernel alone where it can."""
+    """Write an output to its temporary file and flush it to the disk; the kernel copies if it can."""
     source, size = output.copied, output.copied_size
     if source:
         with explained(source, "read"):
@@ -173,14 +175,16 @@ def _fill(file: int, path: Path, output: Output) -> None:
                 raise OSError(errno.EINVAL, _IRREGULAR)
             origin = source.open("rb", buffering=0)
         with origin, explained(output.path):
-            with suppress(OSError, AttributeError):  # what is more than that, the rest meets as well
+            with suppress(OSError, AttributeError):  # other errors appear again in the loop below
                 while os.copy_file_range(origin.fileno(), file, _CHUNK):
                     pass
             while piece := origin.read(_BUFFER):
                 _write(file, piece)
-        found = os.fstat(file).st_size
-        if size is not None and found != size:
-            message = f"{source} has {counted(found, 'byte')}, expected {size}: it has changed meanwhile"
+        copied_bytes = os.fstat(file).st_size
+        if size is not None and copied_bytes != size:
+            message = (
+                f"{source} has {counted(copied_bytes, 'byte')}, expected {size}: it has changed meanwhile"
+            )
             raise CannotWrite(message)
     with explained(output.path):
         _write(file, output.content)
@@ -205,7 +209,7 @@ def temporary_name(path: Path) -> Path:
 
 
 def journal_of(path: Path) -> Path:
-    """Return where the journal stands if `path` is the last of the files."""
+    """Return the path of the journal if `path` is the file that is renamed last."""
     return path.with_name(f"{_mark(path)}{_SUFFIX}")
 
 
@@ -215,7 +219,7 @@ def _remove(name: Path) -> None:
 
 
 def _lock(file: int) -> bool | None:
-    """Lock a file until it is closed; False if another process has it, None where nobody can tell."""
+    """Lock a file until it is closed; False if another process holds it, None without lock support."""
     try:
         import fcntl
 
@@ -229,12 +233,12 @@ def _lock(file: int) -> bool | None:
 
 @contextmanager
 def locked(folders: Iterable[Path], patience: float = _PATIENCE) -> Iterator[list[int]]:
-    """Keep other runs out of folders, and open these; where a system has no such locks, go on without.
+    """Lock folders against other runs and yield their descriptors; without lock support only open them.
 
-    The lock is one on the folder itself, so that nothing is left behind when a process is killed.
+    The folder itself is locked, so that a killed process leaves no lock file.
 
     Raises:
-        CannotWrite: another process does not give one of them up.
+        CannotWrite: another process holds a lock for longer than `patience` seconds.
     """
     files: list[int] = []
     try:
@@ -254,37 +258,39 @@ def locked(folders: Iterable[Path], patience: float = _PATIENCE) -> Iterator[lis
 
 
 def _rename_all(renames: Sequence[Rename]) -> None:
-    """Rename one after the other; if one cannot be, put back those before it.
+    """Rename one file after the other; after a failure restore the earlier ones.
 
-    At every moment in between the journal is true: what was put back is left to do.
+    The journal is valid at every moment: a restored file counts as not yet renamed.
     """
     import json
 
     journal = journal_of(renames[-1].target)
-    backups = [temporary_name(one.target) for one in renames]
+    backups = [temporary_name(rename.target) for rename in renames]
     try:
         if len(renames) > 1:
             place = partial(os.path.relpath, start=journal.parent)
-            files = [(place(one.source), place(one.target), one.old, one.new) for one in renames]
+            files = [
+                (place(rename.source), place(rename.target), rename.old, rename.new) for rename in renames
+            ]
             with explained(renames[-1].target):
                 journal.write_text(json.dumps(files))
-            for one, backup in zip(renames, backups, strict=True):
-                with suppress(OSError):  # there is none yet, or the system has no second names
-                    os.link(one.target, backup)
-        for one in renames:
-            with explained(one.target):
-                _create(one) if one.is_new else os.replace(one.source, one.target)
+            for rename, backup in zip(renames, backups, strict=True):
+                with suppress(OSError):  # the target is new, or the system has no hard links
+                    os.link(rename.target, backup)
+        for rename in renames:
+            with explained(rename.target):
+                _create(rename) if rename.is_new else os.replace(rename.source, rename.target)
     except BaseException:
-        for one, backup in reversed([*zip(renames, backups, strict=True)]):
-            if identity(one.target) != one.new:
+        for rename, backup in reversed([*zip(renames, backups, strict=True)]):
+            if identity(rename.target) != rename.new:
                 continue  # not renamed, or written by another program since
             with suppress(OSError):
-                if one.old:
-                    os.link(one.target, one.source)
-                    os.replace(backup, one.target)
+                if rename.old:
+                    os.link(rename.target, rename.source)
+                    os.replace(backup, rename.target)
                 else:
-                    _remove(one.source)  # a rename between two names of one file does nothing
-                    os.replace(one.target, one.source)
+                    _remove(rename.source)  # renaming between two hard links of one file does nothing
+                    os.replace(rename.target, rename.source)
         raise
     finally:
         for name in (journal, *backups):
@@ -292,32 +298,32 @@ def _rename_all(renames: Sequence[Rename]) -> None:
 
 
 def _create(rename: Rename) -> None:
-    """Give a file its name if nothing has that name yet; whoever was first stays.
+    """Give a new file its name, unless a file of that name exists.
 
-    Other runs are kept out by the locks on folders. A rename would replace what any other program wrote in
-    the meantime; a second name (`link`) never does. Where a system has no second names it is looked at
-    once more, just before the rename.
+    Locks exclude other runs, but not other programs: a rename would replace their file, a hard link never
+    does. Without hard links the target is checked once more, just before the rename.
     """
     try:
         os.link(rename.source, rename.target)
     except FileExistsError:
-        raise _exists(rename.target) from None
+        raise UsageError(already_exists(rename.target)) from None
     except OSError:
         if os.path.lexists(rename.target):
-            raise _exists(rename.target) from None
+            raise UsageError(already_exists(rename.target)) from None
         os.replace(rename.source, rename.target)
     else:
         _remove(rename.source)
 
 
-def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists, expected a path that is free or --overwrite")
+def already_exists(path: Path) -> str:
+    """Return the message for a file that must not be replaced."""
+    return f"{path} exists, expected a path that is free or {Parameter('overwrite', True)}"
 
 
 def _read_journal(journal: Path) -> list[Rename]:
-    """Return what a journal says; nothing if it is none, or was never finished.
+    """Return the renames of a journal; none if it is incomplete or not a journal.
 
-    The file may be a stranger's: only a temporary file for a target counts, and only the very one.
+    The file may come from another program, so every source must be a temporary file for its target.
     """
     import json
 
@@ -337,33 +343,36 @@ def _read_journal(journal: Path) -> list[Rename]:
     return renames
 
 
-def _left(renames: Sequence[Rename]) -> list[Rename]:
-    """Return what is left to do; nothing if somebody has written one of the files since."""
-    left = [one for one in renames if identity(one.target) != one.new]
-    is_true = all((identity(one.target), identity(one.source)) == (one.old, one.new) for one in left)
-    return left if is_true else []
+def _unfinished(renames: Sequence[Rename]) -> list[Rename]:
+    """Return the renames that are not done; none if another program has changed one of the files."""
+    unfinished = [rename for rename in renames if identity(rename.target) != rename.new]
+    is_true = all(
+        (identity(rename.target), identity(rename.source)) == (rename.old, rename.new)
+        for rename in unfinished
+    )
+    return unfinished if is_true else []
 
 
 def _finish(paths: Collection[Path]) -> tuple[str, ...]:
-    """Do the renames of any of some files that a run did not get to, and remove what it left behind.
+    """Complete the renames of killed runs that concern some files, and remove their temporary files.
 
-    The caller has their folders locked.
+    The caller holds the locks of the folders.
     """
     sentences, written = [], {*paths}
     for folder in sorted({path.parent for path in paths}):
         for journal in sorted(folder.glob(f"{_PREFIX}{'?' * 8}{_SUFFIX}")):
             renames = _read_journal(journal)
-            targets = {one.target for one in renames}
+            targets = {rename.target for rename in renames}
             if journal not in map(journal_of, paths) and targets.isdisjoint(paths):
                 continue
-            left = _left(renames)
-            for one in left:
-                with explained(one.target):
-                    os.replace(one.source, one.target)
+            unfinished = _unfinished(renames)
+            for rename in unfinished:
+                with explained(rename.target):
+                    os.replace(rename.source, rename.target)
             _remove(journal)
             written |= targets
-            if left:
-                sentences.append(f"{_killed(renames, left, ':')} replaced now")
+            if unfinished:
+                sentences.append(f"{_killed(renames, unfinished, ':')} replaced now")
     for path in written:
         for name in path.parent.glob(f"{_mark(path)}-*{_SUFFIX}"):
             with suppress(OSError):
@@ -374,7 +383,10 @@ def _finish(paths: Collection[Path]) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _killed(renames: Sequence[Rename], left: Sequence[Rename], so: str) -> str:
-    names, verb = ", ".join(one.target.name for one in left), "was" if len(left) == 1 else "were"
-    done = f"{len(renames) - len(left)} of {len(renames)} files"
+def _killed(renames: Sequence[Rename], unfinished: Sequence[Rename], so: str) -> str:
+    names, verb = (
+        ", ".join(rename.target.name for rename in unfinished),
+        "was" if len(unfinished) == 1 else "were",
+    )
+    done = f"{len(renames) - len(unfinished)} of {len(renames)} files"
     return f"a conversion was killed when {done} were replaced{so} {names} {verb}"

@@ -1,7 +1,7 @@
-"""How values flow through a graph and the graphs inside its nodes: what running a model needs.
+"""Dataflow: how values flow through a graph and the bodies of its nodes; what running a model needs.
 
-A format says it in its own words (port maps, names, signatures); here it is said once. A key names
-a value inside one graph; what it is made of is the format's business.
+Formats describe this in different ways (port maps, names, signatures); each translates it to these records. A
+key identifies a value inside one graph; its type depends on the format.
 """
 
 from abc import ABC, abstractmethod
@@ -27,62 +27,64 @@ class GraphInput:
 
     key: Key
     names: tuple[str, ...]
-    """Every name it may be called by, the usual one first."""
+    """All names of the input, the usual one first."""
     element_type: ElementType | None
     shape: Shape
     default: Constant | None = None
-    """What it is if it is not given; None if it must be given."""
+    """The value if the caller passes none; None if it is required."""
     kind: str = "tensor"
-    """Or "sequence", "optional", "map" ...: what no array can be given for."""
+    """Or "sequence", "optional", "map" ...: an input that cannot be an array."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphOutput:
-    """An output of a graph, and the best that is known of it."""
+    """An output of a graph, with the best known type and shape."""
 
     key: Key
     name: str
     element_type: ElementType | None
     shape: Shape
-    others: tuple[str, ...] = ()
-    """Further names that it may be called by."""
+    aliases: tuple[str, ...] = ()
+    """Its other names."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.name, *self.others
+        return self.name, *self.aliases
 
 
 def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collection[str]) -> list[str]:
     """Return the name of the feed of each input, "" if it has none.
 
-    Of an input all names are told, the usual one first, and whether it may be left out.
+    Args:
+        inputs: for each input all its names, the usual one first, and whether it is optional.
+        feeds: the names of the arrays that the caller passes.
 
     Raises:
         BadFeed: a feed is missing, superfluous, or given twice.
     """
     numbers = {name: number for number, (names, _) in enumerate(inputs) for name in reversed(names)}
-    found = [""] * len(inputs)
+    feed_names = [""] * len(inputs)
     for name in feeds:
         if name not in numbers:
-            known = ", ".join(names[0] for names, _ in inputs) or "none"
+            expected = ", ".join(names[0] for names, _ in inputs) or "none"
             guess = did_you_mean(str(name), numbers)
-            raise BadFeed(f"the model has no input {name!r}{guess}, expected {known}")
-        if other := found[numbers[name]]:
-            raise BadFeed(f"{other!r} and {name!r} are the same input, expected one of them")
-        found[numbers[name]] = name
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected {expected}")
+        if earlier := feed_names[numbers[name]]:
+            raise BadFeed(f"{earlier!r} and {name!r} are the same input, expected one of them")
+        feed_names[numbers[name]] = name
     missing = [
         names[0]
-        for (names, is_optional), name in zip(inputs, found, strict=True)
+        for (names, is_optional), name in zip(inputs, feed_names, strict=True)
         if not (name or is_optional)
     ]
     if missing:
         raise BadFeed(f"no array is given for {', '.join(missing)}")
-    return found
+    return feed_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A node and the values around it in the order of the document, None for what was left out."""
+    """A node and the keys of its values in the order of the specification, None for an omitted one."""
 
     node: Node
     inputs: tuple[Key | None, ...]
@@ -91,12 +93,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """How an array is cut into one part for each iteration, or put together from them.
+    """How a loop slices an array into one part per iteration, or concatenates such parts.
 
     Attributes:
-        axis: where it is cut; negative ones, and positions below, count from the end.
+        axis: the sliced axis; a negative axis, start or end counts from the end.
         end: the last position that belongs to a part.
-        stride: from one part to the next; below 0 the last part comes first.
+        stride: the step from one part to the next; if negative, the last part comes first.
         keeps_axis: False if a part has one dimension less.
     """
 
@@ -108,8 +110,8 @@ class Slice:
     keeps_axis: bool = True
 
 
-class Source(StrEnum):
-    """What an input of a body is."""
+class BodySource(StrEnum):
+    """The kinds of inputs of a body."""
 
     ITERATION = "the number of the iteration"
     CONDITION = "whether the loop goes on"
@@ -122,7 +124,7 @@ class Source(StrEnum):
 class BodyInput:
     """Where an input of a body comes from."""
 
-    source: Source
+    source: BodySource
     outer: int | None = None
     """The number of the node's input."""
     successor: int | None = None
@@ -136,7 +138,7 @@ class BodyOutput:
 
     inner: int
     slice: Slice | None = None
-    """How the parts are put together; None for the value of the last iteration."""
+    """How the parts are concatenated; None for the value of the last iteration."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +154,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A node that computes one of two graphs; its input of a number chooses."""
+    """A node that computes one of two graphs; the input number `condition` chooses."""
 
     condition: int
     branches: Mapping[bool, Call]
@@ -160,12 +162,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A node that computes a graph again and again.
+    """A loop: a node that computes a graph repeatedly.
 
     Attributes:
-        trips: the number of the input that says how often at most.
-        condition: the number of the input that says whether to begin.
-        goes_on: the number of the body's output that says whether to go on.
+        trips: the number of the input that holds the maximum number of iterations.
+        condition: the number of the input that holds whether to begin.
+        goes_on: the number of the body's output that holds whether to continue.
     """
 
     body: "Dataflow"
@@ -188,35 +190,35 @@ class Dataflow(ABC):
     captured: tuple[Key, ...] = ()
     """Values that come from the graphs around this one."""
     assigned: Mapping[str, Key] = MappingProxyType({})
-    """Values that states hold in the next inference, by the names of the states."""
+    """The values that state variables hold in the next inference, by variable name."""
 
     @abstractmethod
     def constant(self, key: Key) -> Constant | None:
-        """Return the constant that a value is, None if it is none."""
+        """Return the constant of a key, None for any other value."""
 
     @abstractmethod
     def value(self, key: Key) -> Value | None:
-        """Return what the file says of a value, None if nothing produces it."""
+        """Return the value of a key as the file declares it, None if nothing produces it."""
 
     @abstractmethod
     def link(self, key: Key) -> Link | None:
-        """Return the node that a value comes from, None for an input or one from outside."""
+        """Return the node that produces a value, None for an input or a captured value."""
 
     @abstractmethod
     def nested(self, node: Node) -> Nested | None:
-        """Return how a node is wired to the graphs inside it, None if it has none.
+        """Return the connections of a node to its bodies, None if it has none.
 
         Raises:
-            UnreadableModel: the wires do not fit together.
+            UnreadableModel: the connections are inconsistent.
         """
 
 
 def inflows(
     wiring: Callable[[Any], Dataflow], node: Node
 ) -> Iterator[tuple[GraphInput, BodyInput, Value | None, Shape]]:
-    """Yield the inputs of the bodies of a loop or a choice, the value that flows in, and its part's shape.
+    """Yield for each input of the bodies of a loop or a choice: input, source, outer value, shape inside.
 
-    `wiring` makes the dataflow of the node's graph. There are none where the wires do not fit together.
+    `wiring` makes the dataflow of the node's graph. Yields nothing if the connections are inconsistent.
     """
     try:
         nested = wiring(node.graph).nested(node)
@@ -226,7 +228,7 @@ def inflows(
     if isinstance(nested, Repeat):
         pairs += zip(nested.body.inputs, nested.inputs, strict=True)
     for call in nested.branches.values() if isinstance(nested, Choice) else ():
-        inputs = [BodyInput(Source.WHOLE, outer) for outer in call.inputs]
+        inputs = [BodyInput(BodySource.WHOLE, outer) for outer in call.inputs]
         pairs += zip(call.body.inputs, inputs, strict=True)
     for input, inflow in pairs:
         value = None if inflow.outer is None else node.inputs[inflow.outer].value

@@ -1,4 +1,4 @@
-"""What is found: a code, a place and a sentence."""
+"""Diagnostics: findings with a code, a place and a sentence."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from ir_scatter.core.display import brief, record, short_repr
 
 
 class Severity(StrEnum):
-    """How much a finding matters, the worst first."""
+    """The severity of a finding, the worst first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -32,7 +32,7 @@ class Location:
 
 
 class Span(NamedTuple):
-    """A stretch of a file, in lines and columns like those of `Location`; the end is behind it."""
+    """A range of a file, in lines and columns like those of `Location`; the end is exclusive."""
 
     line: int
     column: int
@@ -41,16 +41,16 @@ class Span(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """The line around a place in a file, of a long one a part, from the column `first` on."""
+    """The line around a place in a file; of a long line only a part, from the column `first` on."""
 
     text: str
     first: int = 1
     goes_on: bool = False
-    """Whether the line has more behind it."""
+    """Whether the line continues after the excerpt."""
 
 
 class Side(StrEnum):
-    """Where something of a node is written."""
+    """The kinds of parts of a node."""
 
     NODE = "node"
     ATTRIBUTE = "attribute"
@@ -59,11 +59,11 @@ class Side(StrEnum):
 
 
 class Part(NamedTuple):
-    """What of a node is at fault: the node itself, an attribute, an input or an output.
+    """The faulty part of a node: the node itself, an attribute, an input or an output.
 
-    It is more exactly what `name` says: of the node its "type", "opset" or "id"; of a port its "type",
-    "shape" or "id", or one dimension of the shape. An output of a constant or an input of the graph has the
-    type and the shape that these declare.
+    `name` is more exact: "type", "opset" or "id" of the node; "type", "shape" or "id" of a port, or with
+    `dim` one dimension of its shape. The type and shape of a constant or a graph input are those that it
+    declares.
     """
 
     side: Side
@@ -84,30 +84,29 @@ class NodeRef:
 
 @record(is_brief=True)
 class Related:
-    """A second place that a finding speaks of."""
+    """Another place that a finding refers to."""
 
     message: str
     location: Location
     span: Span | None = None
-    """What it is about there; None where the format has no lines."""
+    """The exact range there; None if the format has no lines."""
 
 
 @record(is_brief=True)
 class Diagnostic:
-    """One place where a rule is broken, or something worth knowing.
+    """One place where a rule is broken, or a note.
 
     Attributes:
         code: "SCT203"; never renumbered or reused.
-        message: what is, then what was expected.
+        message: "X is A, expected B".
         location: the node, or the place in the file.
         node: None if the finding is about the file.
-        port: its documented name; `port_index` counts from 0.
+        port: the name of the port in the specification; `port_index` counts from 0.
         related: other places: a producer, a constant, a call.
-        mended_by: the options with which `convert` mends it; None if it does not.
-        span: what is wrong at the node: an attribute, a port, a dimension, an edge; None where the format has
-            no lines.
-        label: what is to be said of the span, in a few words; "" for the name of the port.
-        help: how to mend it, in a sentence without a full stop.
+        mended_by: the options with which `ir-scatter convert` fixes it; None if it cannot.
+        span: the range of the faulty attribute, port, dimension or edge; None if the format has no lines.
+        label: a few words about the span; "" for the name of the port.
+        help: how to fix it, in a sentence without a full stop.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""How results look where somebody types: safe characters, reprs of one line, tables in a notebook."""
+"""How results look in a shell or a notebook: safe characters, reprs of one line, HTML tables."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -13,25 +13,25 @@ _IGNORABLE = re.compile(
 """Characters without a width that count as letters or marks: Default_Ignorable_Code_Point of Unicode."""
 _COMMAND = re.compile(r"((?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(?:\s|\x1b\[[0-9;]*m)*):(?=:)")
 _ANYWHERE = re.compile(r"#(?=#(?:vso)?\[)", re.IGNORECASE)
-"""How commands begin that a CI system executes when they are printed: "::" in front of everything but blanks
-(GitHub Actions), "##[" and "##vso[" anywhere in a line (GitHub Actions, Azure Pipelines)."""
+"""Prefixes of commands that a CI system executes when they are printed: "::" at the start of a line (GitHub
+Actions), "##[" and "##vso[" anywhere in a line (GitHub Actions, Azure Pipelines)."""
 
 LONGEST_REPR, LONGEST_MESSAGE = 200, 2000
 _LONGEST, _HEAD, _TAIL = 2000, 1500, 200
 _LONGEST_VALUE = 60
 _MOST_ITEMS = 4
-"""Of a longer sequence only the number of items is shown."""
+"""Longest sequence that a repr shows; of a longer one it shows the number of items."""
 _MOST_ROWS = 60
 _ENDS = 10
 """Rows shown at both ends of a longer table."""
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return the text with everything that cannot be seen spelled out.
+    r"""Return the text with invisible characters escaped.
 
     Terminal escapes, line ends, text direction marks and bytes that are not UTF-8 become `\x1b`,
     `\n`, `\u202e`, `\xff`: a name inside a model can then neither move the cursor, nor look like
-    another line of the report, nor fail to be encoded. What is longer than a screen is shortened.
+    another line of the report, nor fail to be encoded. Text longer than a screen is shortened.
     """
     if len(text) > _LONGEST:
         text = f"{text[:_HEAD]}...{text[-_TAIL:]}"
@@ -43,12 +43,12 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Tell whether a terminal draws a character: not a control, a mark of direction, or of no width."""
+    """Tell whether a terminal draws a character: no control, no direction mark, not of zero width."""
     return character.isprintable() and not _IGNORABLE.match(character)
 
 
 def without_commands(text: str) -> str:
-    r"""Return lines of text in which no name is a command for the CI system that prints them.
+    r"""Escape commands for CI systems in lines of text.
 
     "::error::" at the beginning of a line becomes `\x3a:error::`.
     """
@@ -56,7 +56,7 @@ def without_commands(text: str) -> str:
 
 
 def without_marks(text: str, spelled: str) -> str:
-    """Return a text without commands that may stand anywhere in a line, by another spelling of their "#"."""
+    """Replace the first "#" of CI commands that may be anywhere in a line, "##[", by another spelling."""
     return _ANYWHERE.sub(lambda _: spelled, text)
 
 
@@ -68,51 +68,53 @@ def _spelled(character: str) -> str:
 
 
 def brief(text: str, limit: int = LONGEST_REPR) -> str:
-    """Return a text that is no longer, without what is in the middle."""
+    """Shorten a text to a limit by cutting out its middle."""
     if len(text) <= limit:
         return text
     tail = limit // 4
     return f"{text[: limit - tail - 3]}...{text[-tail:]}"
 
 
-def short_repr(one: object, text: str) -> str:
-    """Return a repr: the type, and what there is to say in a line."""
-    return f"<{type(one).__name__} {brief(visible(text), LONGEST_REPR - len(type(one).__name__) - 3)}>"
+def short_repr(subject: object, text: str) -> str:
+    """Return a repr of one line: the type and a text."""
+    return (
+        f"<{type(subject).__name__} {brief(visible(text), LONGEST_REPR - len(type(subject).__name__) - 3)}>"
+    )
 
 
-def record_repr(one: Any) -> str:
-    """Return a repr of a dataclass or named tuple: of its fields those that say something."""
-    text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(one) if not _is_nothing(value))
-    return f"{type(one).__name__}({brief(text, LONGEST_REPR - len(type(one).__name__) - 2)})"
+def record_repr(instance: Any) -> str:
+    """Return a repr of a dataclass or named tuple without its empty fields."""
+    text = ", ".join(f"{name}={_value(value)}" for name, value in _fields(instance) if not _is_nothing(value))
+    return f"{type(instance).__name__}({brief(text, LONGEST_REPR - len(type(instance).__name__) - 2)})"
 
 
-def record_html(one: Any) -> str:
+def record_html(instance: Any) -> str:
     """Return the fields of a dataclass or named tuple as a table of two columns."""
-    rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(one)]
-    return html_table((type(one).__name__, ""), rows)
+    rows = [(name, value if isinstance(value, str) else _value(value)) for name, value in _fields(instance)]
+    return html_table((type(instance).__name__, ""), rows)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, eq: bool = True, is_brief: bool = False) -> Callable[[type[_T]], type[_T]]:
-    """Make a frozen dataclass that shows itself; a brief one cuts its message, in which names may be long."""
+    """Make a frozen dataclass with a short repr and an HTML table; `is_brief` shortens its message."""
 
-    def make(found: type[_T]) -> type[_T]:
+    def make(cls: type[_T]) -> type[_T]:
         methods: dict[str, object] = {"__repr__": record_repr, "_repr_html_": record_html}
         if is_brief:
             methods["__post_init__"] = _shorten_message
-        for name in methods.keys() - vars(found).keys():
-            setattr(found, name, methods[name])
-        return dataclass(frozen=True, slots=True, eq=eq)(found)
+        for name in methods.keys() - vars(cls).keys():
+            setattr(cls, name, methods[name])
+        return dataclass(frozen=True, slots=True, eq=eq)(cls)
 
     return make
 
 
-def _shorten_message(one: Any) -> None:
-    object.__setattr__(one, "message", brief(one.message, LONGEST_MESSAGE))
+def _shorten_message(instance: Any) -> None:
+    object.__setattr__(instance, "message", brief(instance.message, LONGEST_MESSAGE))
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:
-    """Return a table and a line below it as HTML, in which names of a model are nothing but text."""
+    """Return an HTML table and a line below it; all cells are escaped."""
     from html import escape
 
     def line(cells: Iterable[object], tag: str) -> str:
@@ -121,8 +123,8 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], below: s
 
     lines = [line(row, "td") for row in rows]
     if len(lines) > _MOST_ROWS:
-        left = len(lines) - 2 * _ENDS
-        lines[_ENDS:-_ENDS] = [f'<td colspan="{len(header)}">… {left} more …</td>']
+        hidden = len(lines) - 2 * _ENDS
+        lines[_ENDS:-_ENDS] = [f'<td colspan="{len(header)}">… {hidden} more …</td>']
     body = "".join(f"<tr>{text}</tr>\n" for text in lines)
     table = f"<table>\n<thead><tr>{line(header, 'th')}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
     return (table if lines else "") + (f"<p>{escape(visible(below))}</p>\n" if below else "")
@@ -136,12 +138,12 @@ def html_text(text: str) -> str:
     return f"<pre>{escape(lines)}</pre>\n"
 
 
-def _fields(one: Any) -> list[tuple[str, Any]]:
-    if isinstance(one, tuple):
-        names = one._fields  # type: ignore[attr-defined]
+def _fields(instance: Any) -> list[tuple[str, Any]]:
+    if isinstance(instance, tuple):
+        names = instance._fields  # type: ignore[attr-defined]
     else:
-        names = [name for name, field in one.__dataclass_fields__.items() if field.repr]
-    return [(name, getattr(one, name)) for name in names if not name.startswith("_")]
+        names = [name for name, field in instance.__dataclass_fields__.items() if field.repr]
+    return [(name, getattr(instance, name)) for name in names if not name.startswith("_")]
 
 
 def _is_nothing(value: Any) -> bool:
@@ -157,6 +159,6 @@ def _value(value: Any) -> str:
         if len(value) > _MOST_ITEMS:
             return f"<{len(value)} items>"
         if isinstance(value, dict):
-            return brief("{" + ", ".join(f"{key!r}: {_value(one)}" for key, one in value.items()) + "}")
+            return brief("{" + ", ".join(f"{key!r}: {_value(item)}" for key, item in value.items()) + "}")
         return brief(f"[{', '.join(map(_value, value))}]")
     return brief(repr(value), _LONGEST_VALUE)

@@ -101,10 +101,10 @@ def from_precision(text: str) -> ElementType | None:
 
 
 def meant_in_ir(text: str) -> ElementType | None:
-    """Find the type of an IR that somebody may have meant: "fp32 ", "float" or "int64"."""
+    """Guess the type meant by a misspelt word of an IR: "fp32 ", "float" or "int64"."""
     word = text.strip().lower()
-    found = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
-    return found if found is not None and found.ir_name is not None else None
+    element_type = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
+    return element_type if element_type is not None and element_type.ir_name is not None else None
 
 
 def is_precision(text: str) -> bool:
@@ -118,25 +118,31 @@ def from_onnx_number(number: int) -> ElementType | None:
 
 
 @cache
-def from_dtype(found: "np.dtype[Any]") -> ElementType | None:
-    """Find the type whose numbers, or texts, an array of a dtype holds, in any byte order."""
-    return ELEMENT_TYPES["string"] if found.kind in "OUST" else _BY_DTYPE_NAME.get(found.name)
+def from_dtype(array_dtype: "np.dtype[Any]") -> ElementType | None:
+    """Find the element type of a NumPy dtype, in any byte order; None without one."""
+    return ELEMENT_TYPES["string"] if array_dtype.kind in "OUST" else _BY_DTYPE_NAME.get(array_dtype.name)
 
 
 def as_bytes(value: Any) -> "tuple[str, np.ndarray[Any, Any]] | None":
-    """Return the type of an array and its elements in C order and in this machine's byte order.
+    """Return the type name of an array and the array in C order and native byte order.
 
-    None of what is no array, and of one whose elements are no bytes: strings, objects.
+    None for other objects, and for arrays of strings or objects, which are not plain bytes.
     """
     row = from_dtype(value.dtype) if type(value).__name__ == "ndarray" else None
-    own = None if row is None or row.kind == "string" else dtype(row)
-    return None if row is None or own is None else (row.name, value.astype(own, order="C", copy=False))
+    numpy_dtype = None if row is None or row.kind == "string" else dtype(row)
+    return (
+        None
+        if row is None or numpy_dtype is None
+        else (row.name, value.astype(numpy_dtype, order="C", copy=False))
+    )
 
 
 def is_element_type(text: str) -> bool:
     """Tell whether OpenVINO reads an `element_type`, in any case; "dynamic" says that it is not known."""
-    found = from_element_type(text)
-    return text.lower() in {"dynamic", "undefined"} if found is None else found.ir_name is not None
+    element_type = from_element_type(text)
+    return (
+        text.lower() in {"dynamic", "undefined"} if element_type is None else element_type.ir_name is not None
+    )
 
 
 @cache

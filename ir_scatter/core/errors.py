@@ -18,11 +18,11 @@ class Error(Exception):
 
 
 class UsageError(Error):
-    """What the caller asked for does not exist: an unknown code, a name no model has."""
+    """The caller asked for something that does not exist or fit: an unknown code, a name no model has."""
 
 
 class IllegalCase(Error):
-    """Inputs or attributes of one operator break its document, as the rule of a code says, "SCT203"."""
+    """Inputs or attributes of one operator break its specification: the rule with this code, "SCT203"."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -30,11 +30,11 @@ class IllegalCase(Error):
 
 
 class IllegalIndex(IllegalCase):
-    """An index is out of range, or negative where the document forbids it. Nothing was written.
+    """An index is out of range, or negative where the specification forbids it. Nothing was written.
 
     Attributes:
-        position: where the first of `count` bad indices stands in indices.
-        limits: the least and the greatest legal value there; none is legal if the dimension is empty.
+        position: the position of the first of `count` bad indices.
+        limits: the least and the greatest legal value there; an empty dimension has no legal one.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class UnreadableModel(Error):
     """A file cannot be read as a model.
 
     Attributes:
-        defect: the name of the rule that says why, "malformed-xml".
-        is_model: False if the file is something else altogether, an XML file of another kind.
-        span: what is wrong there, None where that is no more than the place.
+        defect: the name of the broken rule, "malformed-xml".
+        is_model: False if the file is no model at all, for example an XML file of another kind.
+        span: the range of the fault, None for the place alone.
         excerpts: the text around the place, by its line and column.
-        format: the format it was read as, None where that is not known.
-        help: how to mend it, "" for what the rule says.
+        format: the format it was read as, None if unknown.
+        help: how to fix it, "" for the text of the rule.
     """
 
     def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
@@ -73,7 +73,7 @@ class UnreadableModel(Error):
 
 
 class BadFeed(UsageError):
-    """An input of a model is missing, superfluous, or of a shape or type that it does not take."""
+    """An input of a model is missing, superfluous, or of a shape or type that the model does not accept."""
 
 
 class UnknownOperator(Error):
@@ -95,7 +95,7 @@ class BrokenModel(Error):
 class EvaluationFailed(Error):
     """A node cannot be computed with the values that reach it.
 
-    It `breaks_rule` if these are against the document of a scatter operator, not only too much for NumPy.
+    `breaks_rule`: the values break the specification of a scatter operator; else NumPy cannot compute it.
     """
 
     def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
@@ -109,7 +109,7 @@ class NoInputs(Error):
 
 
 class NotEditable(Error):
-    """A file, or some nodes of it, are written in a way that cannot be edited safely; no nodes: the file."""
+    """A file, or some `nodes` of it, are written in a way that cannot be edited safely."""
 
     def __init__(self, message: str, nodes: Collection[object] = ()) -> None:
         super().__init__(message)
@@ -117,18 +117,18 @@ class NotEditable(Error):
 
 
 class CannotWrite(Error):
-    """Files cannot be written; what was there before is still there."""
+    """Files cannot be written; existing files are unchanged."""
 
 
 class Absent(Error):
-    """What is to do the work cannot be had: a scheduler, a machine, a device of one."""
+    """A scheduler, a machine or a device that was asked for is not available."""
 
 
 @contextmanager
-def explained(what: object, purpose: str = "written") -> Iterator[None]:
-    """Say of an error of the system which file or folder cannot be written, read, made ..."""
+def explained(subject: object, purpose: str = "written") -> Iterator[None]:
+    """Turn a system error into CannotWrite: "SUBJECT cannot be written: REASON"."""
     try:
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise CannotWrite(f"{what} cannot be {purpose}: {reason}") from None
+        raise CannotWrite(f"{subject} cannot be {purpose}: {reason}") from None

@@ -1,4 +1,4 @@
-"""From the paths that a user names to the files that are read; and the folder of what can be made again."""
+"""Finds the files for the paths that a user names, reads regular files safely, names the cache folder."""
 
 import errno
 import glob
@@ -15,26 +15,26 @@ from typing import NamedTuple
 SUFFIXES = (".xml", ".onnx")
 STANDARD_INPUT = "-"
 STDIN_NAME = "<stdin>"
-"""What standard input is called in what is found in it."""
+"""Path of standard input in findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to read; not named if it was found in a folder, so that it may turn out to be no model."""
+    """One file to read; a file found in a folder (`is_named` False) may turn out to be no model."""
 
     path: str
     is_named: bool = True
 
 
-class Found(NamedTuple):
-    """What named paths lead to: each file once, in their order, and the folders without any."""
+class FoundFiles(NamedTuple):
+    """The files of named paths, each once and in that order, and the folders without models."""
 
     sources: tuple[Source, ...]
     empty_folders: tuple[str, ...]
 
 
-def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
-    """Search folders for models and expand globs; what does not exist stays, to be reported."""
+def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> FoundFiles:
+    """Search folders for models and expand globs; missing paths are kept, so that they are reported."""
     sources: dict[str, Source] = {}
     empty: list[str] = []
     for path in paths:
@@ -49,11 +49,11 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> Found:
                 is_new = source.is_named or source.path not in sources
                 if is_new and not is_excluded(source.path, exclude):
                     sources[source.path] = source
-    return Found(tuple(sources.values()), tuple(empty))
+    return FoundFiles(tuple(sources.values()), tuple(empty))
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a glob matches the path, or, without a slash in it, any part of the path."""
+    """Tell whether a glob matches the path; a glob without a slash may match any part of the path."""
     text = path.replace(os.sep, "/")
     for pattern in patterns:
         bare = pattern.rstrip("/")
@@ -61,13 +61,13 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
         if "/" not in bare:
             if any(fnmatch(part, bare) for part in text.split("/")):
                 return True
-        elif any(fnmatch(text, one) for one in globs):
+        elif any(fnmatch(text, glob) for glob in globs):
             return True
     return False
 
 
 def search(folder: str) -> Iterator[str]:
-    """Yield the files of a folder, and of those in it, that are named as models are."""
+    """Yield the files of a folder and its subfolders that have the suffix of a model."""
     for root, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(files):
@@ -77,21 +77,21 @@ def search(folder: str) -> Iterator[str]:
 
 
 MOST_TEXT = 1 << 28
-"""Bytes of a baseline, a report or a record; a file that is larger was not written by this library."""
+"""Most bytes of a baseline, a report or a record; a larger file was not written by this library."""
 
 _PART = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes per read, so that a growing file cannot exhaust memory."""
 
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
-    """Open a file that settings, options or another file name, if reading it ends.
+    """Open a file named by settings, options or another file.
 
-    A pipe may wait for ever, and a device may never end: only regular files are read.
+    Only regular files: reading a pipe may block for ever, and a device may never end.
 
     Raises:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
     """
-    _demand_regular(os.stat(path), most)  # before it is opened, which may be to wait, or to do something
+    _demand_regular(os.stat(path), most)  # before opening it, which may block or have an effect
     nonblocking = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     file = os.fdopen(os.open(path, os.O_RDONLY | nonblocking), "rb")
     try:
@@ -109,7 +109,7 @@ def read_regular(path: str | Path, most: int = MOST_TEXT) -> bytes:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
     """
     parts, size = [], 0
-    with open_regular(path, most) as file:  # in parts: a read takes the memory that it asks for
+    with open_regular(path, most) as file:  # in parts: a read allocates its size at once
         while size <= most and (part := file.read(min(_PART, most + 1 - size))):
             parts.append(part)
             size += len(part)
@@ -132,7 +132,7 @@ def _too_large(size: int, most: int) -> str:
 
 
 def sha256_of(path: str) -> str:
-    """Return the SHA-256 of a file, by which somebody else tells whether he has the same."""
+    """Return the SHA-256 of a file, which identifies its content on other machines."""
     from hashlib import file_digest
 
     with open_regular(path) as file:
@@ -140,13 +140,13 @@ def sha256_of(path: str) -> str:
 
 
 def cache_folder() -> Path | None:
-    """Return this library's folder in the user's cache, which may not be there yet; None without a home."""
-    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not told.is_absolute():
+    """Return this library's folder in the user's cache, which may not exist yet; None without a home."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
         try:
             home = Path.home()
         except RuntimeError:
             return None
         usual = {"win32": home / "AppData" / "Local", "darwin": home / "Library" / "Caches"}
-        told = usual.get(sys.platform, home / ".cache")
-    return told / "ir-scatter"
+        base = usual.get(sys.platform, home / ".cache")
+    return base / "ir-scatter"

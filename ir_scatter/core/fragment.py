@@ -1,8 +1,8 @@
-"""New nodes that replace a node of a model, before they are written into a file.
+"""Fragments: new nodes that replace a node of a model, before they are written into a file.
 
-A fragment is a graph like any other: rules look at its nodes, kernels compute them, and a rewrite
-can rewrite a node of it again. What it takes from the model are the inputs of the node that it
-replaces, by number, so that one fragment can replace many nodes that look the same.
+A fragment is a graph: rules check its nodes, kernels compute them, and a rewrite can rewrite its nodes again.
+It refers to the model only by the input numbers of the replaced node, so that one fragment can replace all
+interchangeable nodes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ _PLACE = Location("")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewNode:
-    """What a new node is made of.
+    """A new node.
 
     Attributes:
-        label: what it computes, in words for its name: "indices_unsqueezed".
-        opset: an IR's word or an ONNX model's number.
-        inputs: values of the fragment, None for one that is left out.
+        label: the last part of its name, which says what it computes: "indices_unsqueezed".
+        opset: the opset of a layer in an IR ("opset3"), of the model in ONNX (18).
+        inputs: values of the fragment, None for an omitted one.
         attributes: as the dialect writes them: text in an IR, Python values in ONNX.
     """
 
@@ -41,18 +41,18 @@ class NewNode:
 
 
 class Patch(NamedTuple):
-    """One node of a model, and what replaces it: the last new node keeps the name of the one that goes."""
+    """One node of a model and its replacement; the last new node keeps the name of the old one."""
 
     node: Node
     fragment: "Fragment"
 
 
-def free_name(wanted: str, taken: set[str]) -> str:
-    """Return a name with a number behind it if it is taken, and take it."""
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
-    taken.add(name)
+def free_name(preferred: str, used: set[str]) -> str:
+    """Return a name that is not in `used`, with a number appended if necessary, and add it there."""
+    name, number = preferred, 2
+    while name in used:
+        name, number = f"{preferred}_{number}", number + 1
+    used.add(name)
     return name
 
 
@@ -60,8 +60,8 @@ class Fragment(Graph):
     """New nodes, producers before consumers.
 
     Attributes:
-        given: the inputs of the node that is replaced, as they are numbered there.
-        constants: the values among inputs that are new constants, each once, in order of use.
+        given: the inputs of the replaced node, in its numbering.
+        constants: the new constants that nodes read, each once, in order of use.
     """
 
     def __init__(self, given: Sequence[Value | None], news: Iterable[NewNode]) -> None:
@@ -72,44 +72,44 @@ class Fragment(Graph):
         self.nodes: tuple[Node, ...] = tuple(
             Node(self, new.domain, new.type, new.opset, new.label, new) for new in self.news
         )
-        found: dict[int, Value] = {}
+        constants: dict[int, Value] = {}
         for value in (value for new in self.news for value in new.inputs if value):
             if isinstance(value.constant, NewConstant) and id(value) not in self._given:
-                found.setdefault(id(value), value)
-        self.constants = tuple(found.values())
+                constants.setdefault(id(value), value)
+        self.constants = tuple(constants.values())
 
     @property
     def result(self) -> NewNode:
-        """Return the node that computes what the replaced one computed."""
+        """Return the node whose output replaces that of the old node."""
         return self.news[-1]
 
     def number_given(self, value: Value) -> int | None:
-        """Return the number of the replaced node's input that a value is, None if it is none."""
+        """Return the input number of the replaced node for a value, None if it is not one of its inputs."""
         return self._given.get(id(value))
 
     def producer(self, value: Value) -> NewNode | None:
-        """Return the new node that computes a value, None for what is given or constant."""
+        """Return the new node that computes a value, None for a given value or a constant."""
         return self._by_output.get(id(value))
 
     def connected(self) -> tuple[Node, ...]:
-        """Return the nodes, whose outputs from now on tell what computes them as those of a file do."""
+        """Return the nodes after setting them as producers of their outputs, as in a graph of a file."""
         for node in self.nodes:
             node.handle.output._producer = node
         return self.nodes
 
-    def substituted(self, node: Node, other: "Fragment") -> "Fragment":
+    def substituted(self, node: Node, replacement: "Fragment") -> "Fragment":
         """Return the fragment with one of its nodes replaced by another fragment; nodes before it stay."""
         old: NewNode = node.handle
-        taken = {new.label for new in self.news}
+        used = {new.label for new in self.news}
         news: list[NewNode] = []
         for new in self.news:
             if new is not old:
-                inputs = [other.result.output if value is old.output else value for value in new.inputs]
+                inputs = [replacement.result.output if value is old.output else value for value in new.inputs]
                 news.append(replace(new, inputs=tuple(inputs)) if old.output in new.inputs else new)
                 continue
-            for one in other.news[:-1]:
-                news.append(replace(one, label=free_name(one.label, taken)))
-            news.append(replace(other.result, label=old.label))
+            for step in replacement.news[:-1]:
+                news.append(replace(step, label=free_name(step.label, used)))
+            news.append(replace(replacement.result, label=old.label))
         return Fragment(self.given, news)
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -132,7 +132,7 @@ class Fragment(Graph):
 
 
 class NewConstant(Constant):
-    """A constant that a fragment brings along; its label is for its name: "axes"."""
+    """A constant of a fragment; its label becomes the last part of its name: "axes"."""
 
     __slots__ = ("array", "label")
 

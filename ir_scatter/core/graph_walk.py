@@ -1,4 +1,4 @@
-"""A walk from a value to what it comes from, without recursion."""
+"""A depth-first walk from a value upstream, without recursion."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -9,31 +9,41 @@ _Made = TypeVar("_Made")
 
 
 def follow(
-    wanted: Value,
-    known: dict[Value, _Made | None],
+    target: Value,
+    results: dict[Value, _Made | None],
     sources: Callable[[Value], Iterable[Value]],
     make: Callable[[Value], _Made | None],
     most: int,
 ) -> bool:
-    """Make something of a value when it is `known` of all its sources, None where it is None of one.
+    """Fill `results` for a value and all values upstream of it, sources first.
 
-    Chains may be long, so there is no recursion. What depends on itself has nothing made of it, nor has what
-    depends on more than `most` values; then False is returned.
+    Chains may be long, so there is no recursion.
+
+    Args:
+        target: the value to start from.
+        results: results by value; None marks a value without one.
+        sources: returns the values that a value is computed from.
+        make: computes the result of a value once all its sources have one.
+        most: the number of further values to visit.
+
+    Returns:
+        False if a cycle or the limit ended the walk; a value on the path has no result then. A value with a
+        source without a result has none either.
     """
-    path = {wanted: iter(sources(wanted))}
+    path = {target: iter(sources(target))}
     while path:
         value = next(reversed(path))
         source = next(path[value], None)
-        if source is not None and source not in known and source not in path and most > 0:
+        if source is not None and source not in results and source not in path and most > 0:
             most -= 1
             path[source] = iter(sources(source))
             continue
         if source is None:
             del path[value]
-            found = known[value] = make(value)
+            result = results[value] = make(value)
         else:
-            found = known.get(source)
-        if found is None:
-            known.update(dict.fromkeys(path))
-            return source is None or source in known
+            result = results.get(source)
+        if result is None:
+            results.update(dict.fromkeys(path))
+            return source is None or source in results
     return True

@@ -1,4 +1,4 @@
-"""The cyclic garbage collector, paused where it only costs time."""
+"""Pauses the cyclic garbage collector, where it only costs time."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the cyclic collector where thousands of objects are made that all live."""
+    """Pause the cyclic collector in a block that makes thousands of long-lived objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

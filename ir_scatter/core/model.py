@@ -1,7 +1,7 @@
-"""A model as it was read: graphs of nodes and values, never changed afterwards.
+"""A model as read from a file: graphs of nodes and values, never changed afterwards.
 
-`Graph` is what a reader implements; a node asks its graph for its inputs, outputs and bodies only
-when somebody wants them, so that a model of 15,000 nodes costs what its scatter nodes cost.
+Readers implement `Graph`. A node gets its inputs, outputs and bodies from its graph on first access, so that
+reading a model of 15,000 nodes costs no more than its scatter nodes.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ class OpKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor flowing in a graph: what is known of it, and what the file stores for it, if anything."""
+    """A tensor in a graph: its known type and shape, and those that the file stores for it."""
 
     __repr__, _repr_html_ = record_repr, record_html
 
@@ -44,18 +44,18 @@ class Value:
     output: int = 0
     """The number of the producer's output, from 0."""
     constant: Constant | None = None
-    """Set if the file holds the value itself."""
+    """Its constant, if the file stores the elements."""
     location: Location | None = None
     stored_type: ElementType | None = None
     stored_shape: Shape = None
     producer_type: str | None = None
-    """Where that is known without making the node."""
+    """The operator type of the producer, if it is known without making the node."""
     is_input: bool = False
-    """Whether it is known to be an input of the graph, so that it is no constant."""
+    """Whether it certainly is an input of the graph, and so no constant."""
 
     @property
     def producer(self) -> "Node | None":
-        """Return the node it comes from; None for an input, an initializer, or a name nobody produces."""
+        """Return the node that computes it; None for an input, an initializer or an undefined name."""
         if callable(self._producer):
             self._producer = self._producer()
         return self._producer
@@ -70,14 +70,14 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """An input port of a node, and what an IR stores at it."""
+    """An input port of a node, with the type and shape that an IR stores at the port."""
 
     __repr__, _repr_html_ = record_repr, record_html
 
     value: Value | None
-    """None if nothing is connected, or if it comes from something that does not exist."""
+    """None if nothing is connected, or if its source does not exist."""
     is_present: bool = True
-    """False for an optional input that was left out."""
+    """False for an omitted optional input."""
     stored_type: ElementType | None = None
     stored_shape: Shape = None
 
@@ -90,7 +90,7 @@ class Node:
         domain: OPENVINO, ONNX, or a custom domain of an ONNX model.
         opset: as written: an IR's word ("opset3"), an ONNX model's number, None if it has none.
         name: as written; that of its first output if it has none.
-        handle: what the reader knows it by.
+        handle: the reader's own identification of the node.
     """
 
     graph: "Graph"
@@ -105,7 +105,7 @@ class Node:
 
     @property
     def scope(self) -> str:
-        """Return the path to the node, its own name included."""
+        """Return the path to the node, including its name."""
         return self.graph.scope + self.name
 
     @property
@@ -141,11 +141,11 @@ class Node:
 
 
 class OperatorUse(NamedTuple):
-    """One use of an operator, as far as it is known: what decides what it gives, and whether it is allowed.
+    """The known facts of one use of an operator that decide its outputs and its legality.
 
     Attributes:
-        opset: the word or the number that stands for it.
-        numbers: gives the whole numbers of an input.
+        opset: the word of an IR ("opset3") or the number of an ONNX model.
+        numbers: returns the whole numbers of a constant input by its number, None if unknown.
     """
 
     type: str
@@ -158,10 +158,10 @@ class OperatorUse(NamedTuple):
 
 
 class Graph(ABC):
-    """Nodes that belong together: a model, a body, or one use of a function.
+    """The nodes of a main graph, a body, or one use of a function.
 
     Attributes:
-        scope: what stands before the name of a node: "" or "If_23:then_body/".
+        scope: the prefix of the paths of its nodes: "" or "If_23:then_body/".
         calls: for a function, the places that call it with this signature.
     """
 
@@ -171,26 +171,31 @@ class Graph(ABC):
 
     @property
     def output_names(self) -> frozenset[str]:
-        """Return the names of values that the graph gives; none where nodes stand for its outputs."""
+        """Return the names of the graph's outputs; empty if nodes (Results) mark them instead."""
         return frozenset()
 
     @property
     def refuses_types(self) -> bool:
-        """Whether a runtime refuses a model if the element type stored for what a node makes is wrong."""
+        """Whether runtimes refuse a model whose stored element type of an output is wrong."""
         return False
 
     def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
-        """Return what decides all that can be known of a node but its name and the numbers of constants.
+        """Return a key of all facts about a node but its name and the values of its constants.
 
-        A short cut to what can be read from the values of its inputs, which are not made for it.
+        The key is read without making the values of its inputs. Nodes with equal keys are interchangeable.
 
-        Beside the key the few numbers of the input `indices` are returned; those of `spelled` belong to
-        the key. None where it takes the values: what stands in front of the node tells more of their shapes.
+        Args:
+            node: the node.
+            indices: the number of an input whose few values are returned beside the key.
+            spelled: the numbers of inputs whose values belong to the key.
+
+        Returns:
+            The key and the values of `indices`; None if nodes upstream decide the shapes of its inputs.
         """
         return None
 
     def is_dropped(self, node: Node) -> bool:
-        """Tell whether a runtime drops a node, because nothing that the graph gives depends on it."""
+        """Tell whether runtimes drop a node because no output of the graph depends on it."""
         return False
 
     @abstractmethod
@@ -213,17 +218,17 @@ class Graph(ABC):
     def location_of(self, node: Node) -> Location: ...
 
     def span_of(self, node: Node, part: Part) -> Span | None:
-        """Return where a part of a node stands; None where the format has no lines."""
+        """Return the range of a part of a node in the file; None if the format has no lines."""
         return None
 
     def inferred_shape(self, value: Value) -> Shape:
-        """Return what a reader infers of the shape of an output without what the file stores for it."""
+        """Return the shape of an output that a reader infers without the stored one; None if unknown."""
         return None
 
 
 @record(eq=False)
-class Defect:
-    """Something a reader found broken in the file itself."""
+class FileDefect:
+    """A fault that a reader has found in the file itself."""
 
     kind: str
     """The name of the rule that it breaks, "duplicate-id"."""
@@ -233,15 +238,15 @@ class Defect:
     port_index: int | None = None
     related: tuple[Related, ...] = ()
     is_always_read: bool = False
-    """Whether a runtime reads what is broken even of nodes that it drops."""
+    """Whether runtimes read the faulty part even of nodes that they drop."""
     span: Span | None = None
-    """What is broken; None for the whole node, or where the format has no lines."""
+    """The range of the fault; None for the whole node, or if the format has no lines."""
     help: str = ""
-    """How to mend it, if more can be said than what the rule says."""
+    """How to fix it, if this can be more exact than the rule's text."""
     is_refused: bool = False
-    """Whether a runtime refuses the file because of it, though the rule is a warning elsewhere."""
+    """Whether runtimes refuse the file because of it: an error, even if the rule is a warning."""
     is_tolerated: bool = False
-    """Whether all runtimes accept the file with the meaning intended: a warning, whatever the rule says."""
+    """Whether all runtimes accept the file with its intended meaning: a warning, whatever the rule says."""
     refused_by: str = ""
     """The runtime that refuses the file although the specification allows it, "onnxruntime".
 
@@ -268,12 +273,12 @@ class Model:
         domain: that of the format's own operators.
         inputs: the names by which each input of the main graph may be called.
         opset_imports: ONNX domains and versions.
-        find_defects: tells what is broken in the file itself.
-        find_contradictions: tells where shapes or types that the file stores contradict each other.
-        find_limits: tells what was not looked at so far, because it would take too long.
-        find_feeding: gives loops that cut, and nodes that scatter nodes depend on, of an IR; of these all,
-            or those where something looks wrong. Of ONNX the nodes that are suspected of misuse.
-        source: what a writer edits.
+        find_defects: returns the faults of the file itself.
+        find_contradictions: returns the places where stored shapes or types contradict each other.
+        find_limits: returns the parts that were not analysed, because that would take too long.
+        find_feeding: returns nodes to be checked for misuse: of an IR the slicing loops, and the nodes
+            upstream of scatter nodes (with True all of them, else suspicious ones); of ONNX suspicious nodes.
+        source: the reader's data that the writer edits.
         identity: inode, time and size of the file before it was read; None if it came from elsewhere.
     """
 
@@ -284,9 +289,9 @@ class Model:
     functions: tuple[Function, ...] = ()
     inputs: tuple[frozenset[str], ...] = ()
     opset_imports: Mapping[str, int] = field(default_factory=dict)
-    find_defects: Callable[[], Iterable[Defect]] = tuple
-    find_contradictions: Callable[[], Iterable[Defect]] = tuple
-    find_limits: Callable[[], Iterable[Defect]] = tuple
+    find_defects: Callable[[], Iterable[FileDefect]] = tuple
+    find_contradictions: Callable[[], Iterable[FileDefect]] = tuple
+    find_limits: Callable[[], Iterable[FileDefect]] = tuple
     find_feeding: Callable[[bool], Iterable[Node]] = lambda _: ()
     source: Any = None
     identity: tuple[int, int, int] | None = None
@@ -295,13 +300,13 @@ class Model:
         return short_repr(self, f"{self.path}: {self.format}")
 
     @cached_property
-    def defects(self) -> tuple[Defect, ...]:
-        """What is broken in the file itself; only who validates it has to know."""
+    def defects(self) -> tuple[FileDefect, ...]:
+        """The faults of the file itself; computed on first access, as only validation needs them."""
         return (*self.find_defects(), *self.contradictions)
 
     @cached_property
-    def contradictions(self) -> tuple[Defect, ...]:
-        """Where what is stored cannot be right: below these places shapes and types are propagated."""
+    def contradictions(self) -> tuple[FileDefect, ...]:
+        """Stored shapes or types that cannot be true; downstream of them, inferred ones are used instead."""
         return tuple(self.find_contradictions())
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -319,7 +324,7 @@ class Model:
 
 
 def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
-    """Return attributes so that 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    """Return a key of attributes in which 1, 1.0 and True differ; None if one holds a tensor or a graph."""
     for value in attributes.values():
         parts = value if isinstance(value, list) else (value,)
         if not all(isinstance(part, int | float | str | bytes) for part in parts):

@@ -1,12 +1,11 @@
-"""A child process that is kept and fed: for work that may crash, hang or ask for too much.
+"""A reusable child process for work that may crash, hang or use too much memory.
 
-A module says what the child can do: its function `handlers` imports what it needs and returns functions
-by name. Their arguments and results are pickled, but for the bytes of arrays: these go along in a file.
-Whoever reads it maps it and removes its name, so that nothing stays behind, and what is not looked at
-need not be held in memory.
+A module defines the child's functions: its function `handlers` imports what they need and returns them by
+name. Arguments and results are pickled, except the bytes of arrays, which go through a file. The reader maps
+that file and removes its name, so that no file is left over and unread arrays use no memory.
 
-Whatever the child prints, and whatever native code prints, goes to a file that tells how it ended. It
-ends with its parent, however that ends, and takes its files along.
+Output of the child, native code included, goes to a file, whose last line explains a crash. The child ends
+when its parent ends, even if that is killed, and removes its files.
 """
 
 import atexit
@@ -41,42 +40,46 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
 )
-"""Modules are looked for where the parent finds them, not where it was called."""
+"""Program of a child that finds modules where its parent does, and not in the current folder."""
 
 _START_APART = (
     "import sys, types; sys.path.append(sys.argv[1]); "
     "ours = sys.modules['ir_scatter'] = types.ModuleType('ir_scatter'); ours.__path__ = sys.argv[4:]; "
     "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
 )
-"""Modules are Python's own, this library's, and those of one folder: other releases of what is installed."""
+"""Program of a child that finds only Python's own modules, this library's, and those of one folder.
+
+For other releases of a package than the installed one.
+"""
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _ALIGNMENT = 64
-"""Bytes; what vector instructions ask for at most."""
+"""Alignment of arrays in bytes: the most that vector instructions need."""
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-"""Variables by which a child, native code in it included, puts temporary files into its folder."""
+"""Environment variables that direct temporary files of a child, native code included, to its folder."""
 
 _NOISE_BYTES = 4096
 _LONGEST_WAIT = 1e6
-"""Seconds; a wait without end is one that a clock cannot hold."""
+"""Longest wait in seconds: an infinite one would overflow the clock."""
 
 _LONGEST_MESSAGE = 400
 _NUMBERS = count()
 _OF_THE_PARENT: "list[_Process]" = []
-"""What a fork got from its parent and must neither use nor clean up."""
+"""Processes that a fork has inherited and must neither use nor clean up."""
 
 _Message: TypeAlias = tuple[bytes, str]
-"""A pickle, and the file of its arrays; "" if they have no bytes."""
+"""A pickle, and the path of the file with its arrays, "" if there are no bytes."""
 
 _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
 
 class Failure(Exception):
-    """A child gives no result; a handler raises it to say so in the words of a runtime.
+    """A child returned no result.
 
-    The status is "crashed", "timeout" or "unavailable", or what a handler says: "refused", "unsupported".
+    The status is "crashed", "timeout" or "unavailable"; handlers raise it with others: "refused",
+    "unsupported", and the runtime's message.
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -88,8 +91,8 @@ class Failure(Exception):
 def python_command(*words: str) -> list[str]:
     """Return the command of a Python process that imports nothing from the current folder.
 
-    The only place that names this Python's program. -P leaves PYTHONPATH and the user's packages as they are,
-    since they may be where the runtimes are installed.
+    The only place that names the Python executable. -P keeps PYTHONPATH and the user's packages, where
+    runtimes may be installed.
     """
     return [sys.executable, "-P", *words]
 
@@ -126,10 +129,13 @@ class Child:
         questions_per_process: int | None = None,
         packages: str = "",
     ) -> None:
-        """Start nothing yet.
+        """Prepare a child; the process starts with the first question.
 
-        What `environment` adds is asked for when a process starts; a new one takes over after some questions.
-        With a folder of `packages` the process finds no others.
+        Args:
+            module: the module whose `handlers` the child serves.
+            environment: returns additional environment variables when a process starts.
+            questions_per_process: after this many questions a new process takes over; None for no limit.
+            packages: a folder of packages, which then are the only ones that the child finds.
         """
         self.starts = 0
         self._module = module
@@ -144,10 +150,10 @@ class Child:
         return None if self._process is None else self._process.popen.pid
 
     def ask(self, name: str, *arguments: Any, limit: float, again: bool = True) -> tuple[Any, str]:
-        """Return what a handler returns, and how the process ended that was asked first, "" if none did.
+        """Return the result of a handler, and how a first process ended that crashed, "" if none did.
 
-        A process that has worked before and crashes now, or has a bug, may have been damaged then: the
-        question is asked once more, in a new one, unless `again` is false; then a bug is a crash.
+        A process that has answered before may have been damaged by that: if it crashes, or its handler raises
+        an unexpected error, a new process is asked once more, unless `again` is false.
 
         Raises:
             Failure: there is no result, or none within the limit of seconds.
@@ -176,12 +182,12 @@ class Child:
         return result, died
 
     def start(self) -> None:
-        """Let a process begin to import what it needs, and do not wait."""
-        with self._lock, contextlib.suppress(Failure):  # whoever asks will see it
+        """Start a process, which imports its modules, without waiting for it."""
+        with self._lock, contextlib.suppress(Failure):  # `ask` reports it
             self._started()
 
     def interrupt(self) -> None:
-        """Kill the process while another thread waits for its answer, who hears that it crashed."""
+        """Kill the process; an `ask` that waits in another thread raises Failure("crashed")."""
         if self._process is not None:
             self._process.popen.kill()
 
@@ -201,7 +207,7 @@ class Child:
 
 
 class _Process:
-    """One process. Whoever gets an exception instead of an answer must end it."""
+    """One process; the caller must end it if `ask` raises an exception."""
 
     def __init__(self, module: str, environment: Mapping[str, str], packages: str) -> None:
         try:
@@ -241,7 +247,7 @@ class _Process:
 
     @property
     def is_ours(self) -> bool:
-        """Tell whether it may be asked: one that was there before a fork is the parent's."""
+        """Tell whether this process started it; one inherited by a fork belongs to the parent."""
         return self._owner == os.getpid()
 
     def ask(self, name: str, arguments: tuple[Any, ...], limit: float) -> _Message:
@@ -262,12 +268,12 @@ class _Process:
         return answer
 
     def end(self) -> None:
-        """Kill the process with all that it started, and remove its files."""
+        """Kill the process and its children, and remove its files."""
         atexit.unregister(self.end)
         if not self.is_ours:
             _OF_THE_PARENT.append(self)
             return
-        if hasattr(os, "killpg"):  # what it forked would hold its pipe open, and nobody would hear the end
+        if hasattr(os, "killpg"):  # its children would keep its pipe open, and the reader would never end
             with contextlib.suppress(OSError):
                 os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.kill()
@@ -275,14 +281,14 @@ class _Process:
         if self._reader.ident is not None:
             self._reader.join()
         assert self.popen.stdin is not None
-        with contextlib.suppress(OSError):  # what is left to flush has nowhere to go
+        with contextlib.suppress(OSError):  # the rest of the buffer cannot be written any more
             self.popen.stdin.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _how_it_ended(self) -> str:
         code = self.popen.wait()
         if code < 0:
-            names = {one.value: one.name for one in signal.Signals}
+            names = {member.value: member.name for member in signal.Signals}
             return f"the process crashed ({names.get(-code, f'signal {-code}')})"
         with open(self._noise, "rb") as file:
             file.seek(max(os.path.getsize(self._noise) - _NOISE_BYTES, 0))
@@ -292,9 +298,9 @@ class _Process:
 
 
 def serve(module: str, folder: str) -> NoReturn:
-    """Answer questions from standard input on standard output; what runs in the child process.
+    """Answer questions from standard input on standard output: the main function of the child process.
 
-    The process ends when nobody can ask any more, whatever it may be doing at the time.
+    The process ends as soon as its standard input is closed, even in the middle of a question.
     """
     with contextlib.suppress(ImportError, OSError, ValueError):  # a crash without a core dump is quick
         import resource
@@ -337,7 +343,7 @@ def serve(module: str, folder: str) -> NoReturn:
 
 
 def _failure(error: Exception) -> Exception:
-    """Return what the parent hears of an error, while that is handled."""
+    """Return the exception to send to the parent for an error that is being handled."""
     if isinstance(error, MemoryError):
         return Failure("refused", "there is not enough memory")
     if isinstance(error, CannotWrite):
@@ -350,7 +356,7 @@ def _failure(error: Exception) -> Exception:
 
 
 def require(*names: str) -> None:
-    """Import what is used of packages, named with the module: "openvino.Core".
+    """Import names from packages, written with their module: "openvino.Core".
 
     Raises:
         Failure: a package cannot be imported, or lacks something.
@@ -359,12 +365,12 @@ def require(*names: str) -> None:
         module, _, attribute = name.rpartition(".")
         try:
             getattr(import_module(module), attribute)
-        except BaseException as error:  # a package that wants to leave is no better
+        except BaseException as error:  # even SystemExit
             raise Failure("unavailable", f"{module} cannot be imported: {_words(error)}") from None
 
 
 def shortened(message: str) -> str:
-    """Return a message on one line, and not too much of it."""
+    """Return a message on one line, cut to the longest length."""
     text = " ".join(message.split())
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
 
@@ -372,14 +378,14 @@ def shortened(message: str) -> str:
 def _words(error: BaseException) -> str:
     if ran_out := shortage(error):
         return ran_out
-    shown = shortened(str(error))
-    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+    message = shortened(str(error))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 class _Pickler(ArrayPickler):
-    """Writes the bytes of arrays to a file: in C order, and of NumPy's own dtype when they are read.
+    """Writes the bytes of arrays to a file, in C order; they are read with NumPy's built-in dtypes.
 
-    Whatever is twice in a message is two arrays when it is read, unlike buffers of a pickle.
+    An array that occurs twice in a message is read as two arrays, unlike in a plain pickle.
     """
 
     def __init__(self, stream: io.BytesIO, file: IO[bytes]) -> None:
@@ -393,7 +399,7 @@ class _Pickler(ArrayPickler):
 
 
 def _packed(value: Any, folder: str) -> _Message:
-    """Return a message, whose arrays are written to a folder.
+    """Return a message after writing its arrays to a file in a folder.
 
     Raises:
         CannotWrite: there is no room for them.
@@ -412,7 +418,7 @@ def _packed(value: Any, folder: str) -> _Message:
 
 
 def _unpacked(message: _Message) -> Any:
-    """Return what was packed; arrays can be written to, which changes no file."""
+    """Return the content of a message; its arrays are writable copies-on-write of the file."""
     data, path = message
     unpickler, whole = pickle.Unpickler(io.BytesIO(data)), None
     if path:
@@ -422,10 +428,10 @@ def _unpacked(message: _Message) -> Any:
         with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
             os.unlink(path)
 
-    def load(told: tuple[int, str, tuple[int, ...]]) -> Any:
+    def load(header: tuple[int, str, tuple[int, ...]]) -> Any:
         import numpy
 
-        begin, name, shape = told
+        begin, name, shape = header
         type = dtype(ELEMENT_TYPES[name])
         return numpy.empty(shape, type) if whole is None else numpy.ndarray(shape, type, whole, begin)
 
@@ -434,7 +440,7 @@ def _unpacked(message: _Message) -> Any:
 
 
 def _forward(file: IO[bytes], messages: _Messages) -> None:
-    """Hand on whole messages; None when there are no more."""
+    """Put whole messages into a queue, and None at the end."""
     with file, contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
         while True:
             messages.put(pickle.load(file))

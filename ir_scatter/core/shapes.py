@@ -1,4 +1,4 @@
-"""Partial shapes: dimensions that may be bounded or unknown, ranks that may be unknown."""
+"""Partial shapes: dimensions may be bounded or unknown, and so may ranks."""
 
 import re
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _BOUNDS = re.compile(r"\[?([0-9]{0,19})\.\.([0-9]{0,19})\]?")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 LARGEST_DIM = 2**63 - 1
 MAX_RANK = 64
-"""More dimensions no runtime takes, and NumPy neither."""
+"""Largest rank that any runtime, or NumPy, accepts."""
 
 
 def agree_dims(left: Dim, right: Dim) -> bool:
@@ -46,30 +46,30 @@ def agree(left: Shape, right: Shape) -> bool:
     return len(left) == len(right) and all(map(agree_dims, left, right))
 
 
-def claims_more(stored: Shape, known: Shape) -> bool:
-    """Tell whether a stored shape says more than, or something else than, what is known."""
-    if stored is None or known is None or stored == known:
+def claims_more(stored: Shape, inferred: Shape) -> bool:
+    """Tell whether a stored shape is more exact than the inferred one, or contradicts it."""
+    if stored is None or inferred is None or stored == inferred:
         return False
-    if len(stored) != len(known):
+    if len(stored) != len(inferred):
         return True
-    return any(isinstance(dim, int) and dim != other for dim, other in zip(stored, known, strict=True))
+    return any(isinstance(dim, int) and dim != actual for dim, actual in zip(stored, inferred, strict=True))
 
 
 def differing_dim(left: Shape, right: Shape) -> int | None:
-    """Return the number of the one dimension in which two shapes differ; None if it is not one alone."""
+    """Return the index of the only dimension in which two shapes differ; None for no or several such."""
     if left is None or right is None or len(left) != len(right):
         return None
     pairs = [*enumerate(zip(left, right, strict=True))]
-    contrary = [number for number, (one, other) in pairs if not agree_dims(one, other)]
-    different = contrary or [number for number, (one, other) in pairs if one != other]
+    contrary = [number for number, (first, second) in pairs if not agree_dims(first, second)]
+    different = contrary or [number for number, (first, second) in pairs if first != second]
     return different[0] if len(different) == 1 else None
 
 
-def excludes(known: Shape, stored: Shape) -> bool:
-    """Tell whether a stored shape is wrong: another one, or a number for the symbol of any number."""
-    if not agree(known, stored):
+def excludes(inferred: Shape, stored: Shape) -> bool:
+    """Tell whether a stored shape contradicts the inferred one, or fixes a symbolic dimension."""
+    if not agree(inferred, stored):
         return True
-    pairs = zip(known or (), stored or (), strict=False)
+    pairs = zip(inferred or (), stored or (), strict=False)
     return any(isinstance(dim, Bounds) and dim.symbol and isinstance(size, int) for dim, size in pairs)
 
 
@@ -90,7 +90,7 @@ def highest(dim: Dim) -> int | None:
 
 
 def narrow_dim(left: Dim, right: Dim) -> Dim:
-    """Return what is known of a dimension that both arguments describe; they must agree."""
+    """Intersect two descriptions of one dimension; they must agree."""
     if isinstance(left, int):
         return left
     if isinstance(right, int):
@@ -101,7 +101,7 @@ def narrow_dim(left: Dim, right: Dim) -> Dim:
 
 
 def narrow(left: Shape, right: Shape) -> Shape:
-    """Return what is known of a shape that both arguments describe; they must agree."""
+    """Intersect two descriptions of one shape; they must agree."""
     if left is None or left == right:
         return right
     return left if right is None else tuple(map(narrow_dim, left, right))
@@ -118,17 +118,17 @@ def static(shape: Shape) -> tuple[int, ...] | None:
 
 @lru_cache(1 << 10)
 def element_count(shape: Shape) -> int | None:
-    """Return the number of elements, None unless it is certain; one known 0 makes it certain."""
+    """Return the number of elements, None if unknown; a dimension of 0 makes it 0."""
     if shape is None:
         return None
     if 0 in shape:
         return 0
-    known = static(shape)
-    return None if known is None else prod(known)
+    sizes = static(shape)
+    return None if sizes is None else prod(sizes)
 
 
 def concatenate(*parts: Shape) -> Shape:
-    """Join shapes; of unknown rank if one part is."""
+    """Concatenate shapes; None if the rank of a part is unknown."""
     joined: list[Dim] = []
     for part in parts:
         if part is None:
@@ -152,8 +152,8 @@ def show(shape: Shape) -> str:
     """Print a shape: `[2, ?, 1..5]`, `[]` for a scalar, `[...]` for an unknown rank."""
     if shape is None:
         return "[...]"
-    shown = ", ".join(map(show_dim, shape[:MAX_RANK]))
-    return f"[{shown}]" if len(shape) <= MAX_RANK else f"[{shown}, ... {len(shape)} in all]"
+    dims = ", ".join(map(show_dim, shape[:MAX_RANK]))
+    return f"[{dims}]" if len(shape) <= MAX_RANK else f"[{dims}, ... {len(shape)} in all]"
 
 
 def show_numbers(numbers: Iterable[int]) -> str:
@@ -164,7 +164,7 @@ def parse_dim(text: str) -> Dim:
     """Read one dimension: `3`, `?`, `-1`, `1..5`, `2..`, `..5`.
 
     Raises:
-        ValueError: with a sentence, if the text is no dimension.
+        ValueError: with a message, if the text is not a dimension.
     """
     if text in {"?", "-1"}:
         return UNKNOWN_DIM
@@ -184,7 +184,7 @@ def parse_shape(text: str) -> Shape:
     """Read `1,3,?`, with or without brackets; empty is a scalar, `...` an unknown rank.
 
     Raises:
-        ValueError: with a sentence, if one of the dimensions is none.
+        ValueError: with a message, if one of the dimensions is not a dimension.
     """
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):

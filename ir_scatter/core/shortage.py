@@ -1,6 +1,6 @@
-"""Whether an exception says that memory, threads, files or room has run out, whatever its type.
+"""Recognises exceptions that mean that memory, threads, files or disk space have run out.
 
-Each package words that in its own way: NumPy as an ImportError of twenty lines, the loader of shared objects
+Packages report this in different ways: NumPy as an ImportError of twenty lines, the loader of shared objects
 as "failed to map segment", a C++ library as `std::bad_alloc`.
 """
 
@@ -43,7 +43,7 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
 def memory_of_machine() -> int | None:
-    """Return the bytes of memory that the machine has; None where the system does not say."""
+    """Return the bytes of memory of the machine; None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -51,10 +51,10 @@ def memory_of_machine() -> int | None:
 
 
 def shortage(error: BaseException) -> str | None:
-    """Return what ran out, and what could not be loaded for that: "not enough memory to load numpy".
+    """Describe the shortage that an exception reports: "not enough memory to load numpy".
 
     Returns:
-        None if the exception, and those that caused it, say nothing like that.
+        The description; None if neither the exception nor its causes report a shortage.
     """
     chain = list(_causes(error))
     ran_out = next(filter(None, map(_ran_out, chain)), None)
@@ -65,16 +65,16 @@ def shortage(error: BaseException) -> str | None:
 
 
 def names_shortage(message: str) -> bool:
-    """Tell whether a runtime's message says that something ran out here, which is no defect of the runtime.
+    """Tell whether a runtime's message reports a shortage of this machine, and so no defect of the runtime.
 
-    Memory that a runtime lacks although nothing limits it may well be a defect.
+    Missing memory counts only if the memory of the process is limited: otherwise it may be a defect.
     """
     short = next((short for words, short in _WORDS.items() if words in message.lower()), None)
     return short is not None and (short != _MEMORY or _LOADER in message.lower() or is_memory_limited())
 
 
 def is_memory_limited() -> bool:
-    """Tell whether this process has a limit of memory (ulimit -v)."""
+    """Tell whether the memory of this process is limited (ulimit -v)."""
     try:
         import resource
     except ImportError:
@@ -83,7 +83,7 @@ def is_memory_limited() -> bool:
 
 
 class _DemandMemory:
-    """Refuses to import NumPy without the memory that it needs: its OpenBLAS would end the process.
+    """Refuses to import NumPy if memory is short: its OpenBLAS would end the process.
 
     A finder of `sys.meta_path`; its base class would import `tempfile` and more at every start.
     """
@@ -101,14 +101,14 @@ class _DemandMemory:
 
 
 def demand_memory() -> None:
-    """Where memory is limited, have NumPy fail to import if that lacks memory, and not end the process."""
+    """If memory is limited, make an import of NumPy that lacks memory raise an error, not end the process."""
     if is_memory_limited() and "numpy" not in sys.modules:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need 40 MB
         sys.meta_path.insert(0, _DemandMemory())
 
 
 def cannot_run(error: BaseException) -> str | None:
-    """Return what ran out, or which package cannot be imported; None if the exception is a bug of ours."""
+    """Describe a shortage or a package that cannot be imported; None if the exception is a bug of ours."""
     if ran_out := shortage(error):
         return ran_out
     for cause in _causes(error):
@@ -118,9 +118,9 @@ def cannot_run(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen, current = set[int](), error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    visited, current = set[int](), error
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
         yield current
         current = current.__cause__ or current.__context__  # type: ignore[assignment]
 
@@ -137,7 +137,7 @@ def _ran_out(error: BaseException) -> str | None:
 
 
 def _package(error: BaseException) -> str:
-    """Return the package that was being imported, as the error or the innermost file of a package says."""
+    """Return the package whose import failed, from the error or the innermost file of a package."""
     for place in _INSTALLED:
         if isinstance(error, ImportError) and error.path and place in error.path:
             return error.path.rpartition(place)[2].partition(os.sep)[0].partition(".")[0]

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a word that is none."""
+"""Suggestions for unknown words and missing files: "did you mean"."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,33 +7,33 @@ from itertools import islice
 from pathlib import Path
 
 _SHORTEST = 3
-"""Letters of a word that may stand for a longer one."""
+"""Least letters of a word that may abbreviate a longer one."""
 _LIKENESS = 0.65
 _MOST_FILES = 5000
-"""A folder with more files is not searched to the end."""
+"""Most files of a folder that are compared with a missing name."""
 
 
-def close_words(word: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return known words like this one, in any case: of its letters, then with it in them, then others."""
+def close_words(word: str, words: Iterable[str], most: int = 3) -> list[str]:
+    """Return similar words, ignoring case: first permutations of its letters, then words that contain it."""
     from difflib import get_close_matches
 
-    lowered, wanted = {one.lower(): one for one in known}, word.lower()
-    swapped = [low for low in lowered if sorted(low) == sorted(wanted)]
-    longer = [low for low in lowered if len(wanted) >= _SHORTEST and wanted in low]
-    close = get_close_matches(wanted, lowered, most, _LIKENESS)
+    lowered, lower = {candidate.lower(): candidate for candidate in words}, word.lower()
+    swapped = [low for low in lowered if sorted(low) == sorted(lower)]
+    longer = [low for low in lowered if len(lower) >= _SHORTEST and lower in low]
+    close = get_close_matches(lower, lowered, most, _LIKENESS)
     return [lowered[low] for low in dict.fromkeys(swapped + longer + close)][:most]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean X?)", "" if no known word is like this one."""
-    near = close_words(word, known, 1)
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """Return " (did you mean X?)", "" if no word is similar."""
+    near = close_words(word, words, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
-    """Return why there is no such file, and which one may have been meant, of these suffixes if any.
+    """Explain why a path does not exist, and suggest a similar one, with one of the suffixes if given.
 
-    What is missing may be a folder on the way there.
+    The missing part may be a folder of the path.
     """
     import glob
 
@@ -45,8 +45,8 @@ def why_missing(path: str | Path, suffixes: Sequence[str] = ()) -> str:
     is_folder = missing != Path(path)
     names: list[str] = []
     with suppress(OSError), os.scandir(missing.parent) as entries:
-        found = [] if os.path.lexists(missing) else islice(entries, _MOST_FILES)
-        names = [one.name for one in found if not is_folder or one.is_dir()]
+        files = [] if os.path.lexists(missing) else islice(entries, _MOST_FILES)
+        names = [file.name for file in files if not is_folder or file.is_dir()]
     if not is_folder:
         names = [name for name in names if name.endswith(tuple(suffixes) or "")]
     near = close_words(missing.name, names, 1)

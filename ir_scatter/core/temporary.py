@@ -1,8 +1,8 @@
 """Temporary files: one folder per process, which is removed when the process ends.
 
-The folder is locked as long as its process lives, so that a later process recognises the folders of those
-that were killed, and removes them. A lock is seen in every container that shares the folder; a process
-number would not be.
+The folder is locked while its process lives, so that a later process recognises the unlocked folders of
+killed processes and removes them. A lock works across containers that share the folder; a process number does
+not.
 """
 
 import atexit
@@ -20,11 +20,11 @@ from threading import Lock
 from ir_scatter.core.errors import CannotWrite
 
 _NAME = re.compile(r"ir_scatter\.\d+\.[a-z0-9_]{8}")
-"""Process number and random part: what makes a folder one of ours."""
+"""Names of this library's folders: process number and a random part."""
 _ATTEMPTS = 3
-"""Of removing a folder that a child may still write to, and of creating one that is taken for abandoned."""
+"""Attempts to remove a folder that a child still writes to, or to create one that others may remove."""
 _WAITS, _PAUSE = 20, 0.05
-"""How often a child tries, at which distance in seconds, while another one holds the lock."""
+"""Attempts of a child to get a lock that another one holds, and the pause between them in seconds."""
 _HINTS = {
     errno.ENOSPC: "make room there, or set TMPDIR to a folder with room",
     errno.EDQUOT: "make room there, or set TMPDIR to a folder with room",
@@ -43,7 +43,7 @@ _is_ending = False
 
 @contextmanager
 def explained_temporary(path: str = "") -> Iterator[None]:
-    """Turn an error of the system into one that names the temporary folder and says what helps.
+    """Turn a system error into one that names the temporary folder and a remedy.
 
     Raises:
         CannotWrite: something in the folder cannot be written.
@@ -58,7 +58,7 @@ def explained_temporary(path: str = "") -> Iterator[None]:
 
 
 def process_folder() -> str:
-    """Return the temporary folder of this process; the first call creates it, and removes abandoned ones.
+    """Return the temporary folder of this process; the first call creates it and removes abandoned ones.
 
     Raises:
         CannotWrite: it cannot be created.
@@ -89,7 +89,7 @@ def _parent() -> str:
 
 
 def _created(parent: str) -> tuple[str, int]:
-    """Return a new folder and the descriptor that locks it; -1 where the system has no such locks."""
+    """Create a folder; return its path and the descriptor that locks it, -1 without lock support."""
     path = ""
     for _ in range(_ATTEMPTS):
         path = tempfile.mkdtemp(prefix=f"ir_scatter.{os.getpid()}.", dir=parent)
@@ -100,7 +100,7 @@ def _created(parent: str) -> tuple[str, int]:
             raise
         if descriptor is None:
             return path, -1
-        with suppress(FileNotFoundError):  # another process took it for abandoned before it was locked
+        with suppress(FileNotFoundError):  # another process removed it before it was locked
             if os.path.samestat(os.stat(path), os.fstat(descriptor)):
                 return path, descriptor
         os.close(descriptor)
@@ -108,7 +108,7 @@ def _created(parent: str) -> tuple[str, int]:
 
 
 def _locked(path: str, *, is_patient: bool = False) -> int | None:
-    """Return the descriptor of a locked folder, None without such locks.
+    """Return the descriptor of a locked folder, None without lock support.
 
     Raises:
         BlockingIOError: another process holds the lock.
@@ -131,7 +131,7 @@ def _locked(path: str, *, is_patient: bool = False) -> int | None:
 
 
 def remove_abandoned(parent: str) -> None:
-    """Remove the folders of this user's processes that have ended without removing them."""
+    """Remove the folders that ended processes of this user have left."""
     names = []
     with suppress(OSError), os.scandir(parent) as entries:
         names = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
@@ -140,7 +140,7 @@ def remove_abandoned(parent: str) -> None:
 
 
 def remove_after_parent(path: str) -> None:
-    """Remove the folder of the parent of this process if that was killed; other children may do so, too."""
+    """Remove the folder of the parent process if that was killed; its other children may do so too."""
     for _ in range(_WAITS):
         remove_if_abandoned(path)
         if not os.path.lexists(path):
@@ -149,7 +149,7 @@ def remove_after_parent(path: str) -> None:
 
 
 def remove_if_abandoned(path: str) -> None:
-    """Remove the folder of a process if that has ended."""
+    """Remove the folder of a process that has ended."""
     if not _NAME.fullmatch(os.path.basename(path)):
         return
     with suppress(OSError):
@@ -170,7 +170,7 @@ def _remove(path: str) -> None:
 
 
 def remove_process_folder() -> None:
-    """Remove the temporary folder of this process, which gets no other one: it is ending."""
+    """Remove the temporary folder of this process, which is ending and gets no other one."""
     global _path, _descriptor, _is_ending
     with _lock:
         if _owner != os.getpid() or not _path:
@@ -183,7 +183,7 @@ def remove_process_folder() -> None:
 
 
 def new_folder() -> str:
-    """Return the path of a new folder, which the caller removes; else it is removed when the process ends.
+    """Create a folder that the caller removes; at the latest it is removed when the process ends.
 
     Raises:
         CannotWrite: it cannot be created.
@@ -208,7 +208,7 @@ def temporary_folder() -> Iterator[str]:
 
 
 def _after_fork() -> None:
-    """Let a forked process create its own folder, and leave that of its parent to its parent."""
+    """Make a forked process forget its parent's folder, so that it creates its own."""
     global _lock, _path, _descriptor
     _lock, _path = Lock(), ""
     if _descriptor >= 0:

@@ -1,4 +1,4 @@
-"""Constant tensors, whose bytes stay in their file until they are needed."""
+"""Constant tensors, whose bytes are read from their file on demand."""
 
 import gc
 import mmap
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 FEW = 64
-"""Up to so many numbers Python's own min, max and set are quicker than NumPy's calls."""
+"""Most numbers for which Python's min, max and set are faster than NumPy."""
 
 _MAPPED = max(64, min(512, os.sysconf("SC_OPEN_MAX") // 2)) if hasattr(os, "sysconf") else 512
-"""When so many files are open, models that nobody holds are collected: the parts of one hold each other."""
+"""Open files of weights after which unreferenced models, which are reference cycles, are collected."""
 
 _MOST_COPIED = 1 << 24
-"""Bytes up to which a tensor is copied from its file, as indices are: 2 million of i64, in about 4 ms.
+"""Most bytes of a tensor that is copied from its file: 2 million indices of i64, in about 4 ms.
 
-Larger ones are mapped: of a table of 1 GB a Gather needs a few pages, and each of many runs would copy it.
+Larger ones are mapped: a Gather reads only a few pages of a table of 1 GB.
 """
 
 _Form: TypeAlias = Literal["b", "h", "i", "q", "B", "H", "I", "Q"]
@@ -41,13 +41,18 @@ _FORMS: Mapping[str, _Form] = {
 
 
 class Constant:
-    """A constant tensor whose bytes are read when asked for.
+    """A constant tensor whose bytes are read on demand.
 
-    It is declared by the place of an initializer, or the node that holds it, or what gives the node,
-    whose name it has unless it is given one. Its bytes, where they are had without `load`, are the view's.
+    Args:
+        declared: where it is declared: a location, a node, or a function that returns one of them.
+        element_type: its element type, None if unknown.
+        shape: its shape.
+        load: returns its elements as an array; None if `view` suffices.
+        name: its name; None for that of the declaring node.
+        view: returns its bytes, None if they cannot be read.
 
     Attributes:
-        stores_data: False for a tensor without elements whose file has no field of data for it at all.
+        stores_data: False for a tensor without elements whose file has no data field for it at all.
     """
 
     __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape", "stores_data")
@@ -72,14 +77,14 @@ class Constant:
         self._view = view
 
     def load(self) -> "Array | None":
-        """Return a read-only array of the shape, None where the bytes cannot be had."""
+        """Return a read-only array of the shape, None if the bytes cannot be read."""
         if self._load is not None:
             return self._load()
         data, type = self.view(), self.element_type
         return None if data is None or type is None else decode(data, type, self.shape)
 
     def view(self) -> memoryview | None:
-        """Return the bytes where they are stored one element behind the other, low byte first."""
+        """Return the bytes if they are stored as consecutive little-endian elements, else None."""
         return None if self._view is None else self._view()
 
     @property
@@ -92,17 +97,17 @@ class Constant:
     @property
     def location(self) -> Location:
         declared = self._declaration()
-        found: Location = declared if isinstance(declared, Location) else declared.location
-        return found
+        place: Location = declared if isinstance(declared, Location) else declared.location
+        return place
 
     @property
     def span(self) -> Span | None:
-        """Where it is declared; None where the format has no lines."""
+        """The range of its declaration; None if the format has no lines."""
         declared = self._declaration()
         if isinstance(declared, Location):
             return None
-        found: Span | None = declared.graph.span_of(declared, Part(Side.NODE))
-        return found
+        place: Span | None = declared.graph.span_of(declared, Part(Side.NODE))
+        return place
 
     def _declaration(self) -> Any:
         if callable(self._declared):
@@ -113,9 +118,9 @@ class Constant:
 def few_numbers(
     element_type: ElementType, shape: Shape, view: Callable[[], memoryview | None] | None
 ) -> list[int] | None:
-    """Return the whole numbers of a constant if they are few, without importing NumPy.
+    """Return the integers of a small constant without importing NumPy; None for any other constant.
 
-    `view` gives its bytes, one element behind the other, None where they cannot be had.
+    `view` returns its bytes as consecutive elements, None if they cannot be read.
     """
     form, count = _FORMS.get(element_type.name), element_count(shape)
     if form is None or view is None or not count or count > FEW:
@@ -127,13 +132,13 @@ def few_numbers(
 class Weights:
     """A file of weights, opened when the first bytes are needed.
 
-    A process that touches pages of a mapped file that became shorter is ended by the system. So the bytes
-    of all but large tensors are copied, and only if the file is still the one that was found.
+    The system kills a process that touches mapped pages of a file that was truncated. So only large tensors
+    are mapped, others are copied, and only while the file is unchanged.
 
     Attributes:
-        size: its bytes; None if it does not exist or may not be read.
-        error: why the file cannot be had, "" if it can.
-        identity: inode, time and size of the file when it was found; None if it cannot be had.
+        size: its bytes; None if it does not exist or cannot be read.
+        error: why the file cannot be read, "" if it can.
+        identity: inode, time and size of the file at first sight; None if it cannot be read.
     """
 
     _opened: ClassVar[WeakSet["Weights"]] = WeakSet()
@@ -146,7 +151,7 @@ class Weights:
         self.identity: tuple[int, int, int] | None = None
         try:
             if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
-                raise OSError("no regular file")  # to open a pipe is to wait
+                raise OSError("no regular file")  # opening a pipe would block
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
             self.size = status.st_size
@@ -156,18 +161,18 @@ class Weights:
 
     @cached_property
     def _file(self) -> int:
-        """The file, which is open for as long as these weights are held."""
+        """The descriptor of the file, which stays open as long as this object lives."""
         opened = Weights._opened
         if len(opened) >= Weights._most:
             gc.collect()
             Weights._most = max(_MAPPED, 2 * len(opened))
         try:
-            found = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
-        finalize(self, os.close, found)
+        finalize(self, os.close, descriptor)
         opened.add(self)
-        return found
+        return descriptor
 
     @cached_property
     def _mapping(self) -> mmap.mmap:
@@ -193,14 +198,14 @@ class Weights:
             data = _read(self._file, offset, size)
         except OSError as error:
             raise self._unreadable(error) from None
-        if len(data) < size:  # it became shorter just now
+        if len(data) < size:  # the file has just been truncated
             self._demand_same(os.fstat(self._file))
         return memoryview(data) if len(data) == size else None
 
     def demand_unchanged(self) -> None:
         """Raise UnreadableModel if the file has changed since it was found, whether it was opened or not.
 
-        A file that is gone is not held against what needs none of its bytes: `view` raises if they are.
+        A deleted file is no error here: `view` raises if its bytes are needed.
         """
         if self.identity is None:
             return
@@ -238,31 +243,33 @@ def _read(file: int, offset: int, size: int) -> bytes:
 
 
 def decode(data: memoryview, element_type: ElementType, shape: tuple[int, ...]) -> "Array | None":
-    """Return a read-only array of the stored bytes, None for a type NumPy cannot show.
+    """Return a read-only array of stored bytes.
 
-    None too for a shape that NumPy has no arrays of, which can only be an empty one. The bytes may be
-    unaligned. Types below a byte are unpacked, the low bits first.
+    The bytes may be unaligned. Types below a byte are unpacked, low bits first.
+
+    Returns:
+        The array; None for a type or a shape that NumPy does not support, or if bytes are missing.
     """
     import numpy
 
-    wanted = dtype(element_type)
-    if wanted is None or element_type.kind == "string":
+    target = dtype(element_type)
+    if target is None or element_type.kind == "string":
         return None
     count, bits = prod(shape), element_type.bits
     if len(data) < element_type.byte_size(count) or bits in (3, 6):
         return None
     if bits < 8:
-        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, wanted, count)
+        array = _unpack(numpy.frombuffer(data, numpy.uint8), element_type, target, count)
         array.flags.writeable = False
     else:
-        array = numpy.frombuffer(data, wanted, count)
+        array = numpy.frombuffer(data, target, count)
     try:
         return array.reshape(shape)
     except ValueError:
         return None
 
 
-def _unpack(packed: "Array", element_type: ElementType, wanted: Any, count: int) -> "Array":
+def _unpack(packed: "Array", element_type: ElementType, target: Any, count: int) -> "Array":
     import numpy
 
     bits = element_type.bits
@@ -272,4 +279,4 @@ def _unpack(packed: "Array", element_type: ElementType, wanted: Any, count: int)
     if element_type.kind == "signed":
         sign = 1 << (bits - 1)
         flat = (flat ^ sign).astype(numpy.int8) - numpy.int8(sign)
-    return flat.view(wanted) if element_type.kind == "float" else flat.astype(wanted)
+    return flat.view(target) if element_type.kind == "float" else flat.astype(target)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """Return "1 file", "2 files", "0.5 seconds"; the plural is given if it is not the noun with an s."""
-    shown = f"{number:g}" if isinstance(number, float) else str(number)
-    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
+    """Return "1 file", "2 files", "0.5 seconds"; pass the plural unless it is the noun with an s."""
+    digits = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{digits} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Severity
 from ir_scatter.core.model import Value
+from ir_scatter.core.parameters import Text
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -188,7 +189,7 @@ class Defect:
     symptom: Symptom
     probes: tuple[Probe, ...]
     near: tuple[Probe, ...] = ()
-    avoid: str = ""
+    avoid: str | Text = ""
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.dataflow import BodyInput, Repeat, Source
+from ir_scatter.core.dataflow import BodyInput, BodySource, Repeat
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
@@ -42,8 +42,8 @@ class _Loop(NamedTuple):
         """
         body, found = self.wires.body, dict[Value, Value | None]()
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
-            value, is_same = body.value(input.key), inflow.source is Source.WHOLE
-            if inflow.source is Source.CARRIED and inflow.successor is not None:
+            value, is_same = body.value(input.key), inflow.source is BodySource.WHOLE
+            if inflow.source is BodySource.CARRIED and inflow.successor is not None:
                 is_same = body.outputs[inflow.successor].key == input.key
             if value is not None and is_same and inflow.outer is not None:
                 found[value] = self.node.inputs[inflow.outer].value
@@ -71,7 +71,7 @@ class _Loop(NamedTuple):
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
             value = body.value(input.key)
             nodes = () if value is None else readers(body.graph).get(value, ())
-            if inflow.source is Source.PART and not all(map(body.graph.is_dropped, nodes)):
+            if inflow.source is BodySource.PART and not all(map(body.graph.is_dropped, nodes)):
                 yield inflow
 
     def _parts(self, facts: Facts, inflow: BodyInput) -> int | None:

@@ -9,6 +9,7 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
     Defect,
@@ -237,7 +238,9 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("one-element", "ScatterNDUpdate-15", (1,), [[-1]], (1,), None),
         Probe("positive", "ScatterNDUpdate-15", (2, 3), [[1, 2]], (1,), None),
     ),
-    avoid="add the size to negative indices in front of the node (`ir-scatter convert --guard wrap`)",
+    avoid=Text(
+        "add the size to negative indices before the node (`{}`)", Invocation("convert", {"guard": "wrap"})
+    ),
     per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:

@@ -8,6 +8,7 @@ from ir_scatter.analysis.requirements import least_sizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, rank_of
 from ir_scatter.defects.element_types import element_type_is
@@ -21,7 +22,7 @@ _FAR = 500_000_000
 """So far from a small tensor there is no memory."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
-_CLAMP = "limit indices to their range (`ir-scatter convert --guard clamp`)"
+_CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
@@ -85,7 +86,7 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
         if one.name != _ROW and not (one.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
     ),
     near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
-    avoid=f"{_CLAMP}, or let two threads compute (INFERENCE_NUM_THREADS)",
+    avoid=Text(f"{_CLAMP.template}, or let two threads compute (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:

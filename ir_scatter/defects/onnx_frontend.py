@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ir_scatter.analysis.reachability import Reachability, reachability_of
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.core.dataflow import Source
+from ir_scatter.core.dataflow import BodySource
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import Bounds, element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
@@ -206,8 +206,8 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
         entry = None if reachability is None else reachability.entry(value)
         if entry is not None:
             source, way = entry
-            is_carried = is_carried or way is Source.CARRIED
-            is_pointwise = is_pointwise and way is not Source.PART
+            is_carried = is_carried or way is BodySource.CARRIED
+            is_pointwise = is_pointwise and way is not BodySource.PART
             sources = [source]
         if not sources:
             node = value.producer

@@ -10,6 +10,7 @@ from typing import Any
 
 from ir_scatter.core.errors import UsageError, explained
 from ir_scatter.core.files import read_regular
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import RECORD, write_finding
@@ -66,7 +67,9 @@ def prepare(job: Job) -> Campaign:
         raise UsageError("there is nothing to go on from without the folder of an earlier run")
     earlier = earlier_report(job.folder) if job.folder is not None and job.resume else {}
     if job.folder is not None and not job.resume and (job.folder / REPORT).exists():
-        raise UsageError(f"{job.folder} holds findings of an earlier run; --resume goes on from there")
+        raise UsageError(
+            f"{job.folder} holds findings of an earlier run; {Parameter('resume', True)} goes on from there"
+        )
     if job.folder is not None and not job.overwrite:
         _demand_own_page(job.folder / PAGE)
     rows = operators(job.operators)
@@ -89,7 +92,8 @@ def _demand_own_page(path: Path) -> None:
         with suppress(OSError):
             if MARK in read_regular(path):
                 return
-        raise UsageError(f"-o: {path} exists, expected a folder without one or --overwrite")
+        output, overwrite = Parameter("output"), Parameter("overwrite", True)
+        raise UsageError(f"{output}: {path} exists, expected a folder without one or {overwrite}")
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:

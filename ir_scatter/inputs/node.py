@@ -16,6 +16,7 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.dataflow import GraphInput
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import NoInputs
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import (
     UNKNOWN_DIM,
     Bounds,
@@ -257,7 +258,7 @@ def _search(
     if sum(map(prod, sizes.shapes())) > MOST_ELEMENTS:
         raise TooLarge(
             f"with data of {show(scatter.data_shape)} there are more than {MOST_ELEMENTS} elements "
-            "to compute, too many; --verify 0 converts it without"
+            f"to compute, too many; {Parameter('verify', 0)} converts it without"
         )
     try:
         run = search.run()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from ir_scatter.core.parameters import Spelling, current_spelling, use_spelling
 from ir_scatter.jobs import TABLE, Job, NotDone, perform
 
 if TYPE_CHECKING:
@@ -115,7 +116,12 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     from ir_scatter.jobs.spawn import SafeSpawn
 
     with safe_path():  # this starts the resource tracker process
-        return ProcessPoolExecutor(count, SafeSpawn(), initializer=_end_with_parent)
+        return ProcessPoolExecutor(count, SafeSpawn(), initializer=_begin, initargs=(current_spelling(),))
+
+
+def _begin(spelling: Spelling) -> None:
+    use_spelling(spelling)
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from ir_scatter.core.errors import Absent, UsageError
 from ir_scatter.core.files import read_regular
+from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.words import listed
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -60,8 +62,8 @@ class Address:
                 f"{self.text!r} is no address of a scheduler, expected one like tls://lab:{_PORT}"
             )
         if protocol == "tcp" and not (self.is_insecure or _is_loopback(host)):
-            message = "lets whoever reaches it run code here; use tls:// and certificates, or say --insecure"
-            raise UsageError(f"{self.text} {message}")
+            message = f"{self.text} lets whoever reaches it run code here; use tls:// and certificates"
+            raise UsageError(f"{message}, or say {Parameter('insecure', True)}")
         return protocol, host, _PORT if port is None else port
 
     def security(self) -> "Security":
@@ -81,9 +83,8 @@ class Address:
             options |= {name: file for name, file in pair.items() if file}
         security = Security(require_encryption=True, **options)
         if not (security.tls_ca_file and security.tls_client_cert):
-            raise UsageError(
-                f"{self.text} needs --tls-ca, --tls-cert and --tls-key, or what Dask is configured with"
-            )
+            files = listed([str(Parameter(f"tls_{role}")) for role in ("ca", "cert", "key")])
+            raise UsageError(f"{self.text} needs {files}, or what Dask is configured with")
         try:
             for role in ("client", "scheduler", "worker"):
                 files = security.get_tls_config_for_role(role)

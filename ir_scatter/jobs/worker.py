@@ -16,6 +16,7 @@ from distributed import Scheduler, Worker, rpc
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from ir_scatter.core.errors import Absent
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.process import Child, Failure
 from ir_scatter.jobs.machine import ANNOUNCED, OPERATION, Machine, announcement
 from ir_scatter.jobs.security import Address, demand_reachable
@@ -179,7 +180,9 @@ async def _demand_free_name(address: Address, name: str) -> None:
     ) as scheduler:
         identity = await scheduler.identity()
     if any(worker["name"] == name for worker in identity["workers"].values()):
-        raise Absent(f"{address.text} has a worker {name!r} already; --name gives this one another name")
+        raise Absent(
+            f"{address.text} has a worker {name!r} already; {Parameter('name')} gives this one another name"
+        )
 
 
 def _configure() -> None:

@@ -1,4 +1,4 @@
-"""What `import ir_scatter` gives: functions, models from anywhere, results that show themselves."""
+"""The public functions, models from any source, and results with reprs and tables."""
 
 from ir_scatter.notebook.functions import (
     compare,

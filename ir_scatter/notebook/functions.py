@@ -1,6 +1,6 @@
-"""The functions of the library, which take models from anywhere, and results that show themselves.
+"""The public functions of the library: they accept models from any source and return results with reprs.
 
-Everything heavy is imported when it is called.
+Heavy modules are imported when a function is called.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ir_scatter.fuzz.explain import Finding
 
 
-def _several(given: "str | Iterable[str]", name: str) -> tuple[str, ...]:
-    """Return what is one text or several as several."""
-    texts = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+def _several(value: "str | Iterable[str]", name: str) -> tuple[str, ...]:
+    """Return one text or several texts as a tuple."""
+    texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"{name} has {type_with_article(text)}, expected a string or several")
@@ -54,24 +54,24 @@ def validate(
     shapes_given: bool = False,
     targets: str | Collection[str] = (),
 ) -> Findings:
-    """Hold every scatter node of a model against the documents, and the file against itself.
+    """Check the scatter nodes of a model against their specifications, and the file for consistency.
 
     Args:
-        model: a path, or anything else that `read` takes.
-        select: only rules with this name or one of these names, "index-out-of-range", or with codes that
-            begin so, "SCT2" or ["SCT203", "SCT3"]; empty for all.
-        ignore: none of these rules.
-        max_index_elements: constants with more elements are not looked at, and a note says so.
-        shapes_given: the shapes are the caller's own, so that those the file stores are not held
-            against them.
-        targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are looked for, too.
+        model: a path, or anything else that `read` accepts.
+        select: the rules to check, by name, "index-out-of-range", or by prefix of their codes, "SCT2" or
+            ["SCT203", "SCT3"]; empty for all.
+        ignore: the rules to skip, written in the same way.
+        max_index_elements: constants with more elements are not checked, and a note says so.
+        shapes_given: whether the caller has set the input shapes, so that stored shapes are not compared with
+            them.
+        targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are checked too.
 
     Returns:
-        All violations of all nodes, in the order of the file. A file that cannot be read is one, too.
+        All findings, in the order of the file. An unreadable file is a finding too.
 
     Raises:
-        UsageError: `select` or `ignore` holds what is no rule, `targets` what is no device.
-        TypeError: the model is nothing that `read` takes.
+        UsageError: `select` or `ignore` names no rule, or `targets` no device.
+        TypeError: the model is nothing that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -87,25 +87,29 @@ def validate(
     for texts in codes.values():
         code_prefixes(texts)
     try:
-        known = read(model)
+        source = read(model)
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
-    found = validate_model(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    diagnostics = validate_model(
+        source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given
+    )
     if devices := _several(targets, "targets"):
-        found = with_defects(known, found, devices, **codes, max_index_elements=max_index_elements)
-    return Findings(file_result(known, found))
+        diagnostics = with_defects(
+            source, diagnostics, devices, **codes, max_index_elements=max_index_elements
+        )
+    return Findings(file_result(source, diagnostics))
 
 
 def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> ScatterNodes:
     """List the scatter nodes of a model in the order of the file, a function's once per signature.
 
     Args:
-        model: a path, or anything else that `read` takes.
-        max_index_elements: the numbers of constants with more elements are not looked at.
+        model: a path, or anything else that `read` accepts.
+        max_index_elements: the values of constants with more elements are not read.
 
     Raises:
         UnreadableModel: the model cannot be read.
-        TypeError: the model is nothing that `read` takes.
+        TypeError: the model is nothing that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -115,14 +119,14 @@ def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENT
         >>> nodes[0].name, nodes[0].shapes["updates"], str(nodes[0].indices)
         ('scatter', (1000, 125, 20, 10, 15), 'not constant')
     """
-    known = read(model)
-    return ScatterNodes(inspect_model(known, max_index_elements=max_index_elements), known.path)
+    source = read(model)
+    return ScatterNodes(inspect_model(source, max_index_elements=max_index_elements), source.path)
 
 
 def explain(topic: str = "index") -> Explanation:
     """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or give a page.
 
-    An operator without a version stands for all of its versions. The page "index" names the others.
+    An operator without a version stands for all its versions. The page "index" lists all pages.
 
     Raises:
         UsageError: there is no such rule, operator or page.
@@ -154,31 +158,30 @@ def convert(
     """Rewrite scatter nodes into equal forms; nothing is written yet.
 
     Args:
-        model: a path, or anything else that `read` takes.
-        to: the operator that is wanted, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version
-            the newest (in ONNX that of the model's opset). None: deprecated operators become their
-            successors.
+        model: a path, or anything else that `read` accepts.
+        to: the target operator, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version the newest (in
+            ONNX that of the model's opset). None: deprecated operators become their successors.
         sources: only nodes of this operator or these; empty for all.
         nodes: only nodes with this name or scope path or these, literally or as globs.
-        opset: the opset that an ONNX model is to have; None for the nearest one that works.
-        assume: conditions to take for granted where the file does not tell: "unique-indices",
+        opset: the opset of the converted ONNX model; None for the nearest one that works.
+        assume: conditions that you promise if the file does not prove them: "unique-indices",
             "non-negative-indices", "equal-indices", "full-indices".
-        keep_negative_indices: leave negative indices as they are where the target forbids them.
-        verify: on how many generated inputs both forms of each node are compared; 0 for none.
-        seed: for these inputs.
-        targets: devices, "CPU" or "GPU@2025.4", whose known defects no node is to meet. Without `to` nothing
-            but that happens.
-        guard: "clamp" limits indices to their range where nothing proves that they are in it, "drop" leaves
-            out updates whose index is out of range, "wrap" counts negative ones from the front. Without
-            `to` and `targets` nothing but that happens.
+        keep_negative_indices: keep negative indices even if the target forbids them.
+        verify: the number of generated inputs on which both forms of each node are compared; 0 for none.
+        seed: the seed of these inputs.
+        targets: devices, "CPU" or "GPU@2025.4", whose known defects are to be avoided. Without `to`, this is
+            the only change.
+        guard: for indices not proven to be in range: "clamp" limits them, "drop" leaves out updates whose
+            index is out of range, "wrap" adds the size to negative ones. Without `to` and `targets`, this is
+            the only change.
 
     Returns:
-        What is rewritten, what is refused and why, and what was proven; `.write(path)` writes it.
+        The rewritten, refused and verified nodes; `.write(path)` writes the model.
 
     Raises:
         UsageError: a name, an operator, an opset, a condition or a guard does not exist.
         UnreadableModel: the model cannot be read.
-        TypeError: the model is nothing that `read` takes.
+        TypeError: the model is nothing that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -206,12 +209,12 @@ def convert(
 def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outputs:
     """Compute the outputs of a model in NumPy.
 
-    The scatter operators are computed as their documents say (`evaluate`). An output of an IR has
-    the first name of its tensor in the order of the alphabet, as OpenVINO's `get_any_name` has it,
-    or the name of the layer that it comes from if the tensor has none.
+    The scatter operators are computed according to their specifications (`evaluate`). An output of an IR is
+    named by the alphabetically first name of its tensor, as by OpenVINO's `get_any_name`, or by its layer if
+    the tensor has no name.
 
     Args:
-        model: a path, or anything else that `read` takes.
+        model: a path, or anything else that `read` accepts.
         feeds: one array for each input, by the name of the Parameter or any of its tensor; inputs
             of an ONNX model that have an initializer may be left out.
 
@@ -224,7 +227,7 @@ def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outpu
         UnknownOperator: NumPy does not compute one of the nodes.
         BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
         EvaluationFailed: a node cannot be computed with the values that reach it.
-        TypeError: the model is nothing that `read` takes.
+        TypeError: the model is nothing that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -253,18 +256,18 @@ def fuzz(
     output: "str | PathLike[str] | None" = None,
     resume: bool = False,
 ) -> "Iterator[Finding]":
-    """Find what runtimes get wrong, and shrink each defect to one small node.
+    """Search for bugs of runtimes, and shrink each one to a small node.
 
     Args:
-        on: who computes, "CPU" or ["CPU", "onnxruntime"] (see `devices`); empty for all that are here.
+        on: the runners, "CPU" or ["CPU", "onnxruntime"] (see `devices`); empty for all available ones.
         operators: "ScatterNDUpdate-15", or all versions of "ScatterNDUpdate"; empty for all.
         seconds: of wall time for everything; None for 60, or for no limit where `cases` is given.
-        cases: how many to draw.
-        seed: what is drawn follows from it.
+        cases: the number of cases to draw.
+        seed: the seed of the drawn cases.
         values: "any", "plain" for ordinary numbers, or "edge" for those at the edges of their type.
         illegal: whether each case breaks one rule.
         output: a folder for a model, a program and a report of each finding.
-        resume: whether to go on with the findings of that folder.
+        resume: whether to continue with the findings of that folder.
 
     Yields:
         Findings as they come, one for each operator, runner, symptom and condition: `.signature`, `.when`,
@@ -283,7 +286,7 @@ def fuzz(
     from ir_scatter.report.campaign_folder import write_report
 
     folder = None if output is None else Path(output)
-    names, rows = ([one] if isinstance(one, str) else list(one) for one in (on, operators))
+    names, rows = ([words] if isinstance(words, str) else list(words) for words in (on, operators))
     job = Job(names, rows, seconds, cases, seed, values, illegal, folder, resume)
     campaign = prepare(job)
     for finding in run(job, campaign):
@@ -319,39 +322,39 @@ def compare(
     """Run a model on several runtimes and say which node, which element, which side is wrong.
 
     Args:
-        model: a path, or anything else that `read` takes.
+        model: a path, or anything else that `read` accepts.
         other: a second model, whose outputs are compared with those of the first.
-        on: who computes, "CPU" or ["numpy", "CPU", "onnxruntime"] (see `devices`); empty for NumPy and
+        on: the runners, "CPU" or ["numpy", "CPU", "onnxruntime"] (see `devices`); empty for NumPy and
             every device found.
-        cases: on so many inputs; those of `inputs` are the first.
-        seed: for generated inputs.
-        repeat: each is run so often.
+        cases: the number of input sets; `inputs` is the first.
+        seed: the seed of generated inputs.
+        repeat: the number of runs of each case.
         values: "plain" for ordinary numbers, "edge" for extreme ones.
         inputs: arrays by name, or the path of an npz; None to generate legal ones.
-        input_shapes: shapes that inputs are drawn in by name: "2,3" or numbers.
-        tolerance: how far apart is close, "OUTPUT=ABS,REL" or "ABS,REL" for all.
-        precision: what runtimes compute in: "f32", "f16", "bf16" or "default".
+        input_shapes: shapes of generated inputs by name: "2,3" or numbers.
+        tolerance: the tolerated difference, "OUTPUT=ABS,REL", or "ABS,REL" for all outputs.
+        precision: the precision of the runtimes: "f32", "f16", "bf16" or "default".
         pairwise: compare every pair of runners, not all with NumPy.
-        reference: whether NumPy is the reference where it can compute the model, though it is not named.
-        timeout: in seconds, per run.
+        reference: whether NumPy is the reference even if `on` does not name it.
+        timeout: seconds per run.
         tap_memory: bytes of tapped values that are held at once.
-        skip_missing: pass over runners that cannot run here.
+        skip_missing: skip runners that cannot run here.
         save: a folder for inputs, outputs and tapped values.
-        against: a folder with what was saved before, to compare with.
+        against: a folder of saved results to compare with.
         extract: a folder for a model of each node that differs.
-        map_inputs: of two models those inputs of the second, by name of the first's, that no name, order and
-            shape leads to.
-        map_outputs: the same of outputs.
+        map_inputs: of two models: inputs of the second by inputs of the first, for those that cannot be
+            paired by name, order or shape.
+        map_outputs: the same for outputs.
 
     Returns:
-        What was found; `.differs`, `.verdict`, `.to_pandas()`, `.write_report(path)`.
+        The result; `.differs`, `.verdict`, `.to_pandas()`, `.write_report(path)`.
 
     Raises:
-        UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
+        UsageError: a name does not exist, arguments contradict each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
-        KeyboardInterrupt: with what was finished as `found`.
-        TypeError: a model is nothing that `read` takes.
+        KeyboardInterrupt: the finished part of the result is its `found`.
+        TypeError: a model is nothing that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -367,9 +370,9 @@ def compare(
     from ir_scatter.compare.request import CompareRequest, run_job
     from ir_scatter.compare.result import CompareSettings
 
-    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
-        if word not in known:
-            raise UsageError(f"{name} is {word!r}, expected one of {', '.join(known)}")
+    for name, word, allowed in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
+        if word not in allowed:
+            raise UsageError(f"{name} is {word!r}, expected one of {', '.join(allowed)}")
     settings = CompareSettings(
         seed=seed,
         cases=cases,
@@ -386,11 +389,11 @@ def compare(
         map_inputs=tuple((map_inputs or {}).items()),
         map_outputs=tuple((map_outputs or {}).items()),
     )
-    given = (model,) if other is None else (model, other)
+    sources = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        sources = [opened.enter_context(in_a_file(readable)) for readable in given]
+        files = [opened.enter_context(in_a_file(source)) for source in sources]
         job = CompareRequest(
-            tuple(source.path for source in sources),
+            tuple(file.path for file in files),
             _several(on, "on"),
             settings,
             inputs=None if inputs is None else _arrays(inputs),
@@ -398,9 +401,9 @@ def compare(
             save=_path(save),
             against=_path(against),
             extract=_path(extract),
-            loaded=tuple(source.model for source in sources),
+            loaded=tuple(file.model for file in files),
         )
-        names = {source.path: source.name for source in sources}
+        names = {file.path: file.name for file in files}
         try:
             done = run_job(job)
         except Interrupted as interrupt:
@@ -411,12 +414,16 @@ def compare(
 
 
 def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResult:
-    """Return what came of a comparison with models from memory called what they are called."""
-    found = [
-        replace(one, model=names.get(one.model, one.model), other=names.get(one.other, one.other))
-        for one in done.found
+    """Return a comparison in which models from memory have their own names instead of temporary paths."""
+    comparisons = [
+        replace(
+            compared,
+            model=names.get(compared.model, compared.model),
+            other=names.get(compared.other, compared.other),
+        )
+        for compared in done.found
     ]
-    return ComparisonResult(replace(done, found=tuple(found)))
+    return ComparisonResult(replace(done, found=tuple(comparisons)))
 
 
 def _path(folder: "str | PathLike[str] | None") -> str | None:
@@ -439,7 +446,7 @@ def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | M
 def devices() -> Devices:
     """List what can run here: each runner with its device and versions, and why others cannot.
 
-    Each is tried in a process of its own, which takes a second or two.
+    Each runner is tried in its own process, which takes a second or two.
 
     Example:
         >>> import ir_scatter as irs

@@ -1,6 +1,6 @@
-"""Results that show themselves: a line, the text of the command line, a table in a notebook or of pandas.
+"""Results with a repr of one line, the text of the command line as `str`, and tables for notebooks.
 
-What a result looks like as text or HTML is made in `report`.
+Texts and HTML are rendered by `report`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Shown:
-    """Shows itself in a line, as the text of the command line, and as a table in a notebook."""
+    """A result with a repr of one line, made of its summary."""
 
     def _summary(self) -> str:
         raise NotImplementedError
@@ -41,7 +41,7 @@ class _Shown:
 
 
 class Model(_Shown, BareModel):
-    """A model that was read: a line about it, a table of its scatter nodes in a notebook."""
+    """A model with a repr of one line, and a table of its scatter nodes in a notebook."""
 
     @cached_property
     def scatter_nodes(self) -> "ScatterNodes":
@@ -50,11 +50,11 @@ class Model(_Shown, BareModel):
 
     @cached_property
     def opset(self) -> str:
-        """The newest opset that the model takes operators of its own format from, "opset15"; "" for none."""
+        """The newest opset of the format's own operators in the model, "opset15"; "" without any."""
         number = self.opset_imports.get(self.domain)
         if number is None:
-            own = (node for node in self.definitions() if node.domain == self.domain)
-            number = max((opset_number(node) or 0 for node in own), default=0)
+            nodes = (node for node in self.definitions() if node.domain == self.domain)
+            number = max((opset_number(node) or 0 for node in nodes), default=0)
         return f"opset{number}" if number else ""
 
     def _summary(self) -> str:
@@ -68,10 +68,10 @@ class Model(_Shown, BareModel):
 
 
 class _Table(_Shown):
-    """Can become a table of pandas."""
+    """A result that can become a pandas DataFrame."""
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield rows: columns by name."""
+        """Yield the rows of the table: values by column name."""
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
@@ -92,17 +92,17 @@ _T = TypeVar("_T")
 
 
 class _Rows(_Table, list[_T]):
-    """A list that shows itself as a table."""
+    """A list that a notebook shows as a table."""
 
     _left_out: frozenset[str] = frozenset()
-    """Columns that only a program wants."""
+    """Columns for programs only, which a notebook omits."""
 
     def _repr_html_(self) -> str:
         rows = list(self._records())
         names = [name for name in (rows[0] if rows else ()) if name not in self._left_out]
-        shown = [name for name in names if any(row[name] not in (None, "") for row in rows)]
-        cells = [["" if row[name] is None else row[name] for name in shown] for row in rows]
-        return html_table(shown, cells, self._summary())
+        columns = [name for name in names if any(row[name] not in (None, "") for row in rows)]
+        cells = [["" if row[name] is None else row[name] for name in columns] for row in rows]
+        return html_table(columns, cells, self._summary())
 
 
 class ScatterNodes(_Rows[NodeSummary]):
@@ -125,7 +125,7 @@ class ScatterNodes(_Rows[NodeSummary]):
                 "line": node.location.line,
                 "scope": node.scope,
                 "operator": node.operator,
-                "inputs": ", ".join(f"{name} {shown}" for name, shown in node.inputs.items() if shown),
+                "inputs": ", ".join(f"{name} {text}" for name, text in node.inputs.items() if text),
                 "axis": node.axis,
                 "reduction": node.reduction,
                 "indices": str(node.indices),
@@ -133,7 +133,7 @@ class ScatterNodes(_Rows[NodeSummary]):
 
 
 class Findings(_Rows[Diagnostic]):
-    """What `validate` found, in the order of the file: a list, empty if nothing is wrong.
+    """The findings of `validate`, a list in the order of the file; empty if nothing is wrong.
 
     `str` gives the text of the command line.
     """
@@ -146,11 +146,11 @@ class Findings(_Rows[Diagnostic]):
 
     @property
     def errors(self) -> list[Diagnostic]:
-        return [found for found in self if found.severity is Severity.ERROR]
+        return [diagnostic for diagnostic in self if diagnostic.severity is Severity.ERROR]
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        return [found for found in self if found.severity is Severity.WARNING]
+        return [diagnostic for diagnostic in self if diagnostic.severity is Severity.WARNING]
 
     def _report(self) -> Any:
         from ir_scatter.lint import Report
@@ -169,31 +169,31 @@ class Findings(_Rows[Diagnostic]):
     def _records(self) -> Iterator[dict[str, Any]]:
         from ir_scatter.report.phrases import whole_help
 
-        for found in self:
+        for diagnostic in self:
             yield {
-                "severity": found.severity.value,
-                "code": found.code,
-                "rule": found.rule,
-                "message": found.message,
-                "line": found.location.line,
-                "column": found.location.column,
-                "scope": found.location.scope,
-                "help": whole_help(found),
-                "operator": found.node.type if found.node else "",
-                "port": found.port or "",
-                "path": found.location.path,
+                "severity": diagnostic.severity.value,
+                "code": diagnostic.code,
+                "rule": diagnostic.rule,
+                "message": diagnostic.message,
+                "line": diagnostic.location.line,
+                "column": diagnostic.location.column,
+                "scope": diagnostic.location.scope,
+                "help": whole_help(diagnostic),
+                "operator": diagnostic.node.type if diagnostic.node else "",
+                "port": diagnostic.port or "",
+                "path": diagnostic.location.path,
             }
 
 
 class Conversion(BareConversion):
-    """What a conversion came to; `str` gives the text of the command line. See `convert`."""
+    """The result of `convert`; `str` gives the text of the command line."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        from ir_scatter.convert.conversion import Done
+        from ir_scatter.convert.conversion import ConversionRun
 
-        return render("conversion", "text", Done(self))
+        return render("conversion", "text", ConversionRun(self))
 
     def _summary(self) -> str:
         return str(self).splitlines()[-1].removesuffix("; nothing written")
@@ -203,10 +203,10 @@ class Conversion(BareConversion):
 
     def _repr_html_(self) -> str:
         rows = []
-        for one in self.converted:
-            state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
-            source, rewrites = str(one.source or ""), ", ".join(one.rewrites)
-            rows.append((one.location.scope, source, str(one.target), state, rewrites))
+        for converted in self.converted:
+            state = "safe" if converted.is_safe else f"assumed: {', '.join(converted.assumptions)}"
+            source, rewrites = str(converted.source or ""), ", ".join(converted.rewrites)
+            rows.append((converted.location.scope, source, str(converted.target), state, rewrites))
         for each in self.refused:
             source, target = str(each.source or each.type), str(each.target or "")
             rows.append((each.location.scope, source, target, f"refused: {each.code}", each.message))
@@ -214,7 +214,7 @@ class Conversion(BareConversion):
 
 
 class Explanation(str):
-    """A text whose first line names what it explains."""
+    """The text of `explain`; its first line names the topic."""
 
     __slots__ = ()
 
@@ -243,35 +243,35 @@ class Outputs(_Shown, dict[str, "Array"]):
 
 
 class Devices(_Rows["Availability"]):
-    """The runners that are known, and whether they can run here."""
+    """The known runners, and whether they can run here."""
 
     def __str__(self) -> str:
         return render("devices", "text", self)
 
     def _summary(self) -> str:
-        here = ", ".join(one.runner for one in self if one.is_available)
-        count = sum(not one.is_available for one in self)
+        here = ", ".join(device.runner for device in self if device.is_available)
+        count = sum(not device.is_available for device in self)
         return here + (f"; {counted(count, 'other')} cannot run here" if count else "")
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in self:
+        for device in self:
             yield {
-                "runner": one.runner,
-                "runs here": "yes" if one.is_available else "no",
-                "device": one.full_name,
-                "precision": one.default_precision,
-                "reason": one.reason,
-                "remedy": one.remedy,
+                "runner": device.runner,
+                "runs here": "yes" if device.is_available else "no",
+                "device": device.full_name,
+                "precision": device.default_precision,
+                "reason": device.reason,
+                "remedy": device.remedy,
             }
 
 
 class ComparisonResult(_Table):
-    """What came of a comparison; `str` gives the text of the command line.
+    """The result of `compare`; `str` gives the text of the command line.
 
-    As a DataFrame it has a row for each tensor of each runner and case.
+    Its DataFrame has a row for each tensor of each runner and case.
 
     Attributes:
-        done: all of it: of each comparison outcomes, differences, outliers, indices that are not legal.
+        done: the full result: outcomes, differences, outliers and illegal indices of each comparison.
     """
 
     def __init__(self, done: "ComparedModels") -> None:
@@ -284,11 +284,11 @@ class ComparisonResult(_Table):
     @property
     def differs(self) -> bool:
         """Whether something differs, changes from run to run, or got illegal indices."""
-        return any(one.differs for one in self.found)
+        return any(compared.differs for compared in self.found)
 
     @property
     def verdict(self) -> str:
-        """What came of it in a sentence: the first line of the text and of the report."""
+        """The result in one sentence: the first line of the text and of the report."""
         from ir_scatter.compare.headline import headline_of_many
 
         return headline_of_many(self.done).sentence
@@ -301,8 +301,8 @@ class ComparisonResult(_Table):
 
     def _repr_html_(self) -> str:
         parts = [html_table((), (), self.verdict)]
-        for one in self.found:
-            runs = [(each.runner, each.status.value, each.message) for each in one.outcomes]
+        for compared in self.found:
+            runs = [(outcome.runner, outcome.status.value, outcome.message) for outcome in compared.outcomes]
             parts.append(html_table(("runner", "status", "message"), runs))
         parts.append(html_table(("runner", "passed over"), self.done.skipped))
         rows = [row for row in self._records() if row["verdict"] != "equal"]
@@ -311,25 +311,25 @@ class ComparisonResult(_Table):
         return "".join(parts)
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in (one for each in self.found for one in each.comparisons):
-            found = one.measure
+        for comparison in (comparison for compared in self.found for comparison in compared.comparisons):
+            measure = comparison.measure
             yield {
-                "level": one.level.value,
-                "node": one.node or "",
-                **fields_of(one, "tensor case"),
-                "runner": one.subject,
-                "against": one.reference,
-                "verdict": found.verdict.value,
-                "elements": found.elements,
-                "differ": found.mismatched,
-                **fields_of(found, "max_abs max_rel max_ulp remark"),
+                "level": comparison.level.value,
+                "node": comparison.node or "",
+                **fields_of(comparison, "tensor case"),
+                "runner": comparison.subject,
+                "against": comparison.reference,
+                "verdict": measure.verdict.value,
+                "elements": measure.elements,
+                "differ": measure.mismatched,
+                **fields_of(measure, "max_abs max_rel max_ulp remark"),
             }
 
     def write_report(self, path: "str | PathLike[str]", *, overwrite: bool = True) -> None:
-        """Write the page with pictures that `ir-scatter compare --report` writes: whole or not at all.
+        """Write the HTML report with pictures, as `ir-scatter compare --report` does; whole or not at all.
 
         Raises:
-            UsageError: jinja2 is not installed, or there is such a file that must not be replaced.
+            UsageError: jinja2 is not installed, or the file exists and must not be replaced.
             CannotWrite: the file cannot be written.
         """
         from ir_scatter.core.atomic_write import Output, replace_files
@@ -339,5 +339,5 @@ class ComparisonResult(_Table):
 
 
 def _base(path: str) -> str:
-    """Return the name of a file without its folders; what stands for a model from memory as it is."""
+    """Return the file name of a path; the "<name>" of a model from memory is unchanged."""
     return path if path.startswith("<") else Path(path).name or path

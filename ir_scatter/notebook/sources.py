@@ -1,4 +1,4 @@
-"""Models from anywhere: paths, bytes, messages of protobuf, what openvino holds, open files."""
+"""Reads models from any source: paths, bytes, protobuf messages, OpenVINO models, open files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ Readable: TypeAlias = (
     "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
     " | ModelProto | OpenVinoModel"
 )
-"""What `read` takes, and every function that takes a model."""
+"""The sources that `read`, and every function with a model argument, accepts."""
 
 InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
 """Shapes of inputs by name, as text ("2,?,1..5") or as numbers, -1 for an unknown one."""
@@ -58,13 +58,13 @@ def read(
     Args:
         path: the `.xml` or `.onnx` file; or the model itself as bytes, an `onnx.ModelProto`, an
             `openvino.Model` (which is written to a temporary folder) or a file that is open in binary mode.
-        data: the bytes of the file, where they did not come from the file of that name.
-        format: "openvino-ir" or "onnx"; told by the content if None.
+        data: the bytes of the file, if they did not come from the file of that name.
+        format: "openvino-ir" or "onnx"; None to detect it from the content.
         input_shapes: shapes for inputs of the model by name: "2,?,1..5" or numbers; for ONNX they are
             propagated.
 
     Returns:
-        The model; `.scatter_nodes` lists what `inspect` does.
+        The model; `.scatter_nodes` is the result of `inspect`.
 
     Raises:
         UnreadableModel: it is no model, or cannot be read.
@@ -100,7 +100,7 @@ def read(
 
 
 def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
-    """Read what openvino holds, from a folder that stays as long as nodes and constants may be asked for."""
+    """Read an `openvino.Model` through a temporary folder that is removed with the model."""
     import shutil
     import weakref
 
@@ -111,32 +111,32 @@ def _from_openvino(model: Any, shapes: Mapping[str, Shape]) -> Model:
         raise TypeError(f"the model is {type_with_article(model)}, expected {_EXPECTED}")
     folder = new_folder()
     try:
-        found = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
+        bare = reading.read(write_model(model, Path(folder)), input_shapes=shapes)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(found.graph, shutil.rmtree, folder, ignore_errors=True)
-    return _as_model(found)
+    weakref.finalize(bare.graph, shutil.rmtree, folder, ignore_errors=True)
+    return _as_model(bare)
 
 
-def _as_model(found: BareModel) -> Model:
-    return Model(**{field.name: getattr(found, field.name) for field in fields(found)})
+def _as_model(bare: BareModel) -> Model:
+    return Model(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 
 
-def type_with_article(one: object) -> str:
+def type_with_article(value: object) -> str:
     """Return "an int", "a numpy.ndarray"."""
-    return with_article(_kind(one))
+    return with_article(_kind(value))
 
 
-def _kind(one: object) -> str:
-    kind = type(one)
+def _kind(value: object) -> str:
+    kind = type(value)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return f"{module}{kind.__qualname__}"
 
 
-def _bytes(data: object, what: str, hint: str = "") -> bytes:
+def _bytes(data: object, noun: str, hint: str = "") -> bytes:
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{what} {type_with_article(data)}, expected bytes{hint}")
+        raise TypeError(f"{noun} {type_with_article(data)}, expected bytes{hint}")
     return bytes(data)
 
 
@@ -169,16 +169,16 @@ def _opened(file: Any) -> tuple[str, bytes | None]:
     name = name if isinstance(name, str) and name else "file"
     if _is_plain(file, name):
         return name, None
-    shown = name if name.startswith("<") else f"<{name}>"
+    label = name if name.startswith("<") else f"<{name}>"
     try:
         content = file.read()
     except (OSError, ValueError) as error:
-        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(shown)) from None
-    return shown, _bytes(content, "the file gives", ": open it in binary mode")
+        raise UnreadableModel("unreadable-file", f"cannot be read: {error}", Location(label)) from None
+    return label, _bytes(content, "the file gives", ": open it in binary mode")
 
 
 def _is_plain(file: Any, name: str) -> bool:
-    """Tell whether an open file is at the start of what stands at the path that is its name."""
+    """Tell whether an open file is at its start, and its name is the path of this very file."""
     import io
     import os
 
@@ -204,20 +204,20 @@ class ModelFile(NamedTuple):
 
 @contextmanager
 def in_a_file(model: "Readable") -> "Iterator[ModelFile]":
-    """Give the file of a model for the duration of the block: a temporary file for a model from memory."""
+    """Yield the file of a model within this block; a model from memory gets a temporary file."""
     if isinstance(model, str | PathLike):
         yield ModelFile(fspath(model), fspath(model), None)
         return
-    found = read(model)
-    if Path(found.path).is_file():
+    opened = read(model)
+    if Path(opened.path).is_file():
         is_own = isinstance(model, BareModel)
-        name = found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
-        yield ModelFile(found.path, name, found)
+        name = opened.path if is_own else f"<{_kind(model)} {Path(opened.path).stem}>"
+        yield ModelFile(opened.path, name, opened)
         return
     from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.formats import FORMATS
 
     with temporary_folder() as folder:
-        path = Path(folder) / f"model{FORMATS[found.format].suffix}"
-        path.write_bytes(FORMATS[found.format].write(found, ()).content)
-        yield ModelFile(str(path), found.path, replace(found, path=str(path)))
+        path = Path(folder) / f"model{FORMATS[opened.format].suffix}"
+        path.write_bytes(FORMATS[opened.format].write(opened, ()).content)
+        yield ModelFile(str(path), opened.path, replace(opened, path=str(path)))

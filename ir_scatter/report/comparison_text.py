@@ -8,6 +8,7 @@ from ir_scatter.compare.headline import NOTHING, Headline, State, headline, head
 from ir_scatter.compare.measure import Excuse, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
+from ir_scatter.core.parameters import Parameter, Text
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Table, TableCell, table_text, visible, without_middle, wrap_line
 from ir_scatter.report.comparison_json import summary
@@ -25,7 +26,9 @@ from ir_scatter.report.matrices import (
 )
 from ir_scatter.runners.base import Status
 
-IMPLICIT = "the reference, which follows the specification; leave it out with --no-reference"
+IMPLICIT = Text(
+    "the reference, which follows the specification; leave it out with {}", Parameter("reference", False)
+)
 
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 

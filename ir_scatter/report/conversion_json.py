@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ir_scatter.convert.conversion import Converted, Done, Refused, Verified
+from ir_scatter.convert.conversion import ConversionRun, Converted, Refused, Verified
 from ir_scatter.report.characters import as_document, dumps
 from ir_scatter.report.conversion_text import source_of
 
 
-def render(done: Done) -> str:
+def render(done: ConversionRun) -> str:
     conversion = done.conversion
     document = as_document(
         model=conversion.origin or conversion.model.path,

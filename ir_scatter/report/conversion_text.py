@@ -2,14 +2,14 @@
 
 from typing import TypeAlias
 
-from ir_scatter.convert.conversion import Converted, Done, Refused
+from ir_scatter.convert.conversion import ConversionRun, Converted, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
 
 
-def render(done: Done, *, width: int | None = None) -> str:
+def render(done: ConversionRun, *, width: int | None = None) -> str:
     """Return a table of nodes, with the reason below each refusal, and a summary."""
     conversion = done.conversion
     rows = [*map(_converted_row, conversion.converted), *map(_refused_row, conversion.refused)]
@@ -52,7 +52,7 @@ def _where(location: Location, name: str) -> str:
     return visible(scope if location.line is None else f"{location.line}: {scope}")
 
 
-def _summary(done: Done) -> str:
+def _summary(done: ConversionRun) -> str:
     conversion = done.conversion
     if not conversion.refused and conversion.is_empty and conversion.origin is None:
         outcome = f"copied unchanged to {visible(done.written)}" if done.written else "nothing written"

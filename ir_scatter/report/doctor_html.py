@@ -75,7 +75,7 @@ def _item(checked: Checked) -> str:
         else state(checked)
     )
     avoid = (
-        f'<span class="sub">{plain(checked.defect.avoid)}</span>'
+        f'<span class="sub">{plain(str(checked.defect.avoid))}</span>'
         if checked.defect.avoid and checked.is_here
         else ""
     )

@@ -16,7 +16,7 @@ from ir_scatter.core.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import ComparedModels
-    from ir_scatter.convert.conversion import Done as ConversionDone
+    from ir_scatter.convert.conversion import ConversionRun
     from ir_scatter.core.arrays import Array
     from ir_scatter.doctor import Diagnosis
     from ir_scatter.explain import Entry
@@ -77,7 +77,7 @@ def render(
 
 @overload
 def render(
-    result: Literal["conversion"], format: str, value: "ConversionDone", **options: Unpack[RenderOptions]
+    result: Literal["conversion"], format: str, value: "ConversionRun", **options: Unpack[RenderOptions]
 ) -> str: ...
 
 

@@ -1,4 +1,4 @@
-"""The rewrites, found by scanning this folder, and the shortest way between two rows."""
+"""All rewrites, found by scanning this folder, and the shortest route between two rows."""
 
 import pkgutil
 from collections import deque
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 @cache
 def all_rewrites() -> "tuple[Rewrite, ...]":
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(rewrite for module in modules for rewrite in getattr(module, "REWRITES", ()))
 
 
 @cache
 def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewrite, ...] | None":
-    """Return the shortest way from one row to another, None if there is none.
+    """Return the shortest route from one row to another, None if there is none.
 
-    To the same row it leads where a rewrite has another form of it. Rows on the way must be valid in the
-    opset of the ONNX model that is written.
+    A route from a row to itself exists if some rewrite has another form of it. All rows on the route must be
+    valid in the opset of the ONNX model that is written.
     """
     previous: dict[OpKey, tuple[Rewrite, ...]] = {}
     pending: deque[tuple[OpKey, tuple[Rewrite, ...]]] = deque([(source, ())])
     while pending:
         key, way = pending.popleft()
         for rewrite in _from(key):
-            known = rewrite.target.key
-            if known in previous or (opset is not None and opset not in rewrite.target.opsets):
+            reached = rewrite.target.key
+            if reached in previous or (opset is not None and opset not in rewrite.target.opsets):
                 continue
-            previous[known] = (*way, rewrite)
-            if known == target:
-                return previous[known]
-            pending.append((known, previous[known]))
+            previous[reached] = (*way, rewrite)
+            if reached == target:
+                return previous[reached]
+            pending.append((reached, previous[reached]))
     return None
 
 
@@ -47,7 +47,7 @@ def _from(key: OpKey) -> "tuple[Rewrite, ...]":
 
 @cache
 def leads_to(source: OpKey, target: OpKey, opset: int | None = None) -> bool:
-    """Tell whether there is a way from one row to another, or to another form of the same row."""
+    """Tell whether a route leads from one row to another, or to another form of the same row."""
     if source == target:
         return any(rewrite.target.key == target for rewrite in _from(source))
     return route(source, target, opset) is not None

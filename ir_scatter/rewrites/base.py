@@ -1,4 +1,4 @@
-"""What a rewrite is, and the scatter node as it sees it."""
+"""A rewrite, and the view of a scatter node that it reads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
-"""What a rewrite may read whose new form serves other nodes as well."""
+"""Facts that a rewrite may read if its new form is to be shared by all nodes of a group."""
 
 _LARGEST_RANK = 4
-"""Of a tensor that every device handles."""
+"""Largest rank of a tensor of coordinates: beyond, devices have fewer kernels, some of them wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What the user vouches for: conditions, and whether negative indices may reach what forbids them."""
+    """The user's promises: conditions, and whether an operator that forbids negative indices may get them."""
 
     conditions: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
@@ -34,11 +34,15 @@ class Promises:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One scatter node, and what is known and promised of it.
+    """One scatter node with its facts and promises.
 
-    What is asked here of the numbers of its indices is remembered, so that it is known which other
-    nodes the new form is right for: the conditions that were `judged`, with the first answer, and the inputs
-    whose numbers, not only what holds for them, the new form is made of. It has `relied_on` promises.
+    A view records which index values a rewrite reads, since these decide which other nodes may share the
+    new form.
+
+    Attributes:
+        relied_on: promises that the rewrite used.
+        judged: conditions that it asked for, with the first answer.
+        numbers_of: inputs whose values the new form contains.
     """
 
     scatter: ScatterNode
@@ -49,7 +53,7 @@ class View:
     _proofs: dict[Condition, Proof] = field(default_factory=dict)
 
     def proof(self, condition: Condition) -> Proof:
-        """Return what the file says of a condition."""
+        """Return the proof of a condition from the facts of the file."""
         if condition not in self._proofs:
             self._proofs[condition] = judge(condition, self.scatter)
         proof = self._proofs[condition]
@@ -65,7 +69,7 @@ class View:
         return verdict is Verdict.PROVEN
 
     def index_numbers(self) -> "Array | None":
-        """Return the numbers of constant indices; what is made of them is right for no others."""
+        """Return the values of constant indices, and record that the new form is bound to them."""
         array = self.scatter.index_array
         if array is not None:
             self.numbers_of.add(Role.INDICES)
@@ -85,14 +89,16 @@ class View:
     def writes_nothing(self) -> bool:
         """Whether data or updates are known to have no elements, so that the output is data.
 
-        A form of such a node computes nothing from sizes: OpenVINO divides by the number of elements where
-        it computes a Broadcast while it loads a model (SIGFPE), and before opset 14 of ONNX no Reshape can
-        say 0.
+        The new form of such a node must compute nothing from sizes: OpenVINO divides by the number of
+        elements when it folds a Broadcast at load time (SIGFPE), and before opset 14 of ONNX a Reshape target
+        cannot contain 0.
         """
         data, updates, indices = map(self.scatter.operand, (Role.DATA, Role.UPDATES, Role.INDICES))
-        are_tuples = self.scatter.spec.layout is Layout.TUPLES  # one without coordinates names all of data
+        are_tuples = (
+            self.scatter.spec.layout is Layout.TUPLES
+        )  # a tuple without coordinates selects all of data
         operands = [data, updates] if are_tuples else [data, updates, indices]
-        return any(one is not None and element_count(one.value.shape) == 0 for one in operands)
+        return any(operand is not None and element_count(operand.value.shape) == 0 for operand in operands)
 
     @property
     def keeps_initial(self) -> bool:
@@ -118,24 +124,24 @@ class View:
 
     @property
     def given_axis(self) -> Value | int:
-        """The axis as the node has it: an input, or else the number that is written."""
+        """The axis as the node stores it: an input, or the attribute's number."""
         operand = self.scatter.operand(Role.AXIS)
         return operand.value if operand else self.scatter.written_axis or 0
 
     @property
     def depth(self) -> int | None:
-        """How many dimensions of data each tuple counts on; told by the ranks if nothing else does."""
+        """The number of coordinates of each tuple, from the shape of indices or else from the ranks."""
         shapes = [value.shape for value in (self.data, self.indices, self.updates)]
         if self.scatter.depth is not None or None in shapes:
             return self.scatter.depth
         data, indices, updates = (len(shape or ()) for shape in shapes)
         is_one = bool(updates) and all(agree_dims(dim, 1) for dim in self.updates.shape or ())
         if indices == 1 and is_one and self.scatter.spec.scalar_updates:
-            return None  # one tuple of any length may name one element
+            return None  # one tuple of any length may select one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None
 
-    # What is computed of it by new nodes
+    # Values that new nodes compute from the inputs
 
     def _rank_of_data(self, build: Builder) -> Value:
         if self.data.shape is not None:
@@ -145,11 +151,11 @@ class View:
         return build.reshape(rank, [], "rank_scalar")
 
     def axis_value(self, build: Builder) -> Value:
-        """Return the axis counted from 0: a constant, or computed where axis or rank are not known."""
+        """Return the non-negative axis: a constant, or computed at run time if axis or rank are dynamic."""
         written = self.scatter.written_axis
-        known = written if self.scatter.axis is None else self.scatter.axis
-        if known is not None and known >= 0:
-            return build.constant(known, "axis")
+        number = written if self.scatter.axis is None else self.scatter.axis
+        if number is not None and number >= 0:
+            return build.constant(number, "axis")
         rank = self._rank_of_data(build)
         if written is not None:
             return build.binary("Add", rank, build.constant(written, "negative_axis"), "axis")
@@ -164,11 +170,11 @@ class View:
         return build.range(self._rank_of_data(build), "positions")
 
     def axis_mask(self, build: Builder) -> Value:
-        """Return for each axis of data whether it is the one that indices count on."""
+        """Return a mask over the axes of data: true for the axis that indices count on."""
         return build.binary("Equal", self.positions(build), self.axis_value(build), "is_axis")
 
     def size_on_axis(self, build: Builder, value: Value | None = None, label: str = "size") -> Value:
-        """Return the size on the axis as a scalar: that of data, or of another value of its rank."""
+        """Return the size on the axis as a scalar, of data or of another value with its rank."""
         axis, value = self.scatter.axis, value or self.data
         shape, dims = value.shape, "data_shape" if value is self.data else f"{label}_of"
         if axis is not None and shape is not None and isinstance(shape[axis], int):
@@ -176,12 +182,12 @@ class View:
         return build.gather(build.shape_of(value, dims), self.axis_value(build), 0, label, ())
 
     def tuple_dims(self, build: Builder, *, are_front: bool = True) -> Value:
-        """Return the dimensions of data that the coordinates of a tuple count on, or the others."""
+        """Return the dimensions of data that coordinates count on, or with `are_front=False` the rest."""
         depth, shape, label = self.depth, self.data.shape, "sizes" if are_front else "other_dims"
         part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
-        known = static(part)
-        if known is not None:
-            return build.constant(list(known), label)
+        sizes = static(part)
+        if sizes is not None:
+            return build.constant(list(sizes), label)
         if depth is not None:
             at = build.constant([depth], "depth")
         else:
@@ -197,29 +203,30 @@ class View:
         return is_strict and not self.promises.keeps_negative and self.may_be_negative
 
     def counts_from_end(self, build: Builder) -> bool:
-        """Tell whether indices must be counted from the front before elements are taken with them."""
+        """Tell whether negative indices must be made non-negative before a Gather reads with them."""
         return self.may_be_negative and build.domain != ONNX
 
     def element_indices(self, build: Builder, target: OpSpec) -> Value:
-        """Return indices, counted from the front if the target demands it."""
+        """Return indices, made non-negative if the target demands it."""
         if not self.must_be_non_negative(target):
             return self.indices
         return build.from_front(self.indices, self.size_on_axis(build))
 
     def without_elements(self, build: Builder, shape: "Sequence[int] | Value") -> tuple[Value, Value]:
-        """Return indices and updates of a node that writes nothing, in a shape without elements."""
+        """Return indices and updates of a node that writes nothing, reshaped to a shape without elements."""
         updates = build.reshape(self.updates, shape, "updates_empty")
         if element_count(self.indices.shape) == 0:
             return build.reshape(build.fitting_indices(self.indices), shape, "indices_empty"), updates
         return build.convert(updates, I64, "indices_empty"), updates
 
     def coordinates(self, build: Builder, indices: Value) -> tuple[Value, Value]:
-        """Return a tuple of coordinates for each update, and updates in the shape that fits.
+        """Return a tuple of coordinates for each update, and updates in the matching shape.
 
-        Where the rank and the axis are known, and the rank is at most 3, tuples have the dimensions of
-        indices before their own; otherwise they are one list, and updates are flattened: of tensors with
-        more dimensions than 4 devices have fewer kernels, and wrong ones. `indices` are those of the node,
-        or what stands for them.
+        If rank and axis are known, and the rank is at most 3, tuples are [*shape of indices, rank]; otherwise
+        they are a list [count, rank], and updates are flattened, because devices have fewer kernels for more
+        than 4 dimensions, some of them wrong. `indices` are those of the node, or a replacement.
+
+            indices [[0, 2]] on axis 0  ->  [[[0, 0], [2, 1]]]
         """
         indices = build.convert(indices, I64, "indices_i64")
         axis, shape, data = self.scatter.axis, self.indices.shape, self.data.shape
@@ -228,11 +235,11 @@ class View:
         if shape is not None and element_count(shape) == 0:
             return build.empty_tuples(indices, self.updates, len(shape))
         if axis is None or shape is None:
-            one, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
-            ones = build.broadcast(one, dims, "ones")
+            unit, dims = build.constant(1, "one"), build.shape_of(self.indices, "indices_shape")
+            ones = build.broadcast(unit, dims, "ones")
             count = UNKNOWN_DIM if ones.shape is None else len(ones.shape)
-            found = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
-            grid = build.transpose(found, build.constant([1, 0], "swap"), "positions_by_element")
+            positions = build.make("NonZero", [ones], (count, UNKNOWN_DIM), "positions_by_axis", I64)
+            grid = build.transpose(positions, build.constant([1, 0], "swap"), "positions_by_element")
             rows = build.reshape(indices, [-1, 1], "indices_column", (UNKNOWN_DIM, 1))
             tuples = build.select(self.axis_mask(build), rows, grid, "coordinates")
             return tuples, build.reshape(self.updates, [-1], "updates_flat", (UNKNOWN_DIM,))
@@ -249,8 +256,8 @@ class View:
             else:
                 size = build.gather(dims, build.constant(place, "place"), 0, f"size_{place}", ())
                 numbers = build.range(size, f"positions_{place}")
-            others = [number for number in range(rank + 1) if number != place]
-            column = build.unsqueeze(numbers, others, f"column_{place}")
+            other_axes = [number for number in range(rank + 1) if number != place]
+            column = build.unsqueeze(numbers, other_axes, f"column_{place}")
             columns.append(build.broadcast(column, column_shape, f"coordinates_{place}", (*shape, 1)))
         tuples, updates = build.concat(columns, rank, "coordinates", (*shape, rank)), self.updates
         if rank < _LARGEST_RANK:
@@ -269,15 +276,15 @@ class Rewrite:
     """An edge between two rows of the table of operators.
 
     Attributes:
-        target: the row of the scatter node that comes instead.
-        build: makes the new nodes and returns the value that replaces the output, or says why not.
-        carries: attributes of the source that it takes care of; any other one at a value that is not
-            its default is a refusal. None where all stay as they are written.
+        target: the row of the new scatter node.
+        build: makes the new nodes and returns the value that replaces the output, or a refusal.
+        carries: attributes of the source that the new form keeps; any other one that is not at its default
+            is a refusal. None if all are copied as written.
         requires: the conditions under which both forms are equal, for one node.
-        is_done: whether a node needs no rewriting, where source and target are the same row.
-        reads: all that build, requires and is_done look at. Within `BY_SIGNATURE`, what it makes of one node
-            serves all nodes of whom the same holds; with more, each is handled for itself.
-        conditions: what the table of routes prints.
+        is_done: whether a node has the new form already, if source and target are the same row.
+        reads: all facts that build, requires and is_done read. Within `BY_SIGNATURE`, nodes of a group share
+            one new form; with more facts, each node is rewritten on its own.
+        conditions: the text of the table of routes.
     """
 
     name: str
@@ -298,9 +305,9 @@ Family: TypeAlias = tuple[OpSpec, ...]
 def between(
     name: str, families: Iterable[tuple[Family, Family]], build: Build, **more: Any
 ) -> tuple[Rewrite, ...]:
-    """Return a rewrite of each version of some operators to each version of what they become, newest first.
+    """Return a rewrite from each version of a family to each version of its target, newest first.
 
-    `more` are the other fields of a `Rewrite`.
+    `more` are the other fields of `Rewrite`.
     """
     pairs = [(old, new) for olds, news in families for old in reversed(olds) for new in reversed(news)]
     is_to_itself = "is_done" in more
@@ -310,14 +317,14 @@ def between(
 
 
 def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
-    """Return a node as a fragment, each value of its inputs made anew, and this shape of its output."""
-    node, data, made = scatter.node, scatter.data, dict[int, Value]()
+    """Copy a node as a fragment, with inputs made by `make` and an output of this shape."""
+    node, data, remade = scatter.node, scatter.data, dict[int, Value]()
     values = [port.value for port in node.inputs]
     for number, value in enumerate(values):
-        if value is not None and id(value) not in made:
-            made[id(value)] = make(number, value)
-    given = [made.get(id(value)) for value in values]
+        if value is not None and id(value) not in remade:
+            remade[id(value)] = make(number, value)
+    inputs = [remade.get(id(value)) for value in values]
     output = Value("output", data.element_type if data else None, shape)
     assert node.opset is not None
-    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(given), node.attributes, output)
-    return Fragment(given, [new])
+    new = NewNode("scatter", node.domain, node.type, node.opset, tuple(inputs), node.attributes, output)
+    return Fragment(inputs, [new])

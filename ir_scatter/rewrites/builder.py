@@ -1,11 +1,10 @@
-"""Writes the new nodes of a fragment, in the words of the dialect that the model is in.
+"""Builds the new nodes of a fragment in the dialect of the model.
 
-Operators are named as in an IR; their rows in `ops/general.py` spell them.
+Operators are named as in an IR; their rows in `ops/general.py` translate the names.
 
-What can be computed from constants of the fragment itself and from known shapes is computed at once
-and becomes a constant; a shape that is known never becomes a node. Nothing is computed from the
-numbers of the model's own constants, so that one fragment serves every node that looks the same.
-What has been made of the same inputs before is not made again.
+The builder folds constants: a node whose inputs are constants of the fragment or known shapes becomes a
+constant, and a known shape never becomes a node. It reads no values of the model's own constants, so that all
+nodes of a group can share the fragment. Equal nodes with equal inputs are built once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,51 +30,51 @@ I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]
 
 LARGEST_FOLDED = 1024
-"""Elements up to which a computed constant is stored; larger ones are cheaper to compute."""
+"""Most elements of a folded constant; a larger one is cheaper to compute at run time than to store."""
 
 WIDE = 32
-"""Bits from which on an index can name every position of a dimension that it counts on from the end."""
+"""Least bits of an index type that holds every position of any dimension, and its negative."""
 LAST = 1 << 62
-"""The end of a slice that goes to the end."""
+"""Stop of a slice that reaches the end of any dimension."""
 
 _GATHERED = frozenset({"i32", "i64"})
-"""The types of indices that `GatherElements` takes in both formats."""
+"""The index types that `GatherElements` accepts in both formats."""
 _FEW = 4
 _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 
 
 def array_of(value: Value) -> "Array | None":
-    """Return the content of a constant of the fragment, None for everything else."""
+    """Return the array of a constant of the fragment, None for any other value."""
     return value.constant.array if isinstance(value.constant, NewConstant) else None
 
 
 class Builder:
-    """Makes one fragment, in a dialect; `opset` is that of the ONNX model that is written, None for an IR.
+    """Builds one fragment in a dialect; `opset` is that of the written ONNX model, None for an IR.
 
-    Each method makes a node, or a constant, and returns its output. `label` says in words what that is;
-    `shape` is the best that the caller knows of its shape.
+    Each method builds a node, or a constant, and returns its output. `label` names the node after what it
+    computes; `shape` is the best shape that the caller knows.
     """
 
-    def __init__(self, given: Sequence[Value | None], domain: str, opset: int | None) -> None:
+    def __init__(self, inputs: Sequence[Value | None], domain: str, opset: int | None) -> None:
         self.domain = domain
         self.opset = opset
-        self._given = tuple(given)
+        self._given = tuple(inputs)
         self._news: list[NewNode] = []
         self._constants: dict[tuple[object, ...], tuple[str, NewConstant, Value]] = {}
         self._made: dict[tuple[object, ...], Value] = {}
         self._labels: set[str] = set()
 
     def fragment(self, result: Value) -> Fragment:
-        """Return the nodes that a result needs; the one that computes it comes last."""
-        needed, kept = {id(result)}, []
+        """Return the nodes that a result depends on; its producer comes last."""
+        needed, used = {id(result)}, []
         for new in reversed(self._news):
             if id(new.output) in needed:
-                kept.append(new)
+                used.append(new)
                 needed.update(map(id, new.inputs))
-        return Fragment(self._given, reversed(kept))
+        return Fragment(self._given, reversed(used))
 
     def constant(self, content: Any, label: str, type: ElementType = I64) -> Value:
-        """Make a constant, once for each content; one of two uses is named for its numbers."""
+        """Make a constant, one for each content; if two labels share it, its values become its name."""
         array = np.asarray(content, dtype(type))
         key = (type.name, array.shape, array.tobytes())
         first, constant, value = self._constants.get(key, (label, None, None))
@@ -100,9 +99,9 @@ class Builder:
         axis: Value | int = 0,
         label: str = "updated",
     ) -> Value:
-        """Make a scatter node; its row has the reduction.
+        """Make a scatter node of a row that has the reduction.
 
-        In an IR all attributes are written, as its own writer does; in ONNX those that are no default.
+        An IR gets all attributes, as OpenVINO writes them; ONNX only those that differ from their default.
         """
         inputs = {Role.DATA: data, Role.INDICES: indices, Role.UPDATES: updates}
         attributes: dict[str, Any] = {}
@@ -122,16 +121,13 @@ class Builder:
         return self._add(spec.key.type, opset, values, attributes, data.element_type, data.shape, label)
 
     def again(self, node: Node, inputs: Mapping[int, Value], output: Value, label: str = "scatter") -> Value:
-        """Make a node like one of the model, with some inputs made anew; attributes stay as written."""
+        """Copy a node of the model with some inputs replaced; attributes stay as written."""
         values = [inputs.get(number, port.value) for number, port in enumerate(node.inputs)]
-        own = node.opset if node.opset is not None else ""
-        return self._add(node.type, own, values, node.attributes, output.element_type, output.shape, label)
+        opset = node.opset if node.opset is not None else ""
+        return self._add(node.type, opset, values, node.attributes, output.element_type, output.shape, label)
 
     def rebuilt(self, scatter: "ScatterNode", operands: Mapping[Role, Value], reduction: Reduction) -> Value:
-        """Make a scatter node like another one, with other operands and another reduction.
-
-        The output has the type of data.
-        """
+        """Copy a scatter node with other operands and another reduction; its output has the type of data."""
         node, spec = scatter.node, scatter.spec
         values = [operands.get(spec.ports[at].role, port.value) for at, port in enumerate(node.inputs)]
         attributes, row = dict(node.attributes), spec.attribute("reduction")
@@ -141,41 +137,41 @@ class Builder:
             if reduction is Reduction.NONE and "use_init_val" in attributes:
                 attributes["use_init_val"] = "true"
         data = operands.get(Role.DATA) or scatter.data.value  # type: ignore[union-attr]
-        own = node.opset if node.opset is not None else ""
-        return self._add(node.type, own, values, attributes, data.element_type, data.shape, "scatter")
+        opset = node.opset if node.opset is not None else ""
+        return self._add(node.type, opset, values, attributes, data.element_type, data.shape, "scatter")
 
     def shape_of(self, value: Value, label: str) -> Value:
-        """Return the shape of a value as whole numbers."""
-        known = static(value.shape)
-        if known is not None:
-            return self.constant(list(known), label)
+        """Return the shape of a value as a list of i64."""
+        sizes = static(value.shape)
+        if sizes is not None:
+            return self.constant(list(sizes), label)
         rank = UNKNOWN_DIM if value.shape is None else len(value.shape)
         return self.make("ShapeOf", [value], (rank,), label, I64)
 
     def reshape(
         self, value: Value, target: "Value | Sequence[int]", label: str, shape: Shape = None
     ) -> Value:
-        """Give a value another shape, where one dimension may be -1; as it is if it has it already."""
+        """Reshape a value, where one dimension may be -1; return it unchanged if it has that shape."""
         if not isinstance(target, Value):
             target = self.constant(list(target), f"{label}_shape")
-        numbers, own = array_of(target), value.shape
-        found = _reshaped(own, numbers, target.shape, shape)
-        if static(found) is not None and found == own:
+        numbers, source_shape = array_of(target), value.shape
+        result_shape = _reshaped(source_shape, numbers, target.shape, shape)
+        if static(result_shape) is not None and result_shape == source_shape:
             return value
-        wanted = [] if numbers is None else numbers.tolist()
-        if wanted == [-1] and own and len(own) == 1:
+        target_dims = [] if numbers is None else numbers.tolist()
+        if target_dims == [-1] and source_shape and len(source_shape) == 1:
             return value
         if not named("Reshape").emit(self.domain, self.opset, {}).attributes:
             if numbers is None:
-                target = self._without_zeros(target, found, label)
-            elif 0 in wanted and own != found:
-                return self._reshaped_to_nothing(value, wanted, label)
-        return self.make("Reshape", [value, target], found, label)
+                target = self._without_zeros(target, result_shape, label)
+            elif 0 in target_dims and source_shape != result_shape:
+                return self._reshaped_to_nothing(value, target_dims, label)
+        return self.make("Reshape", [value, target], result_shape, label)
 
     def _without_zeros(self, target: Value, shape: Shape, label: str) -> Value:
-        """Return a computed shape in which -1 stands for 0, which copies a dimension before opset 14 of ONNX.
+        """Replace 0 by -1 in a computed shape, since 0 copies a dimension before opset 14 of ONNX.
 
-        The size that is left is 0 where there are no elements. Of two such sizes no runtime makes any.
+        For a value without elements, -1 gives 0. A shape with two zeros cannot be written this way.
         """
         if shape is not None and all(lowest(dim) > 0 for dim in shape):
             return target
@@ -183,10 +179,10 @@ class Builder:
         return self.select(is_zero, self.constant(-1, "rest"), target, f"{label}_shape_left")
 
     def _reshaped_to_nothing(self, value: Value, shape: Sequence[int], label: str) -> Value:
-        """Return a value without elements in another shape, where a 0 copies a dimension."""
-        first, *others = [place for place, size in enumerate(shape) if size == 0]
+        """Reshape a value without elements if the operator cannot write 0, by -1 and a Slice to nothing."""
+        first, *empty_axes = [place for place, size in enumerate(shape) if size == 0]
         sizes = [-1 if place == first else size or 1 for place, size in enumerate(shape)]
-        if not others:
+        if not empty_axes:
             return self.reshape(value, sizes, label, tuple(shape))
         long = self.reshape(
             value,
@@ -194,8 +190,8 @@ class Builder:
             f"{label}_long",
             tuple(size or int(place != first) for place, size in enumerate(shape)),
         )
-        ends = self.constant([0] * len(others), "no_end")
-        return self.slice(long, ends, ends, others, label, tuple(shape))
+        ends = self.constant([0] * len(empty_axes), "no_end")
+        return self.slice(long, ends, ends, empty_axes, label, tuple(shape))
 
     def unsqueeze(self, value: Value, axes: Sequence[int], label: str) -> Value:
         """Insert dimensions of 1; `axes` count from 0 in the result."""
@@ -208,34 +204,33 @@ class Builder:
         return self.make("Unsqueeze", [value], shape, label, axes=list(axes))
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
-        """Repeat a value along dimensions of 1 until it has a shape."""
-        found = _reshaped(None, array_of(target), target.shape, shape)
-        whole = static(found)
+        """Broadcast a value to a shape."""
+        result_shape = _reshaped(None, array_of(target), target.shape, shape)
+        whole = static(result_shape)
         if whole is not None and whole == value.shape:
             return value
         if whole is not None and 0 in whole and value.element_type is not None:
-            # OpenVINO, which computes what it can when it loads a model, divides by the number of elements.
-            # It drops an empty constant from a Concat, and reads an empty initializer as a scalar: whoever
-            # needs one for that returns data as it is.
+            # OpenVINO divides by the number of elements when it folds a Broadcast at load time. It also drops
+            # an empty constant from a Concat, and reads an empty initializer as a scalar: rewrites that
+            # would need one of those return data unchanged.
             return self.constant(np.empty(whole), label, value.element_type)
-        return self.make("Broadcast", [value, target], found, label)
+        return self.make("Broadcast", [value, target], result_shape, label)
 
     def repeated_indices(self, column: Value, updates: Value, label: str, shape: Shape = None) -> Value:
-        """Repeat indices to the shape of updates.
+        """Broadcast indices to the shape of updates.
 
-        Of updates without elements the updates themselves serve, as there is no number in them: runtimes do
-        not agree on Expand to a dimension of 0, and OpenVINO on constants without elements.
+        If updates have no elements, they serve as indices, converted to i64: runtimes disagree on Expand to a
+        dimension of 0, and OpenVINO misreads constants without elements.
         """
         if element_count(updates.shape) == 0:
             return self.convert(updates, I64, label)
         return self.broadcast(column, self.shape_of(updates, "updates_shape"), label, shape)
 
     def empty_tuples(self, value: Value, updates: Value, depth: int) -> tuple[Value, Value]:
-        """Return a list of tuples of coordinates, made of a value without elements, and updates that fit.
+        """Return an empty list of tuples [0, depth], reshaped from an empty value, and matching updates.
 
-        There is no number in them. They are no constant: OpenVINO reads an empty initializer as a scalar. Nor
-        are they joined of columns, whatever is open: it drops what is empty from a Concat, so that the shape
-        is that of the other inputs, or of none.
+        They are no constant, since OpenVINO reads an empty initializer as a scalar, and no Concat of columns,
+        since it drops empty inputs of a Concat and so gets another shape.
         """
         tuples = self.reshape(self.convert(value, I64, "indices_i64"), [0, depth], "coordinates")
         return tuples, self.reshape(updates, [0], "updates_flat")
@@ -244,9 +239,9 @@ class Builder:
         return values[0] if len(values) == 1 else self.make("Concat", values, shape, label, axis=axis)
 
     def range(self, stop: Value, label: str) -> Value:
-        """Count from 0 to a scalar."""
-        start, step, known = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
-        shape = (UNKNOWN_DIM if known is None else int(known),)
+        """Return 0, 1, ..., `stop` - 1 for a scalar."""
+        start, step, number = self.constant(0, "start"), self.constant(1, "step"), array_of(stop)
+        shape = (UNKNOWN_DIM if number is None else int(number),)
         return self.make("Range", [start, stop, step], shape, label, I64)
 
     def gather(self, value: Value, index: Value, axis: int, label: str, shape: Shape) -> Value:
@@ -255,37 +250,37 @@ class Builder:
     def slice(
         self, value: Value, start: Value, stop: Value, axes: Sequence[int], label: str, shape: Shape
     ) -> Value:
-        """Cut pieces out along axes; start and stop are lists of one number for each axis."""
+        """Slice along axes with step 1; start and stop hold one number for each axis."""
         inputs = [value, start, stop]
         return self.make("Slice", inputs, shape, label, step=[1] * len(axes), axes=list(axes))
 
     def transpose(self, value: Value, order: Value, label: str, shape: Shape = None) -> Value:
-        known = array_of(order)
-        if known is not None and value.shape is not None:
-            if known.tolist() == sorted(known.tolist()):
+        permutation = array_of(order)
+        if permutation is not None and value.shape is not None:
+            if permutation.tolist() == sorted(permutation.tolist()):
                 return value
-            shape = tuple(value.shape[int(axis)] for axis in known)
+            shape = tuple(value.shape[int(axis)] for axis in permutation)
         if self.domain != ONNX:
             return self.make("Transpose", [value, order], shape, label)
-        assert known is not None
-        return self.make("Transpose", [value], shape, label, order=known.tolist())
+        assert permutation is not None
+        return self.make("Transpose", [value], shape, label, order=permutation.tolist())
 
     def select(self, condition: Value, left: Value, right: Value, label: str) -> Value:
-        """Take elements of `left` where a condition holds, of `right` elsewhere."""
+        """Select elements of `left` where the condition holds, of `right` elsewhere."""
         shape = _broadcast(condition.shape, left.shape, right.shape)
         both = _broadcast(left.shape, right.shape)
         if self.domain != ONNX and not _spans(both, condition.shape):
-            # There a condition is repeated to the two values, and those not to it.
+            # OpenVINO broadcasts the condition to the values, but not the values to the condition.
             right = self.broadcast(right, self.shape_of(condition, "condition_shape"), "elsewhere", shape)
         return self.make("Select", [condition, left, right], shape, label, left.element_type)
 
     def binary(self, operation: str, left: Value, right: Value, label: str) -> Value:
-        """Join two values element by element: "Add", "Subtract", "Multiply", "Equal", "Less", ..."""
+        """Apply an element-wise operator to two values: "Add", "Multiply", "Equal", "Less", ..."""
         type = BOOLEAN if operation in {"Equal", "Less"} else left.element_type
         return self.make(operation, [left, right], _broadcast(left.shape, right.shape), label, type)
 
     def convert(self, value: Value, type: ElementType, label: str) -> Value:
-        """Change the element type; as it is if it has it already."""
+        """Convert to an element type; return the value unchanged if it has that type."""
         if value.element_type is type:
             return value
         return self.make("Convert", [value], value.shape, label, type, type=type)
@@ -298,12 +293,12 @@ class Builder:
             shape = (*shape[:at], *([1] if keeps else []), *shape[at + 1 :])
         return self.make(operation, [value], shape, label, axes=[axis], keeps=keeps)
 
-    # What several rewrites are made of
+    # Building blocks of several rewrites
 
     def along(self, mask: Value, value: Value, label: str) -> Value:
-        """Lay a list along the one axis that a mask names, with 1 on all other axes."""
-        rest, one = self.constant(-1, "rest"), self.constant(1, "one")
-        target = self.select(mask, rest, one, f"{label}_shape")
+        """Reshape a list to lie along the one axis where the mask is true, with 1 on all other axes."""
+        rest, unit = self.constant(-1, "rest"), self.constant(1, "one")
+        target = self.select(mask, rest, unit, f"{label}_shape")
         return self.make("Reshape", [value, target], _reshaped(value.shape, None, target.shape, None), label)
 
     def is_first(self, places: Value) -> Value:
@@ -311,31 +306,31 @@ class Builder:
 
     def count_of(self, value: Value, label: str) -> Value:
         """Return the number of elements as [1]."""
-        known = static(value.shape)
-        if known is not None:
-            return self.constant([prod(known)], label)
+        sizes = static(value.shape)
+        if sizes is not None:
+            return self.constant([prod(sizes)], label)
         is_list = value.shape is not None and len(value.shape) == 1
         flat = value if is_list else self.reshape(value, [-1], f"{label}_flat", (UNKNOWN_DIM,))
         return self.shape_of(flat, label)
 
     def fitting_indices(self, indices: Value, target: OpSpec | None = None) -> Value:
-        """Return indices in a type that the target takes, or without one that `GatherElements` takes."""
+        """Convert indices to a type that the target, by default `GatherElements`, accepts."""
         port, type = target.port(Role.INDICES) if target else None, indices.element_type
         allowed = port.element_types if port else _GATHERED
         is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
         return indices if is_fitting else self.convert(indices, I64, "indices_i64")
 
     def in_type(self, numbers: Value, type: ElementType, label: str) -> Value:
-        """Return whole numbers in the type of indices, which is wide enough for positions."""
-        known = array_of(numbers)
-        if known is None:
+        """Convert whole numbers to an index type, which must be wide enough for positions."""
+        array = array_of(numbers)
+        if array is None:
             return self.convert(numbers, type, f"{label}_converted")
-        return self.constant(known.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
+        return self.constant(array.astype("int64").clip(max=(1 << (type.bits - 1)) - 1), label, type)
 
     def from_front(self, indices: Value, sizes: Value, label: str = "indices_non_negative") -> Value:
-        """Add the size of the dimension to negative indices; those that are out of range stay out of range.
+        """Add the size of the dimension to negative indices; indices out of range stay out of range.
 
-        `sizes` are what indices count on, whole numbers that are broadcast to them.
+        `sizes` are the dimensions that indices count on, and are broadcast to the indices.
         """
         type = indices.element_type
         if type is None or type.bits < WIDE:
@@ -353,18 +348,18 @@ class Builder:
         shape: Shape,
         label: str,
         element_type: ElementType | None = None,
-        **told: Any,
+        **parameters: Any,
     ) -> Value:
         """Make a node whose output has an element type, by default that of the first input."""
         op = named(operation)
-        new = op.emit(self.domain, self.opset, told)
+        new = op.emit(self.domain, self.opset, parameters)
         element_type = element_type or values[0].element_type
         inputs = [*map(array_of, values), *map(np.asarray, new.inputs.values())]
         if element_type is not None and all(array is not None for array in inputs):
             opset, limit = int(str(new.opset).removeprefix("opset")), LARGEST_FOLDED
             with suppress(UnsupportedCase):
-                found = compute(op, self.domain, inputs, new.attributes, opset=opset, element_limit=limit)
-                return self.constant(found[0], label, element_type)
+                outputs = compute(op, self.domain, inputs, new.attributes, opset=opset, element_limit=limit)
+                return self.constant(outputs[0], label, element_type)
         behind = [self.constant(numbers, name) for name, numbers in new.inputs.items()]
         return self._add(new.type, new.opset, [*values, *behind], new.attributes, element_type, shape, label)
 
@@ -388,7 +383,7 @@ class Builder:
 
 
 def _name_of_content(array: "Array") -> str:
-    """Return a name that says the content, "" for what is long or holds no whole numbers."""
+    """Return a name made of the values, "minus_one", "list_0_1"; "" for long arrays or other types."""
     if array.dtype.kind != "i" or not 0 < array.size <= _FEW or array.ndim > 1:
         return ""
     if array.ndim == 0 and int(array) in _WORDS:
@@ -397,39 +392,41 @@ def _name_of_content(array: "Array") -> str:
     return f"number_{numbers}" if array.ndim == 0 else f"list_{numbers}"
 
 
-def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, known: Shape) -> Shape:
-    """Return the shape that a target names: its numbers, or if they are computed, how many there are."""
+def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, declared: Shape) -> Shape:
+    """Return the result shape of a Reshape to a target; of a computed target only the rank is known."""
     if target is None:
-        if known is not None or not target_shape or not isinstance(target_shape[0], int):
-            return known
+        if declared is not None or not target_shape or not isinstance(target_shape[0], int):
+            return declared
         return (UNKNOWN_DIM,) * target_shape[0]
     dims: list[Dim] = target.tolist()
     if -1 in dims:
         place, before = dims.index(-1), static(source)
-        others = prod(int(number) for number in target if number != -1)
-        if before is not None and others > 0:
-            dims[place] = prod(before) // others
+        rest = prod(int(number) for number in target if number != -1)
+        if before is not None and rest > 0:
+            dims[place] = prod(before) // rest
         else:
-            dims[place] = known[place] if known is not None and len(known) == len(dims) else UNKNOWN_DIM
+            dims[place] = (
+                declared[place] if declared is not None and len(declared) == len(dims) else UNKNOWN_DIM
+            )
     return tuple(dims)
 
 
 def _broadcast(*shapes: Shape) -> Shape:
-    """Return the shape of values that are repeated to one."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes):
+    """Return the broadcast of several shapes."""
+    shapes_known = [shape for shape in shapes if shape is not None]
+    if len(shapes_known) < len(shapes):
         return None
-    rank = max(map(len, known))
+    rank = max(map(len, shapes_known))
     dims = list[Dim]()
-    for column in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in known], strict=True):
-        others = [dim for dim in column if dim != 1]
-        dims.append(next((dim for dim in others if isinstance(dim, int)), UNKNOWN_DIM if others else 1))
+    for column in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in shapes_known], strict=True):
+        larger = [dim for dim in column if dim != 1]
+        dims.append(next((dim for dim in larger if isinstance(dim, int)), UNKNOWN_DIM if larger else 1))
     return tuple(dims)
 
 
-def _spans(shape: Shape, other: Shape) -> bool:
-    """Tell whether another shape is repeated to this one, as far as is known."""
-    if shape is None or other is None:
+def _spans(shape: Shape, repeated: Shape) -> bool:
+    """Tell whether another shape certainly broadcasts to this one."""
+    if shape is None or repeated is None:
         return shape is None
-    pairs = zip(reversed(shape), reversed(other), strict=False)
-    return len(other) <= len(shape) and all(dim != 1 or wanted == 1 for dim, wanted in pairs)
+    pairs = zip(reversed(shape), reversed(repeated), strict=False)
+    return len(repeated) <= len(shape) and all(dim != 1 or repeated_dim == 1 for dim, repeated_dim in pairs)

@@ -1,9 +1,9 @@
-"""Other forms of one node, for devices that refuse it as it is: in a wider type, or reduced before.
+"""Other forms of one node, for devices that refuse it: in a wider type, or with the reduction before it.
 
     cast to i32:  Convert(Scatter(Convert(data, i32), indices, Convert(updates, i32)), u8)
     reduced:      Scatter(data, indices, old values + updates), where no two updates have one target
 
-They are no routes by themselves: `convert --for` tries them where no other form avoids all known defects.
+They are not listed as routes: `convert --for` tries them if no other form avoids all known defects.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _I32 = ELEMENT_TYPES["i32"]
 _WIDER = {"boolean": ("i32",), "unsigned": ("i32",), "signed": ("i32",), "float": ("f32",)}
-"""The types to cast to, by the kind of element type: every value has its own in the wider type."""
+"""The types to cast to, by kind of element type; the wider type holds every value exactly."""
 
 _EXACT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
-"""Reductions that give one of the old values or updates, which the narrow type holds."""
+"""Reductions whose result is an old value or an update, and so fits the narrow type."""
 
 _OF_BOOLEANS = {
     Reduction.SUM: Reduction.MAX,
@@ -33,15 +33,15 @@ _OF_BOOLEANS = {
     Reduction.MIN: Reduction.MIN,
     Reduction.NONE: Reduction.NONE,
 }
-"""What stands for a reduction of booleans in numbers 0 and 1: OR is the greatest, AND the least."""
+"""The reduction over numbers 0 and 1 that equals one of booleans: OR is max, AND is min."""
 
 _ROUNDED = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
-"""Reductions of floating-point numbers that are rounded once instead of after each step."""
+"""Floating-point reductions that, in the wider type, round once instead of after each step."""
 
 
 @cache
 def forms_of(key: OpKey) -> tuple[Rewrite, ...]:
-    """Return the forms of a row: rewrites of it into itself."""
+    """Return the other forms of a row, as rewrites of the row into itself."""
     spec = SPECS[key]
     return (*_casts(spec), *([] if spec.layout not in _JOINED else [_joined(spec)]))
 
@@ -61,7 +61,7 @@ def _cast(spec: OpSpec, wide: ElementType) -> Rewrite:
             return TYPE_UNKNOWN
         reduction = _reduction_in(view, type, wide)
         if reduction is None:
-            message = f"reduction {view.reduction} of {type.name} is another one in {wide.name}"
+            message = f"reduction {view.reduction} of {type.name} gives other results in {wide.name}"
             return Refusal(Reason.NO_SUCH_REDUCTION, message)
         data = build.convert(view.data, wide, f"data_{wide.name}")
         updates = build.convert(view.updates, wide, f"updates_{wide.name}")
@@ -80,7 +80,7 @@ def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction
     elif view.reduction in _EXACT or (type.kind == "float" and view.reduction in _ROUNDED):
         reduction = view.reduction
     else:
-        return None  # whole numbers that leave the narrow type wrap around there
+        return None  # whole numbers wrap around in the narrow type, not in the wide one
     has_word = reduction is Reduction.NONE or reduction in view.scatter.spec.reductions.values()
     return reduction if has_word else None
 
@@ -99,7 +99,7 @@ def _with_i32_indices(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
 def _joined(spec: OpSpec) -> Rewrite:
     def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
         if view.reduction is Reduction.NONE:
-            return Refusal(Reason.NO_FORM, "there is no reduction to compute before")
+            return Refusal(Reason.NO_FORM, "the node has no reduction to compute before it")
         updates = _JOINED[spec.layout](view, build)
         if isinstance(updates, Refusal):
             return updates

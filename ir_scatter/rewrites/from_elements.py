@@ -1,15 +1,18 @@
-"""What becomes of nodes that write single elements: slices, tuples, or another version.
+"""Rewrites of ScatterElements(Update): to slices, to tuples, or to another version.
 
-elements-to-slices: Indices that are equal along every other axis name whole slices, the fast form. One list
-of indices along the axis is enough where indices are a broadcast of it, or constant and equal along the
-other axes. Updates stay as they are: they already have the shape of the slices.
+elements-to-slices: Indices that are equal along every other axis select whole slices, the fast form. They
+become the list of their values along the axis; updates already have the shape of the slices.
 
-elements-to-tuples: Every element gets all of its coordinates: those of its own position, the axis replaced
-by its index. Where old values take no part in the reduction, the value that changes nothing is written
-first, and then the reduction adds to that. A mean is a sum divided by a count.
+    indices [[2, 2], [0, 0]] on axis 0   ->   [2, 0]
+
+elements-to-tuples: Every element gets all its coordinates: its own position, with the coordinate on the axis
+replaced by its index. If old values take no part in the reduction, its neutral element is written first, and
+then the updates are reduced into that. A mean becomes a sum divided by a count.
+
+    indices [[2, 2], [0, 0]] on axis 0   ->   [[[2, 0], [2, 1]], [[0, 0], [0, 1]]]
 
 elements-versions: The deprecated predecessor becomes its successor. A reduction that a version lacks is
-computed before it is written, where no two updates meet in one element.
+computed before the node, if no two updates have the same target.
 """
 
 from ir_scatter.analysis.conditions import Condition
@@ -38,31 +41,31 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     indices, axis = view.indices.shape or (), view.scatter.axis
     for place, dim in enumerate(indices):
         if dim == 0 and place != axis and axis is not None:
-            message = f"indices have no position on axis {place}, so that no list of them can be told"
+            message = f"indices have no position on axis {place}, so there is no list of them to take"
             return Refusal(Reason.NO_FORM, message)
     updates = _joined(view, build, are_slices=True)
     if isinstance(updates, Refusal):
         return updates
-    found = _one_list(view, build)
+    index_list = _one_list(view, build)
     if view.must_be_non_negative(target):
-        found = build.from_front(found, view.size_on_axis(build))
-    return build.scatter(target, view.data, found, updates, axis=view.given_axis)
+        index_list = build.from_front(index_list, view.size_on_axis(build))
+    return build.scatter(target, view.data, index_list, updates, axis=view.given_axis)
 
 
 def _one_list(view: View, build: Builder) -> Value:
-    """Return the indices at the first position of every other axis."""
+    """Return the list of indices along the axis, taken at position 0 of all other axes."""
     indices, axis, shape = view.indices, view.scatter.axis, view.indices.shape
     if shape is not None and axis is not None:
-        others = [place for place in range(len(shape)) if place != axis]
-        if not others:
+        other_axes = [place for place in range(len(shape)) if place != axis]
+        if not other_axes:
             return indices
-        if any(shape[place] != 1 for place in others):
-            begin = build.constant([0] * len(others), "begin")
-            end = build.constant([1] * len(others), "end")
-            known = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
-            indices = build.slice(indices, begin, end, others, "indices_cut", known)
+        if any(shape[place] != 1 for place in other_axes):
+            begin = build.constant([0] * len(other_axes), "begin")
+            end = build.constant([1] * len(other_axes), "end")
+            cut_shape = tuple(dim if place == axis else 1 for place, dim in enumerate(shape))
+            indices = build.slice(indices, begin, end, other_axes, "indices_cut", cut_shape)
         return build.reshape(indices, [-1], "indices_list", (shape[axis],))
-    # Those that lie one step on the axis apart, from the first on.
+    # With a dynamic axis: gather every stride-th element of the flattened indices, beginning with the first.
     place, dims = view.axis_value(build), build.shape_of(indices, "indices_shape")
     count = build.gather(dims, place, 0, "count", ())
     after = build.binary("Add", place, build.constant(1, "one"), "next_axis")
@@ -78,11 +81,15 @@ def _to_tuples(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if view.writes_nothing:
         return build.scatter(target, view.data, *view.coordinates(build, view.indices))
     has_word, is_counted = has(target, view.reduction), _is_counted(view, target)
-    if not has_word and not is_counted and view.keeps_initial:  # no two updates meet: join them first
+    if not has_word and not is_counted and view.keeps_initial:  # targets are unique: reduce before the node
         tuples, updates = view.coordinates(build, _places(view, build))
         old = build.make("GatherND", [view.data, tuples], updates.shape, "old_values")
-        found = joined(view, build, old, updates)
-        return found if isinstance(found, Refusal) else build.scatter(target, view.data, tuples, found)
+        joined_values = joined(view, build, old, updates)
+        return (
+            joined_values
+            if isinstance(joined_values, Refusal)
+            else build.scatter(target, view.data, tuples, joined_values)
+        )
     data, tuples, updates = view.data, *view.coordinates(build, view.element_indices(build, target))
     if not has_word:
         if is_counted:
@@ -106,21 +113,20 @@ def _is_counted(view: View, target: OpSpec) -> bool:
 def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     updates, reduction = view.updates, view.reduction
     if not says_all(view, target):
-        found = _joined(view, build, are_slices=False)
-        if isinstance(found, Refusal):
-            return found
-        updates, reduction = found, Reduction.NONE
+        joined_values = _joined(view, build, are_slices=False)
+        if isinstance(joined_values, Refusal):
+            return joined_values
+        updates, reduction = joined_values, Reduction.NONE
     indices, keeps = view.element_indices(build, target), view.keeps_initial or reduction is Reduction.NONE
     axis = view.given_axis
     return build.scatter(target, view.data, indices, updates, reduction, keeps_initial=keeps, axis=axis)
 
 
 def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
-    """Return updates joined with the old values in their places; updates as they are without those.
+    """Return updates reduced with the old values at their targets; unchanged without a reduction.
 
-    No two updates meet. Where indices may reach a part of data only, and so do not name slices, old values
-    are taken by all of their coordinates: OpenVINO drops a slice before `GatherElements` and then refuses
-    its shapes.
+    Targets must be unique. If indices may be shorter than data off the axis, old values are read with
+    GatherND: OpenVINO drops the slice before a `GatherElements` and then refuses its shapes.
     """
     if view.reduction is Reduction.NONE or not view.keeps_initial or view.writes_nothing:
         return view.updates
@@ -144,7 +150,7 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _places(view: View, build: Builder) -> Value:
-    """Return indices as elements can be taken with them."""
+    """Return indices with which old values can be read: non-negative if the reader needs that."""
     if not view.counts_from_end(build):
         return view.indices
     return build.from_front(view.indices, view.size_on_axis(build), "places")
@@ -153,10 +159,12 @@ def _places(view: View, build: Builder) -> Value:
 def _shorter(view: View, axis: int) -> list[int]:
     """Return the other axes along which indices may be shorter than data."""
     data, indices = view.data.shape, view.indices.shape
-    others = [place for place in range(len(data or indices or ())) if place != axis]
+    other_axes = [place for place in range(len(data or indices or ())) if place != axis]
     if data is None or indices is None:
-        return others
-    return [place for place in others if not (isinstance(data[place], int) and data[place] == indices[place])]
+        return other_axes
+    return [
+        place for place in other_axes if not (isinstance(data[place], int) and data[place] == indices[place])
+    ]
 
 
 REWRITES = (

@@ -1,7 +1,10 @@
-"""A run of new positions in a cache becomes an index for each of its elements.
+"""TensorScatter becomes ScatterElements: a run of new positions in a cache gets one index per element.
 
-The index of an element is where the run of its batch begins plus its own position in the run; in
-circular mode that wraps around at the length of the cache.
+The index of an element is the start of the run of its batch plus its own position in the run; in circular
+mode that wraps around at the length of the cache:
+
+    linear, runs of 2:                    write_indices [2, 1]  ->  [[2, 3], [1, 2]]
+    circular, runs of 2 in a cache of 4:  write_indices [3, 1]  ->  [[3, 0], [1, 2]]
 """
 
 from ir_scatter.core.model import Value

@@ -1,16 +1,16 @@
-"""What becomes of nodes that write slices named by tuples: elements, slices, or another version.
+"""Rewrites of ScatterND(Update): to elements, to slices, or to another version.
 
-Tuples become one index each: with one coordinate that is the coordinate itself, and the axis is 0. With any
-other number the dimensions that tuples count on are joined into one, and the result gets the shape of data
-again.
+Each tuple becomes one index on axis 0. A tuple of one coordinate is the index itself; otherwise the indexed
+dimensions of data are joined into one, and the result is reshaped to the shape of data:
 
-tuples-to-elements: Each index is repeated over the slice that it names. A difference becomes the sum of
-negated updates. Types without negative values are made wider first, and the result takes the remainder that
-fits: of booleans that is whether an odd number of them is true.
+    data [3, 4, 5], indices [[2, 1]]   ->   data [12, 5], indices [9], as 2 * 4 + 1 = 9
 
-tuples-to-slices: Each index names a slice on axis 0.
+tuples-to-elements: Each index is broadcast over its slice. Reduction sub becomes sum of negated updates;
+types without negative values are widened for that, and the result wraps around (for booleans, the parity).
 
-tuples-versions: A reduction that a version lacks is computed before, where no two tuples are equal.
+tuples-to-slices: Each index selects a slice on axis 0.
+
+tuples-versions: A reduction that a version lacks is computed before the node, if no two tuples are equal.
 """
 
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, s
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _WIDE = 32
-"""Bits of the types in which runtimes keep what is left of numbers below 0."""
+"""Least bits of unsigned types in which runtimes wrap negative numbers around correctly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linear:
-    """Data, indices and updates with one index for each tuple."""
+    """Data, indices and updates of a node with one index instead of each tuple."""
 
-    data: Value  # [product of the dimensions that tuples count on, the others...]
+    data: Value  # [product of the indexed dimensions, the other dimensions...]
     indices: Value  # [count]
-    updates: Value  # [count, the others...]
-    column: Value | None  # indices as [count, 1] where the node has them so
+    updates: Value  # [count, the other dimensions...]
+    column: Value | None  # indices as [count, 1], if the node has them in that shape
 
 
 def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
@@ -49,21 +49,21 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
     if target.layout is Layout.ELEMENTS:
         indices = build.fitting_indices(_repeated(build, parts), target)
     make = _difference if _is_difference(view, target) else _reduced
-    found = make(view, build, target, parts, indices)
-    if isinstance(found, Refusal) or view.depth == 1:
-        return found
-    return build.reshape(found, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
+    result = make(view, build, target, parts, indices)
+    if isinstance(result, Refusal) or view.depth == 1:
+        return result
+    return build.reshape(result, build.shape_of(view.data, "data_shape"), "data_restored", view.data.shape)
 
 
 def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
-    """Return a node that writes nothing, along axis 0; off that indices are not longer than data."""
+    """Return a node that writes nothing, on axis 0; its indices are not longer than data off the axis."""
     if target.layout is Layout.ELEMENTS:
         short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
         indices, updates = view.without_elements(build, short)
     else:
-        others = static(shape[1:])
-        whole: Value | list[int] = [0, *(others or ())]
-        if others is None:
+        slice_sizes = static(shape[1:])
+        whole: Value | list[int] = [0, *(slice_sizes or ())]
+        if slice_sizes is None:
             rest = build.slice(
                 build.shape_of(view.data, "data_shape"), build.constant([1], "one"),
                 build.constant([LAST], "end"), [0], "other_dims", (len(shape) - 1,),
@@ -79,25 +79,25 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     if view.writes_nothing:
         return build.scatter(target, view.data, indices, updates)
     if not has(target, reduction):
-        found = joined_updates(view, build)
-        if isinstance(found, Refusal):
-            return found
-        updates, reduction = found, Reduction.NONE
+        joined_values = joined_updates(view, build)
+        if isinstance(joined_values, Refusal):
+            return joined_values
+        updates, reduction = joined_values, Reduction.NONE
     if view.must_be_non_negative(target) and view.scatter.depth != 0:
         indices = build.from_front(indices, view.tuple_dims(build))
     return build.scatter(target, view.data, indices, updates, reduction)
 
 
 def _repeated(build: Builder, parts: _Linear) -> Value:
-    """Repeat every index over the slice that it names."""
+    """Broadcast every index over its slice."""
     shape = parts.updates.shape
     if shape is not None and len(shape) == 1:
         return parts.indices
     dims = build.shape_of(parts.updates, "updates_shape")
     if shape is not None:
         column = parts.indices if parts.column is None else parts.column
-        known = 1 if parts.column is None else 2
-        column = build.unsqueeze(column, range(known, len(shape)), "indices_column")
+        rank_of_column = 1 if parts.column is None else 2
+        column = build.unsqueeze(column, range(rank_of_column, len(shape)), "indices_column")
         return build.repeated_indices(column, parts.updates, "indices_repeated", shape)
     places = build.range(build.reshape(build.shape_of(dims, "rank"), [], "rank_scalar"), "places")
     column = build.along(build.is_first(places), parts.indices, "indices_column")
@@ -105,7 +105,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:
-    """Tell whether a difference is to be written as a sum: the type, or a wider one, has negative values."""
+    """Tell whether reduction sub becomes a sum of negated updates, in the type or a wider signed one."""
     if view.reduction is not Reduction.SUB or has(target, Reduction.SUB) or not has(target, Reduction.SUM):
         return False
     type = view.data.element_type
@@ -124,21 +124,21 @@ def _difference(
     is_wrapped = is_wrapped or (type.kind == "unsigned" and type.bits < _WIDE)
     if is_wrapped:
         data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
-    if type.kind == "unsigned" and not is_wrapped:  # there is no negative; CPU computes i64 as i32, saturated
+    if type.kind == "unsigned" and not is_wrapped:  # no negation; OpenVINO's CPU plugin saturates i64 to i32
         negated = build.binary("Subtract", build.constant(0, "zero", type), updates, "updates_negated")
     else:
         negated = build.make("Negative", [updates], updates.shape, "updates_negated")
-    found = build.scatter(target, data, indices, negated, Reduction.SUM)
+    sums = build.scatter(target, data, indices, negated, Reduction.SUM)
     if not is_wrapped:
-        return found
+        return sums
     if type.kind != "boolean":
-        return wrapped(build, found, type, "difference")
-    parity = build.binary("FloorMod", found, build.constant(2, "count_of_values"), "difference_wrapped")
+        return wrapped(build, sums, type, "difference")
+    parity = build.binary("FloorMod", sums, build.constant(2, "count_of_values"), "difference_wrapped")
     return build.convert(parity, type, f"difference_{type.name}")
 
 
 def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value) -> Value | Refusal:
-    """Write updates of the parts, joined with the old values where a row lacks the reduction."""
+    """Scatter the updates, reduced with the old values beforehand if the row lacks the reduction."""
     if has(target, view.reduction):
         return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
     updates = joined_updates(view, build)
@@ -151,24 +151,24 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
 
 
 def joined_updates(view: View, build: Builder) -> Value | Refusal:
-    """Return updates joined with the old values in their places, where no two tuples are equal."""
+    """Return updates reduced with the old values at their targets; tuples must be unique."""
     if view.writes_nothing:
         return view.updates
     indices, shape = view.indices, view.updates.shape
-    if view.depth == 0:  # they name all of data
+    if view.depth == 0:  # empty tuples select all of data
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
-    if view.depth is None:  # runtimes take no GatherND whose result could be of any rank
+    if view.depth is None:  # runtimes accept no GatherND of dynamic rank
         numbers = _numbers(view, build)
         old = build.gather(_front_joined(view, build), numbers, 0, "old_slices", (UNKNOWN_DIM,) * 2)
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.reshape(old, dims, "old_values", shape), view.updates)
     if not isinstance((indices.shape or (None,))[-1], int):
         leading, depth = _leading_dims(view, build), build.constant([view.depth], "depth")
-        known = None if indices.shape is None else (*indices.shape[:-1], view.depth)
-        full = None if known is None else (len(known),)
+        tuples_shape = None if indices.shape is None else (*indices.shape[:-1], view.depth)
+        full = None if tuples_shape is None else (len(tuples_shape),)
         dims = build.concat([leading, depth], 0, "tuples_shape", full)
-        indices = build.reshape(indices, dims, "tuples", known)
+        indices = build.reshape(indices, dims, "tuples", tuples_shape)
     if view.counts_from_end(build):
         indices = build.from_front(indices, view.tuple_dims(build), "places")
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
@@ -176,7 +176,7 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _leading_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of indices but for the last one, in which coordinates stand."""
+    """Return the dimensions of indices without the last one, which holds coordinates."""
     dims, shape = build.shape_of(view.indices, "indices_shape"), view.indices.shape
     begin, end = build.constant([0], "begin"), build.constant([-1], "last")
     rank = UNKNOWN_DIM if shape is None else len(shape) - 1
@@ -184,7 +184,7 @@ def _leading_dims(view: View, build: Builder) -> Value:
 
 
 def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
-    """Give every tuple one number."""
+    """Replace every tuple by one index into data with the indexed dimensions joined."""
     depth, data, updates, column = view.depth, view.data, view.updates, None
     shape = data.shape
     dims = build.shape_of(data, "data_shape")
@@ -201,22 +201,27 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
     else:
         flat, data = _numbers(view, build), _front_joined(view, build)
     count = flat.shape[0] if flat.shape else UNKNOWN_DIM
-    wanted: Shape = (count, UNKNOWN_DIM)
+    updates_shape: Shape = (count, UNKNOWN_DIM)
     if depth is not None:
-        wanted = None if shape is None else (count, *shape[depth:])
-    index_shape, own = view.indices.shape, updates.shape
+        updates_shape = None if shape is None else (count, *shape[depth:])
+    index_shape, own_shape = view.indices.shape, updates.shape
     is_one_list = index_shape is not None and len(index_shape) == 2
-    if not (is_one_list and own is not None and wanted is not None and len(own) == len(wanted)):
-        others = _slice_dims(view, build)
-        known = array_of(others)
-        if known is not None and known.all():  # beside a 0 a -1 could be anything
-            updates = build.reshape(updates, [-1, *known.tolist()], "updates_reshaped", wanted)
+    if not (
+        is_one_list
+        and own_shape is not None
+        and updates_shape is not None
+        and len(own_shape) == len(updates_shape)
+    ):
+        slice_dims = _slice_dims(view, build)
+        sizes = array_of(slice_dims)
+        if sizes is not None and sizes.all():  # next to a 0, a -1 would be ambiguous
+            updates = build.reshape(updates, [-1, *sizes.tolist()], "updates_reshaped", updates_shape)
         else:
-            rank = None if wanted is None else (len(wanted),)
-            new = build.concat([build.count_of(flat, "count"), others], 0, "updates_shape", rank)
-            updates = build.reshape(updates, new, "updates_reshaped", wanted)
+            rank = None if updates_shape is None else (len(updates_shape),)
+            new = build.concat([build.count_of(flat, "count"), slice_dims], 0, "updates_shape", rank)
+            updates = build.reshape(updates, new, "updates_reshaped", updates_shape)
     if depth == 0 and view.reduction is Reduction.NONE and isinstance(count, int) and count > 1:
-        # Several tuples that name all of data: which update stays is open, so that the last one may.
+        # Several empty tuples select all of data: the order is unspecified, so keep the last update.
         begin, end = build.constant([count - 1], "last_begin"), build.constant([count], "last_end")
         last = None if updates.shape is None else (1, *updates.shape[1:])
         flat = build.constant([0], "indices_flat")
@@ -225,35 +230,35 @@ def _linear(view: View, build: Builder, target: OpSpec) -> _Linear:
 
 
 def _slice_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of a slice; joined into one where it is not known how many there are."""
-    found = view.tuple_dims(build, are_front=False)
+    """Return the dimensions of a slice, joined into one if their number is unknown."""
+    dims = view.tuple_dims(build, are_front=False)
     if view.depth is not None:
-        return found
-    found = build.concat([build.constant([1], "one_column"), found], 0, "one_and_others", (UNKNOWN_DIM,))
-    return build.reduce("ReduceProd", found, 0, "slice_size", keeps=True)
+        return dims
+    dims = build.concat([build.constant([1], "one_column"), dims], 0, "one_and_others", (UNKNOWN_DIM,))
+    return build.reduce("ReduceProd", dims, 0, "slice_size", keeps=True)
 
 
 def _front_joined(view: View, build: Builder) -> Value:
-    """Return data with one dimension in the place of those that tuples count on."""
+    """Return data with the indexed dimensions joined into one."""
     depth, shape = view.depth, view.data.shape
-    known: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
+    joined_shape: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
     if depth is not None and shape is not None:
         first = static(shape[:depth])
-        known = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
-    others = _slice_dims(view, build)
-    numbers = array_of(others)
+        joined_shape = (UNKNOWN_DIM if first is None else prod(first), *shape[depth:])
+    slice_dims = _slice_dims(view, build)
+    numbers = array_of(slice_dims)
     if numbers is not None and numbers.all():
-        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", known)
+        return build.reshape(view.data, [-1, *numbers.tolist()], "data_joined", joined_shape)
     front = build.reduce("ReduceProd", view.tuple_dims(build), 0, "front_size", keeps=True)
-    rank = None if known is None else (len(known),)
-    target = build.concat([front, others], 0, "data_joined_shape", rank)
-    return build.reshape(view.data, target, "data_joined", known)
+    rank = None if joined_shape is None else (len(joined_shape),)
+    target = build.concat([front, slice_dims], 0, "data_joined_shape", rank)
+    return build.reshape(view.data, target, "data_joined", joined_shape)
 
 
 def _numbers(view: View, build: Builder) -> Value:
-    """Return one number for each tuple, as one list: its coordinates joined row by row."""
+    """Return a list with one row-major index for each tuple."""
     indices, depth, shape = build.convert(view.indices, I64, "indices_i64"), view.depth, view.indices.shape
-    if depth == 0:  # each names all of data
+    if depth == 0:  # each tuple selects all of data
         leading = static(None if shape is None else shape[:-1])
         if leading is not None:
             count = build.constant([prod(leading)], "count")

@@ -1,15 +1,15 @@
-"""What makes indices safe that only a run tells: limited, counted from the front, or left out.
+"""Guards make runtime indices safe: they limit them, make negative ones non-negative, or drop updates.
 
     wrap: Select(Less(indices, 0), indices + size, indices)
-    clamp: Minimum(Maximum(indices, 0), size - 1), behind a wrap where the version counts from the end
-    drop: data gets one more row, indices that are out of range become its position, and it is cut off again:
+    clamp: Minimum(Maximum(indices, 0), size - 1), after a wrap if the version counts from the end
+    drop: data gets one more row, indices out of range become its position, and the row is cut off again:
         Slice(Scatter(Concat(data, row), Minimum(Select(Less(indices, 0), size, indices), size), updates))
 
-Which indices are legal is decided by the version of the operator, also where runtimes take more.
-The extra row serves every reduction: a neutral update of a legal row would meet a legal update there, which
-is a race, would start a reduction without old values, and would touch NaN in min and max.
+The version of the operator decides which indices are legal, even if runtimes accept more. The extra row is
+exact for every reduction; a neutral update of a legal row would not be: it would race with a legal update of
+that row, start a reduction without old values there, and propagate NaN in min and max.
 
-It becomes part of the way of a node, in front of whatever else is done with it, and is no route by itself.
+A guard is a rewrite of a node into itself, applied before all other rewrites of the node; it is not a route.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import ONNX, OpKey, Value
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, highest, lowest
 from ir_scatter.ops import index_values
 from ir_scatter.ops.attributes import Attributes
@@ -38,20 +39,20 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 _WIDE_ENOUGH = 32
-"""Bits of a type of whole numbers that holds every position: a dimension has fewer than 2**31."""
+"""Bits of an integer type that holds every position: real dimensions are below 2**31."""
 
 _MOST_MOVES = 64
-"""So far in front of indices a guard is looked for."""
+"""Most nodes upstream of indices among which an existing guard is searched."""
 
 _NEGATIVE_AXES, _SLICE_OF_INPUTS = 11, 10
 """The opsets of ONNX since which an axis of Concat may be negative, and the ends of a Slice are inputs."""
 
 _MOVES_OF_GUARD = 8
-"""More than the nodes that move or convert numbers in a guard, after its last Minimum or Select."""
+"""Upper bound of the moving or converting nodes in a guard after its last Minimum or Select."""
 
 
 class Guard(StrEnum):
-    """What becomes of indices that are not proven to be in range."""
+    """The treatment of indices that are not proven to be in range."""
 
     CLAMP = "clamp"
     WRAP = "wrap"
@@ -59,22 +60,22 @@ class Guard(StrEnum):
 
 
 NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped", Guard.DROP: "updates-dropped"}
-"""How reports say that a node is guarded."""
+"""The names of the guards in reports."""
 
 _SUFFICIENT = {
     Guard.CLAMP: (Guard.CLAMP, Guard.DROP),
     Guard.WRAP: (Guard.WRAP, Guard.CLAMP, Guard.DROP),
     Guard.DROP: (Guard.CLAMP, Guard.DROP),
 }
-"""The guards after which a guard changes nothing more."""
+"""For each guard, those after which it would change nothing."""
 
 
 @cache
 def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
     """Return the rewrite of a node into itself with its indices guarded.
 
-    Negative indices count from the end or are out of range by the version of the operator, or by that of
-    another one that the node was rewritten from: `counts`.
+    The version of the operator decides whether negative indices count from the end, or `counts`, for a node
+    that was rewritten from another version.
     """
     spec = SPECS[key]
     wraps = counts_from_end(spec) if counts is None else counts
@@ -99,9 +100,9 @@ def guard_of(rewrite: Rewrite) -> Guard | None:
 
 
 def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether a guard may change an index of a node, as far as the file tells.
+    """Tell whether a guard may change an index of a node, judged by the facts of the file.
 
-    Sizes that are not known are 1 at least: in none nothing is in range.
+    Unknown sizes count as at least 1: in a dimension of size 0 no index is in range.
     """
     if not _has_indices(scatter):
         return False
@@ -117,7 +118,7 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
     ):
         return False
     if any(scatter.operand(role) is None for role in (Role.DATA, Role.UPDATES)):
-        return True  # one comes from nothing that exists: whoever rewrites it says so
+        return True  # an input is missing, which the rewriter reports
     return not any(_is_there(scatter, sufficient) for sufficient in _SUFFICIENT[guard])
 
 
@@ -143,10 +144,10 @@ def _has_indices(scatter: ScatterNode) -> bool:
 
 
 def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
-    """Return why a guard would change the meaning of indices that are proven to be illegal, None if none are.
+    """Refuse a guard if some indices are proven to be illegal; None if none are.
 
-    Who writes such a constant means something by it, often that nothing is written: to limit it adds its
-    update to another position, and to count from the end leaves it illegal.
+    Such a constant is often written on purpose, to mean "write nothing": clamping would write its update to
+    another position, and wrapping would leave it illegal.
     """
     if guard is Guard.DROP or not _has_indices(scatter):
         return None
@@ -154,8 +155,8 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
     sizes, array = _counted_on(scatter), scatter.index_array
     ranges = [_legal_range(scatter, size, guard) for size in sizes]
     if array is None:
-        found = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
-        numbers = next((b for b, legal in found if legal and (b.low > legal[1] or b.high < legal[0])), None)
+        pairs = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
+        numbers = next((b for b, legal in pairs if legal and (b.low > legal[1] or b.high < legal[0])), None)
         if numbers is None:
             return None
         value = int(numbers.low if numbers.low > 0 else numbers.high)
@@ -172,16 +173,17 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
         message = f"{where} is {value}"
     expected = f"expected {low} to {high} in {scatter.spec.key}"
     if guard is Guard.WRAP:
-        ways = "--guard wrap would leave it so"
+        ways = f"{Parameter('guard', 'wrap')} would leave it so"
     elif -high - 1 <= value < 0:
-        ways = "--guard wrap counts it from the end"
+        ways = f"{Parameter('guard', 'wrap')} counts it from the end"
     else:
-        ways = "--guard clamp would move its update to another position"
-    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, --guard drop leaves it out")
+        ways = f"{Parameter('guard', 'clamp')} would move its update to another position"
+    drop = Parameter("guard", "drop")
+    return Refusal(Reason.ILLEGAL_INDICES, f"{message}, {expected}; {ways}, {drop} leaves it out")
 
 
 def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, int] | None:
-    """Return the least and greatest index that a guard need not change, on a dimension; None if unknown."""
+    """Return the least and greatest index of a dimension that a guard need not change; None if unknown."""
     high = highest(size)
     if high is None:
         return None
@@ -193,7 +195,7 @@ def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, in
 
 
 def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
-    """Return the sizes that indices count on; one that may be anything where they are not known."""
+    """Return the sizes of the dimensions that indices count on, with unknown ones as UNKNOWN_DIM."""
     shape, axis, depth = scatter.data_shape, scatter.axis, scatter.depth
     if scatter.spec.layout is Layout.TUPLES:
         return (UNKNOWN_DIM,) * (depth or 1) if shape is None or depth is None else shape[:depth]
@@ -207,7 +209,7 @@ def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
 
 
 def _sizes(view: View, build: Builder) -> Value:
-    """Return the sizes that indices count on, whole numbers that are broadcast to them."""
+    """Return the sizes of these dimensions as a value that is broadcast to indices."""
     if view.scatter.spec.layout is not Layout.TUPLES:
         return view.size_on_axis(build)
     if view.depth == 1:  # as for elements and slices along axis 0, so that a guard of one serves the other
@@ -224,18 +226,18 @@ def _wrapped(view: View, build: Builder) -> Value:
 
 
 def _clamped(view: View, build: Builder, wraps: bool) -> Value:
-    """Return indices from 0 to the last one: not every device takes those that count from the end."""
+    """Return indices limited to 0 .. size - 1: not every device accepts negative ones."""
     sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
     if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
         last = build.binary("Subtract", sizes, view.size_on_axis(build, view.updates, "length"), "last_start")
     indices, type = view.indices, view.indices.element_type
-    if type is not None and type.kind == "unsigned" and type.bits > WIDE:  # before they become negative
+    if type is not None and type.kind == "unsigned" and type.bits > WIDE:  # before i64 makes them negative
         indices = _extreme(
             build, "Minimum", indices, build.in_type(last, type, "last_index"), "indices_limited"
         )
     if type is None or type.bits < WIDE or type.kind == "unsigned":
-        # Some runtimes compute wide numbers without a sign as if they had one: limit them on both sides.
+        # Some runtimes treat wide unsigned numbers as signed: limit them on both sides.
         indices, type = build.convert(indices, I64, "indices_i64"), I64
     if wraps and not _is_unsigned(view.indices):
         indices = build.from_front(indices, sizes, "indices_counted_from_front")
@@ -249,7 +251,7 @@ def _is_unsigned(value: Value) -> bool:
 
 
 def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal:
-    """Return what a node gives without the updates whose indices are out of range."""
+    """Return the result of a node without the updates whose indices are out of range."""
     scatter, data = view.scatter, view.data
     is_sequence, is_tuples = (scatter.spec.layout is layout for layout in (Layout.SEQUENCE, Layout.TUPLES))
     axis = 0 if is_tuples else scatter.axis if scatter.axis is not None else scatter.written_axis
@@ -288,12 +290,12 @@ def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal
 
 
 def _no_extra_row(view: View, build: Builder, axis: int | None) -> Refusal | None:
-    """Return why data cannot get another row, None if it can."""
+    """Refuse a node whose data cannot get another row; None if it can."""
     type, message = view.data.element_type, ""
     if type is None:
         return TYPE_UNKNOWN
     if view.scatter.spec.layout is Layout.TUPLES and not view.depth:
-        message = "it is not known how many coordinates a tuple has"
+        message = "the number of coordinates of a tuple is unknown"
     elif axis is None:
         message = "the axis is known only when the model runs"
     elif build.domain == ONNX and build.opset is not None and build.opset < _SLICE_OF_INPUTS:
@@ -309,7 +311,7 @@ _EXTENDED = frozenset({"signed", "unsigned", "float", "boolean", "complex"})
 
 
 def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
-    """Return indices of which those that are out of range name the row after the last."""
+    """Return indices in which those out of range are replaced by the position after the last row."""
     sizes = _sizes(view, build)
     indices, type = view.indices, view.indices.element_type
     if type is None or type.bits < WIDE or type.kind == "unsigned":
@@ -339,10 +341,10 @@ def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
     last = build.in_type(
         build.binary("Subtract", sizes, build.constant(1, "one"), "last_index"), type, "last_index"
     )
-    kept = _extreme(
+    in_range = _extreme(
         build, "Minimum", indices, last, "indices_in_range"
-    )  # changes nothing, and shows the bounds
-    return build.select(is_legal, kept, extra, "tuples_or_extra")
+    )  # changes nothing, but proves the bounds to later analyses
+    return build.select(is_legal, in_range, extra, "tuples_or_extra")
 
 
 def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: str) -> Value:
@@ -357,10 +359,10 @@ def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: 
 
 
 def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
-    """Return how a guard counts that comes after a rewrite instead of before it; None if it cannot.
+    """Return whether a guard after a rewrite, instead of before it, counts negative indices from the end.
 
-    It can if the rewrite does no more with indices than to move them, and takes nothing from data with them.
-    Where it counts negative ones from the front, the guard no longer may.
+    None if the guard must stay before the rewrite: that is so unless the rewrite only moves indices, and
+    reads no data with them. If the rewrite makes negative indices non-negative, the guard must not.
     """
     number = scatter.spec.port_index(Role.INDICES)
     if number is None or scatter.spec.layout is Layout.SEQUENCE:
@@ -385,11 +387,11 @@ def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
     return counts
 
 
-# What is guarded already
+# Recognition of existing guards
 
 
 class _Pattern(NamedTuple):
-    """Indices as a guard makes them, and the inputs of the node that it was made for."""
+    """Indices as a guard computes them, and the inputs of the node that it was built for."""
 
     fragment: Fragment
     indices: Value
@@ -397,14 +399,14 @@ class _Pattern(NamedTuple):
 
 
 def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether the very nodes that a guard adds stand in front of indices, moved or not."""
+    """Tell whether the nodes of a guard are upstream of indices, maybe with moving nodes in between."""
     assert scatter.indices is not None
     value: Value | None = scatter.indices.value
     if not _may_be_guarded(value):
         return False
     choices = product((True, False), (True, False))
-    made = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
-    patterns = [pattern for pattern in made if pattern is not None]
+    candidates = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
+    patterns = [pattern for pattern in candidates if pattern is not None]
     for _ in range(_MOST_MOVES if patterns else 0):
         if value is None:
             break
@@ -417,7 +419,7 @@ def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
 
 
 def _before_extended(scatter: ScatterNode) -> Value | None:
-    """Return the data that a row was added to along the (first) axis of indices, None if none was."""
+    """Return the data before a row was added to it along the (first) axis of indices; None without."""
     data = scatter.data
     node = None if data is None else data.value.producer
     op = None if node is None else find(node.domain, node.type)
@@ -435,9 +437,9 @@ def _before_extended(scatter: ScatterNode) -> Value | None:
 
 
 def _may_be_guarded(value: Value | None) -> bool:
-    """Tell whether the first operator upstream that does not only move numbers may be the last of a guard.
+    """Tell whether the first operator upstream that does more than move elements may end a guard.
 
-    That costs little, and spares making a pattern for nearly every node.
+    A cheap test that avoids building a pattern for nearly every node.
     """
     for _ in range(_MOST_MOVES + _MOVES_OF_GUARD):
         node = None if value is None else value.producer
@@ -449,23 +451,23 @@ def _may_be_guarded(value: Value | None) -> bool:
 
 
 def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
-    """Tell whether a value holds nothing but numbers of its producer's first input, as they are there.
+    """Tell whether a value contains only elements of its producer's first input, unchanged.
 
-    A gather gives other numbers if an index is out of range, and a conversion if its type is narrow.
+    Not so for a Gather, which may read out of range, nor for a conversion to a narrow type.
     """
     node = value.producer
     op = None if node is None else find(node.domain, node.type)
     if op is None:
         return False
     if op.copies:
-        types = [scatter.facts.element_type(one) for one in (source, value)]
+        types = [scatter.facts.element_type(end) for end in (source, value)]
         bits = [type.bits for type in types if type is not None and type.kind in {"signed", "unsigned"}]
         return len(bits) == len(types) and bits[1] >= min(bits[0], _WIDE_ENOUGH)
     return op.moves == (0,) and op.bounds is None and len(_counted_on(scatter)) == 1
 
 
 def _is_filled(array: "Array", content: "Array") -> bool:
-    """Tell whether an array holds nothing but a content, repeated to its shape or the other way round."""
+    """Tell whether two arrays are equal after broadcasting one to the other."""
     try:
         return array.size == 0 == content.size or bool(array.size and (array == content).all())
     except ValueError:
@@ -473,9 +475,9 @@ def _is_filled(array: "Array", content: "Array") -> bool:
 
 
 def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: bool) -> _Pattern | None:
-    """Return a node like this one with a guard in front of indices that may be anything.
+    """Build a guard for a copy of this node with unknown indices, to compare the model with.
 
-    What drops updates stands around the node, too: it was made for the data before that got another row.
+    The guard that drops updates encloses the node: its pattern is built for data before it got another row.
     """
     before = _before_extended(scatter) if guard is Guard.DROP else None
     if guard is Guard.DROP and before is None:
@@ -493,9 +495,9 @@ def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: b
         producer = None if is_open else partial(getattr, value, "producer")
         constant = None if is_open else value.constant
         type = scatter.facts.element_type(value)
-        made = Value("input", type, shape, producer, value.output, constant)
-        scatter.facts.trust(made)
-        return made
+        copy = Value("input", type, shape, producer, value.output, constant)
+        scatter.facts.trust(copy)
+        return copy
 
     shape = scatter.data_shape if before is None else scatter.facts.shape(before)
     if not knows_sizes and shape is not None:
@@ -515,26 +517,28 @@ def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: b
 
 
 def _matches(scatter: ScatterNode, pattern: _Pattern, value: Value) -> bool:
-    """Tell whether a value of the model is computed as the indices of a pattern are."""
+    """Tell whether a value of the model is computed by the same nodes as the indices of a pattern."""
     indices, guarded = scatter.indices and scatter.indices.value, dict[int, Value]()
     fragment = pattern.fragment
 
-    def is_like(wanted: Value | None, value: Value | None) -> bool:
-        if wanted is None or value is None:
-            return wanted is value
-        number, new = fragment.number_given(wanted), fragment.producer(wanted)
+    def is_like(expected: Value | None, value: Value | None) -> bool:
+        if expected is None or value is None:
+            return expected is value
+        number, new = fragment.number_given(expected), fragment.producer(expected)
         if number is not None:
-            own = pattern.sources[number]
-            return guarded.setdefault(number, value) is value if own is indices else own is value
+            source = pattern.sources[number]
+            return guarded.setdefault(number, value) is value if source is indices else source is value
         if new is None:
-            assert isinstance(wanted.constant, NewConstant)
+            assert isinstance(expected.constant, NewConstant)
             array = scatter.facts.array(value)
-            return array is not None and _is_filled(array, wanted.constant.array)
+            return array is not None and _is_filled(array, expected.constant.array)
         node = value.producer
         if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
             return False
         values = [port.value for port in node.inputs]
-        is_said_so = all(str(node.attributes.get(name)) == str(said) for name, said in new.attributes.items())
+        is_said_so = all(
+            str(node.attributes.get(name)) == str(attribute) for name, attribute in new.attributes.items()
+        )
         return is_said_so and len(values) == len(new.inputs) and all(map(is_like, new.inputs, values))
 
     return is_like(pattern.indices, value)

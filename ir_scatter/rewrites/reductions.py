@@ -1,4 +1,4 @@
-"""How a reduction is kept where the new operator lacks it, or where old values take no part in it."""
+"""Reductions that the new operator lacks, or in which old values take no part, built from other nodes."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 CARRIED = frozenset({"reduction", "use_init_val"})
-"""The attributes that this module takes care of."""
+"""The attributes that rewrites keep by means of this module."""
 
 _F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
 _SATURATED = 8
 _LEAVING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD})
-"""What may leave the range of a type."""
+"""Reductions whose result may leave the range of a type."""
 
 _WORDS = {
     Reduction.SUM: ("Add", "LogicalOr"),
@@ -32,7 +32,7 @@ _WORDS = {
     Reduction.MAX: ("Maximum", "LogicalOr"),
     Reduction.MEAN: ("Add", "Add"),
 }
-"""What joins two values: of numbers, of booleans."""
+"""The element-wise operator of each reduction, for numbers and for booleans."""
 
 
 def has(target: OpSpec, reduction: Reduction) -> bool:
@@ -40,18 +40,18 @@ def has(target: OpSpec, reduction: Reduction) -> bool:
 
 
 def says_all(view: View, target: OpSpec) -> bool:
-    """Tell whether a row can say the reduction of a node, its dropped old values included."""
+    """Tell whether a row has the reduction of a node, including dropped old values."""
     can_drop = target.attribute("use_init_val") is not None
     return has(target, view.reduction) and (view.keeps_initial or can_drop)
 
 
 def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
-    """Demand that targets differ where a row lacks the reduction: then it can be computed before."""
+    """Demand unique targets if a row lacks the reduction: then it can be computed before the node."""
     return () if has(target, view.reduction) else (Condition.UNIQUE,)
 
 
 def joined(view: View, build: Builder, current: Value, updates: Value) -> Value | Refusal:
-    """Return what updates make of the old values in their places, where no two of them meet."""
+    """Return old values reduced with their updates, element by element; targets must be unique."""
     type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
@@ -71,15 +71,15 @@ def joined(view: View, build: Builder, current: Value, updates: Value) -> Value 
 
 
 def saturates(build: Builder, type: ElementType) -> bool:
-    """Tell whether a runtime stops at the ends of a type where it adds, subtracts, multiplies or negates.
+    """Tell whether a runtime saturates results of arithmetic in a type instead of wrapping around.
 
-    OpenVINO's CPU plugin does with 8 bits, but not in its scatter operators.
+    OpenVINO's CPU plugin does for 8 bits, except in its scatter operators.
     """
     return type.kind in {"signed", "unsigned"} and type.bits <= _SATURATED and build.domain != ONNX
 
 
 def wrapped(build: Builder, wide: Value, type: ElementType, label: str) -> Value:
-    """Return numbers of a wider type in a narrow one: those beyond its ends are wrapped around."""
+    """Convert integers to a narrow type with wrap-around."""
     count, half = build.constant(1 << type.bits, "count_of_values"), None
     if type.kind == "signed":
         half = build.constant(1 << (type.bits - 1), "half_of_values")
@@ -91,14 +91,14 @@ def wrapped(build: Builder, wide: Value, type: ElementType, label: str) -> Value
 
 
 def _extreme(build: Builder, operation: str, left: Value, right: Value, type: ElementType) -> Value:
-    """Return the smaller or the greater of two whole numbers in ONNX, by a comparison if need be.
+    """Return the minimum or maximum of two integers in ONNX, by comparison if there is no kernel.
 
-    onnxruntime has kernels for the wide types only, and none that compares u32.
+    onnxruntime has Min and Max for wide types only, and no comparison of u32.
     """
     is_taken = named(operation).takes(build.domain, type, build.opset)
     if type.bits < _WIDE or (not is_taken and type.name == "u32"):
-        wide, other = (build.convert(value, I64, "joined_i64") for value in (left, right))
-        return build.convert(_extreme(build, operation, wide, other, I64), type, f"joined_{type.name}")
+        wide, wide_right = (build.convert(value, I64, "joined_i64") for value in (left, right))
+        return build.convert(_extreme(build, operation, wide, wide_right, I64), type, f"joined_{type.name}")
     if is_taken:
         return build.binary(operation, left, right, "joined")
     is_less = build.binary("Less", left, right, "is_less")
@@ -107,7 +107,7 @@ def _extreme(build: Builder, operation: str, left: Value, right: Value, type: El
 
 
 def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -> Value:
-    """Return the mean; of whole numbers the halves rounded down, so that no sum is too great."""
+    """Return the mean of two values; for integers the sum of rounded halves, which cannot overflow."""
     wide = summing_type(type)
     if type.kind == "float" and wide not in {type, None}:
         left, right = (build.convert(value, wide, f"joined_{wide.name}") for value in (left, right))
@@ -125,54 +125,53 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
 
 
 def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
-    """Divide a value without its remainder: not every runtime rounds down where the text says so."""
+    """Divide a value minus its remainder, which is exact: not every runtime rounds down."""
     return build.binary("Divide", build.binary("Subtract", value, rest, f"{label}_multiple"), by, label)
 
 
 def neutral(view: View, build: Builder) -> Value | Refusal:
-    """Return the value that changes no update: what a reduction without old values starts from."""
+    """Return the neutral element of a reduction, the start value without old values."""
     import ml_dtypes
 
     type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
-    found: Any = None
-    known = dtype(type)
-    if known is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
+    start: Any = None
+    numpy_dtype = dtype(type)
+    if numpy_dtype is None or reduction in {Reduction.NONE, Reduction.MEAN, Reduction.SUB}:
         pass
     elif type.kind == "boolean":
-        found = reduction in {Reduction.PROD, Reduction.MIN}
+        start = reduction in {Reduction.PROD, Reduction.MIN}
     elif reduction is Reduction.PROD:
-        found = known.type(1)
+        start = numpy_dtype.type(1)
     elif reduction is Reduction.SUM:
-        zero = known.type(-0.0) if type.kind == "float" else known.type(0)
-        found = zero if zero == zero else None  # a type without a zero gives NaN
+        zero = numpy_dtype.type(-0.0) if type.kind == "float" else numpy_dtype.type(0)
+        start = zero if zero == zero else None  # a type without a zero gives NaN
     elif type.kind in {"signed", "unsigned"}:
-        limits = ml_dtypes.iinfo(known)  # type: ignore[no-untyped-call]
-        found = known.type(limits.max if reduction is Reduction.MIN else limits.min)
+        limits = ml_dtypes.iinfo(numpy_dtype)  # type: ignore[no-untyped-call]
+        start = numpy_dtype.type(limits.max if reduction is Reduction.MIN else limits.min)
     elif type.kind == "float":
-        floats = ml_dtypes.finfo(known)  # type: ignore[no-untyped-call]
-        found = known.type(float("inf"))
-        if not np.isinf(found.astype(np.float32)):
-            found = floats.max
+        floats = ml_dtypes.finfo(numpy_dtype)  # type: ignore[no-untyped-call]
+        start = numpy_dtype.type(float("inf"))
+        if not np.isinf(start.astype(np.float32)):
+            start = floats.max
         if reduction is Reduction.MAX:
-            found = known.type(-found)
-            found = floats.smallest_normal if found != found else found  # there are no negative values
-    if found is None:
-        message = f"reduction {reduction} of {type.name} starts from no value"
+            start = numpy_dtype.type(-start)
+            start = floats.smallest_normal if start != start else start  # there are no negative values
+    if start is None:
+        message = f"reduction {reduction} of {type.name} has no neutral element"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
-    return build.constant(found, "start_value", type)
+    return build.constant(start, "start_value", type)
 
 
 def cleared(
     view: View, build: Builder, target: OpSpec, operands: tuple[Value, Value, Value], start: Value, label: str
 ) -> Value:
-    """Return data with a start value at each target of a node whose indices name elements.
+    """Return data with a start value at every target.
 
-    Targets that constant indices name again and again get theirs once: all of it would be the same
-    value, but rules that look at indices cannot know that. Where there are certainly more than elements of
-    data, those that some update hits are marked first. `operands` are data, the coordinates of all targets,
-    and updates.
+    Repeated targets of constant indices get it once: a repeated write of one value is harmless, but rules
+    about repeated targets cannot know that. If there are certainly more updates than elements of data, the
+    targets are first marked and listed once each. `operands` are data, coordinates of all targets, updates.
     """
     data, tuples, updates = operands
     if view.writes_nothing:
@@ -191,22 +190,22 @@ def cleared(
 def _marked(
     build: Builder, target: OpSpec, operands: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Shape]:
-    """Return the coordinates of all elements that an update hits, each once, and how many they are."""
+    """Return the coordinates of all targets, each once, and their count."""
     data, tuples, updates = operands
     dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(updates, "updates_shape")
     zeros = build.broadcast(build.constant(0, "zero"), dims, "no_marks", data.shape)
     ones = build.broadcast(build.constant(1, "one"), new_dims, "ones", updates.shape)
     marks = build.scatter(target, zeros, tuples, ones, Reduction.MAX, label="marks")
     rank = UNKNOWN_DIM if data.shape is None else len(data.shape)
-    found = build.make("NonZero", [marks], (rank, UNKNOWN_DIM), "marked_by_axis", I64)
+    marked_axes = build.make("NonZero", [marks], (rank, UNKNOWN_DIM), "marked_by_axis", I64)
     last = build.constant([1], "last")
-    count = build.gather(build.shape_of(found, "marked_shape"), last, 0, "marked_count", (1,))
+    count = build.gather(build.shape_of(marked_axes, "marked_shape"), last, 0, "marked_count", (1,))
     swap = build.constant([1, 0], "swap")
-    return build.transpose(found, swap, "marked"), count, (UNKNOWN_DIM,)
+    return build.transpose(marked_axes, swap, "marked"), count, (UNKNOWN_DIM,)
 
 
 def _each_once(view: View, build: Builder) -> Value | None:
-    """Return the targets of constant indices, each once; None if none repeats or nobody can tell."""
+    """Return the targets of constant indices, each once; None if none repeats or they are unknown."""
     if view.proof(Condition.UNIQUE).verdict is Verdict.PROVEN:
         return None
     array, axis, data = view.index_numbers(), view.scatter.axis, view.data.shape
@@ -224,7 +223,7 @@ def _each_once(view: View, build: Builder) -> Value | None:
 
 
 def summing_type(type: ElementType) -> ElementType | None:
-    """Return a type in which a sum of many elements of a type fits; None if there is none."""
+    """Return a type that holds sums of many elements of a type; None if there is none."""
     if type.kind == "float":
         return type if type.bits >= _F32.bits else _F32
     return I64 if type.kind in {"signed", "unsigned"} and type.bits < I64.bits else None
@@ -233,10 +232,10 @@ def summing_type(type: ElementType) -> ElementType | None:
 def counted_mean(
     view: View, build: Builder, target: OpSpec, tuples: Value, updates: Value
 ) -> Value | Refusal:
-    """Return data with the mean of what meets in each element: their sum, and how many they are.
+    """Return data with the mean of the updates (and the old value) of each element.
 
-    Both are scattered as sums. An element that nothing hits is the mean of itself. Whole numbers are
-    rounded down.
+    Sums and counts are both scattered with the reduction sum, then divided. An element without updates keeps
+    its value. Means of integers are rounded down.
     """
     type = view.data.element_type
     wide = None if type is None else summing_type(type)
@@ -251,12 +250,12 @@ def counted_mean(
         start = cleared(view, build, target, (data, tuples, new), zero, "zeros")
     sums = build.scatter(target, start, tuples, new, Reduction.SUM, label="sums")
     first = build.constant(int(view.keeps_initial), "first_count")
-    one = build.constant(1, "one")
+    unit = build.constant(1, "one")
     firsts = build.broadcast(first, dims, "first_counts", data.shape)
-    ones = build.broadcast(one, new_dims, "ones", new.shape)
+    ones = build.broadcast(unit, new_dims, "ones", new.shape)
     counts = build.scatter(target, firsts, tuples, ones, Reduction.SUM, label="counts")
     if not view.keeps_initial:
-        counts = build.binary("Maximum", counts, one, "counts_or_one")
+        counts = build.binary("Maximum", counts, unit, "counts_or_one")
     if wide is I64:
         rest = build.binary("FloorMod", sums, counts, "rests")
         means = _divided_exactly(build, sums, counts, rest, "means")

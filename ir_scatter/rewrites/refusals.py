@@ -1,11 +1,11 @@
-"""Why a rewrite does not apply."""
+"""Refusals: the reasons why a rewrite does not apply."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """The codes of refusals, never renumbered or reused; `docs/refusals.md` says what they mean."""
+    """The codes of refusals, never renumbered or reused; `docs/refusals.md` explains them."""
 
     BREAKS_RULES = "CVT101"
     NO_ROUTE = "CVT102"
@@ -28,13 +28,13 @@ class Reason(StrEnum):
 
     @property
     def rule(self) -> str:
-        """Its name as that of a rule is written: "breaks-rules"."""
+        """The name, written like that of a rule: "breaks-rules"."""
         return self.name.lower().replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rewrite that does not apply: the reason in short, and what is, then what was expected."""
+    """A rewrite that does not apply: its code, and a message "X is A, expected B"."""
 
     code: Reason
     message: str

@@ -8,6 +8,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.general_bounds import Interval, show_bounds
@@ -126,7 +127,8 @@ def _in_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
     if not size or array is None or not bad.position:
         return ""
     column = array[..., bad.position[-1]] if scatter.spec.layout is Layout.TUPLES else array
-    dropped = f"; if {size} means that nothing is written, convert it with --guard drop"
+    drop = Parameter("guard", "drop", "convert")
+    dropped = f"; if {size} means that nothing is written, convert it with {drop}"
     more = dropped if bad.value == size else ""
     if bad.value == size == int(column.max()) and int(column.min()) >= 1:
         return f"subtract 1 from the indices if they count from 1{more}"
@@ -244,7 +246,7 @@ def indices_not_checked(scatter: ScatterNode) -> Findings:
             f"the values of {scatter.indices.port.name} were not checked: more than "
             f"{counted(scatter.facts.max_elements, 'element')}"
         )
-        help = f"look at them with --max-index-elements {element_count(constant.shape)}"
+        help = f"check them with {Parameter('max_index_elements', element_count(constant.shape))}"
         yield Finding(message, role=Role.INDICES, help=help)
 
 

@@ -60,10 +60,13 @@ def find_here(name: str, also: "Sequence[str]" = ()) -> "Runner":
             if runner is not None:
                 return _RUNNERS.setdefault(runner.name, runner)
     from ir_scatter.core.errors import UsageError
+    from ir_scatter.core.parameters import Parameter
     from ir_scatter.core.suggestions import did_you_mean
 
     if "/" in name:
-        raise UsageError(f"{name!r} names a runner of another machine, which goes with --scheduler")
+        raise UsageError(
+            f"{name!r} names a runner of another machine, which goes with {Parameter('scheduler')}"
+        )
     names = [*also, *known_here()]
     guess = did_you_mean(name, [word for long in names for word in (long, short(long))])
     raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {_PREFIX}DEVICE")

@@ -15,6 +15,7 @@ from ir_scatter.core.display import record
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.errors import BadFeed, UsageError
 from ir_scatter.core.model import Graph, Node
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.process import Child, Failure
 from ir_scatter.core.shapes import static
 from ir_scatter.core.shortage import names_shortage
@@ -360,7 +361,7 @@ class Runner:
             ends.append(died)
         remarks = [f"{end}, after other work; a new one was started and did it" for end in ends if end]
         if large:
-            limit = f"more than --tap-memory allows ({tap_memory})"
+            limit = f"more than {Parameter('tap_memory')} allows ({tap_memory})"
             remarks.append(f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}")
         return replace(base, tapped=tuple(tapped), remarks=tuple(dict.fromkeys(remarks)), seconds=seconds)
 

@@ -74,6 +74,7 @@ def found_in(ir: IrText, indices: Output, axis: Output, folder: Path) -> list[tu
     return [(one.code, one.message) for one in validate(read(ir.write(folder)))]
 
 
+@pytest.mark.long
 def test_a_chain_that_is_too_long_is_told(tmp_path: Path) -> None:
     ir = IrText()
     last = zero = ir.const("zero", "i64", [0, 0, 9])

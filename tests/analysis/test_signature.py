@@ -43,9 +43,9 @@ from tests.analysis.worlds import (
 )
 from tests.cli.conftest import ROOT
 from tests.rules.expectations import case_files, write_case
-from tests.scale import NIGHTLY, in_part_and_whole
+from tests.scale import NIGHTLY
 
-FEW = settings(max_examples=settings().max_examples // (4 if NIGHTLY else 12))
+FEW = settings(max_examples=max(settings().max_examples // 12, 2))
 MODELS = ROOT.parent / "shared" / "models"
 
 HEAD = '''"""Something that no rule has looked at before."""
@@ -223,7 +223,7 @@ def demand_same(path: str | Path, ways: slice = EVERY_WAY) -> int:
     return reader.asked
 
 
-@pytest.mark.parametrize("seed", range(24 if NIGHTLY else 8))
+@pytest.mark.parametrize("seed", range(24 if NIGHTLY else 4))
 def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> None:
     choices = {
         **IR_CHOICES,
@@ -242,13 +242,22 @@ def test_without_the_short_cut_the_same_is_found(seed: int, tmp_path: Path) -> N
 CASES = [*case_files(".xml"), *case_files(".onnxtxt")]
 
 
-@in_part_and_whole
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[one.name for one in CASES])
-def test_cases_of_rules_one_by_one(number: int, tmp_path: Path, is_whole: bool) -> None:
-    """On every way, or on one that is another for the next case."""
-    path = write_case(CASES[number], tmp_path)
+FIRST_CASES = [*{(path.name[:6], path.suffix): path for path in reversed(CASES)}.values()]
+"""A case of each rule in each format."""
+
+
+@pytest.mark.parametrize("number", range(len(FIRST_CASES)), ids=[path.name for path in FIRST_CASES])
+def test_a_case_of_each_rule_one_by_one(number: int, tmp_path: Path) -> None:
+    """By validating, or by one way of converting that is another for the next case."""
+    path = write_case(FIRST_CASES[number], tmp_path)
     way = number % (5 if path.suffix == ".xml" else 3)
-    demand_same(path, EVERY_WAY if is_whole else slice(way, way + 1))
+    demand_same(path, slice(way, way + 1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_cases_of_rules_one_by_one(path: Path, tmp_path: Path) -> None:
+    demand_same(write_case(path, tmp_path))
 
 
 @pytest.mark.parametrize("world", [IrWorld, OnnxWorld])

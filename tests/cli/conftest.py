@@ -1,13 +1,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ir_scatter_cli.main import main
+from tests.prefork import Prefork
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "samples"
@@ -67,9 +68,21 @@ def run_script(*arguments: str | Path, data: bytes = b"", **environment: str) ->
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@pytest.fixture(scope="session")
+def prefork() -> Iterator[Prefork]:
+    with Prefork() as process:
+        yield process
+
+
 @pytest.fixture
-def script() -> Cli:
-    return run_script
+def script(prefork: Prefork) -> Cli:
+    """Run the command line in another process."""
+
+    def run(*arguments: str | Path, data: bytes = b"", **environment: str) -> Result:
+        code, out, err = prefork.captured([*map(str, arguments)], {**os.environ, **environment}, data)
+        return Result(code, out.decode(), err.decode())
+
+    return run
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
         (("--tolerance", "x"), "'x' is not a tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
         (("--input-shape", "nothing=3"), "nothing"),
-        (("--against", "none"), "none/results.json: there is no folder none, expected results of"),
+        (("--against", "none"), "none/results.json: there is no folder none, expected results that"),
         (("--cases", "0"), "0 is not in the range"),
         (("--values", "odd"), "'odd' is not one of"),
         (("--precision", "f64"), "'f64' is not one of"),

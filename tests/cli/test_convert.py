@@ -267,7 +267,7 @@ def test_the_document(cli: Cli) -> None:
     document = _document(cli, source, "--dry-run", "--to", "ScatterNDUpdate", "--verify", "0")
     assert (document["verified"], len(document["converted"])) == ([], 1)
     assert document["verification"] == {
-        "verified": False, "nodes": {}, "models": {}, "reason": "no case was wanted (--verify 0)",
+        "verified": False, "nodes": {}, "models": {}, "reason": "no case was requested (--verify 0)",
     }  # fmt: skip
 
 

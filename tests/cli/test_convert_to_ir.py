@@ -143,7 +143,8 @@ def test_a_rule_that_openvino_passes_over(cli: Cli) -> None:
     result = cli("convert", source, "-o", "new.xml", "--partial")
     assert result.code == 1
     assert (
-        "not verified: what breaks a rule has no documented result (--verify-on compares both" in result.out
+        "not verified: nodes that break a rule have no specified result (--verify-on compares both"
+        in result.out
     )
     assert operators(Path("new.xml")) == ["ScatterNDUpdate-15"]
 
@@ -156,7 +157,9 @@ def test_what_is_written_in_part_is_compared(cli: Cli) -> None:
 
 def test_on_how_many_cases_models_are_compared_is_what_was_wanted(cli: Cli) -> None:
     result = cli("convert", onnx_model(_SUM), "-o", "new.xml", "--verify", "0")
-    assert result.out.endswith("converted, not verified: no case was wanted (--verify 0); new.xml written\n")
+    assert result.out.endswith(
+        "converted, not verified: no case was requested (--verify 0); new.xml written\n"
+    )
     result = cli("convert", onnx_model(_SUM), "-o", "new.xml", "--verify", "2", "--overwrite")
     assert result.out.endswith("converted, verified: equal on NumPy (2 cases); new.xml written\n")
 

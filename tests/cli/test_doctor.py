@@ -13,6 +13,7 @@ from ir_scatter import UsageError
 from ir_scatter.doctor import of_releases
 from tests.cli.conftest import COMMAND, Cli
 from tests.runners.test_releases import cache, index, make_wheels  # noqa: F401
+from tests.scale import thinned
 
 
 @pytest.mark.usefixtures("cache")
@@ -69,7 +70,7 @@ def test_an_interrupt_at_the_question(cache: Path, index: Path) -> None:  # noqa
     assert not list(cache.glob("*/*"))
 
 
-@pytest.mark.parametrize("how", ["yes", "--yes"])
+@pytest.mark.parametrize("how", thinned(["yes", "--yes"], 2))
 def test_yes_installs(how: str, cache: Path, index: Path) -> None:  # noqa: F811
     make_wheels(index, "2099.6.0")
     arguments = ("doctor", "--on", "CPU", "--release", "2099.6")
@@ -99,7 +100,7 @@ def test_a_release_is_one_of_its_runtime() -> None:
 @pytest.mark.parametrize(
     ("names", "release", "message"),
     [
-        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside --release"),
+        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside releases"),
         (["GPU@cpu"], "2025.4", "names no device"),
         ([], "x", "'openvino@x' is no release"),
         (["AUTO"], "2025.4", "hands on to other devices"),

@@ -62,8 +62,8 @@ def is_running(process_id: int) -> bool:
     [
         (signal.SIGINT, 130),
         (signal.SIGTERM, -signal.SIGTERM),
-        (signal.SIGHUP, -signal.SIGHUP),
-        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(signal.SIGHUP, -signal.SIGHUP, marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.long),
     ],
 )
 def test_a_signal_leaves_neither_files_nor_processes(

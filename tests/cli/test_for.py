@@ -319,7 +319,7 @@ def test_a_form_that_would_be_no_better_is_refused(cli: Cli, tmp_path: Path) -> 
     probe = Probe("p", "ScatterElements-18", (2, 3), (0, 3), (0, 3), 0, constants=constants)
     done, new = convert_probe(cli, tmp_path, probe, "--for", "CPU@2026.4.1")
     assert done.code == 1
-    assert "every form that is known meets DEV134 on a device" in " ".join(done.out.split())
+    assert "every known form hits DEV134 on a device" in " ".join(done.out.split())
     assert not new.exists()
 
 
@@ -329,9 +329,10 @@ def test_a_form_that_would_be_no_better_is_refused(cli: Cli, tmp_path: Path) -> 
         # packed elements: CPU refuses the type, and computes slices of it wrongly
         (Probe("p", "ScatterNDUpdate-15", [1, 2, 3, 0], [[2]], [1], None, "u2"), "CPU@2026.4.1"),
         # booleans have no kernel for elements on GPU, and tuples take no negative index there
-        (
+        pytest.param(
             Probe("p", "ScatterElementsUpdate-12", (4,), [1], (1,), 0, "boolean", shapes="dynamic"),
             "GPU@cpu@2026.4.1",
+            marks=pytest.mark.long,
         ),
     ],
 )

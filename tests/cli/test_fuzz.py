@@ -25,7 +25,7 @@ from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Reduction
 from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import group
-from tests.cli.conftest import ROOT
+from tests.cli.conftest import ROOT, Cli
 from tests.fuzz.test_campaign import Planted
 
 Fuzz = Callable[..., Result]
@@ -80,12 +80,13 @@ FIELDS = {
         (["--seconds", "nan"], 2, "'nan' is not a number of seconds"),
     ],
 )
-def test_wrong_usage_is_a_sentence(arguments: list[str], code: int, sentence: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ir_scatter", "fuzz", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert done.returncode == code
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_usage_is_a_sentence(
+    cli: Cli, arguments: list[str], code: int, sentence: str, tmp_path: Path
+) -> None:
+    done = cli("fuzz", *arguments)
+    assert done.code == code
+    assert sentence in done.err
+    assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,6 +205,7 @@ sys.exit(group(["fuzz", "--on", "planted", "--illegal", *sys.argv[1:]], standalo
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.long
 def test_a_run_that_is_ended_keeps_what_it_found_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     """Killed between a finding and the report of all, it goes on from the finding's own folder."""
     report = tmp_path / "fuzz.json"
@@ -225,7 +227,7 @@ def test_a_run_that_is_ended_keeps_what_it_found_and_goes_on(tmp_path: Path, num
     else:
         assert json.loads(before)["findings"] == []
         report.write_text(before)
-    done = subprocess.run([*command, "5", "--resume"], capture_output=True, timeout=60, **surroundings)
+    done = subprocess.run([*command, "1", "--resume"], capture_output=True, timeout=60, **surroundings)
     signatures = [one["signature"] for one in json.loads(report.read_text())["findings"]]
     assert len(set(signatures)) == len(signatures)
     assert written <= set(signatures)

@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 from ir_scatter.core.display import is_seen, visible, without_commands
 from ir_scatter.report.characters import dumps
 from tests.cli.conftest import Cli, copy_sample
+from tests.scale import in_part_and_whole
 
 NAMES = (
     "::stop-commands::token", "\n::error::x", "\r::error::x", "\r\n::add-mask::x", "  ::warning::x", "%0A::error::x",
@@ -51,11 +52,13 @@ LINES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES, ids=ascii)
+@in_part_and_whole
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=map(ascii, NAMES))
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_names_in_a_model(cli: Cli, name: str, is_broken: bool, elsewhere: Path) -> None:
-    path = model(elsewhere / "m.onnx", name, is_broken=is_broken)
-    for command, *options in LINES:
+def test_names_in_a_model(cli: Cli, number: int, is_broken: bool, elsewhere: Path, is_whole: bool) -> None:
+    """Each name in each line, or in every fifth, others for the next name."""
+    path = model(elsewhere / "m.onnx", NAMES[number], is_broken=is_broken)
+    for command, *options in LINES if is_whole else LINES[number % 5 :: 5]:
         done = cli(command, path.name, *options)
         assert commands(done.out) + commands(done.err) == []
         assert done.code != 70
@@ -91,7 +94,9 @@ def test_findings_of_a_stranger_that_are_run_again(cli: Cli, elsewhere: Path) ->
     assert commands(done.out) + commands(done.err) == []
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=10 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.sampled_from([*NAMES, "a", " ", "\n", ":", "#", "\x1b[1m", "[", "vso["])).map("".join))
 def test_lines_of_any_names(text: str) -> None:
     lines = "".join(f"{visible(line, keep=' ')}\n" for line in text.split("\n"))

@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.core import files
 from ir_scatter.core.files import open_regular, read_regular
-from tests.cli.conftest import COMMAND, SAMPLES
+from tests.cli.conftest import COMMAND, SAMPLES, Cli
 
 MODEL = SAMPLES / "documented" / "scatter_1.onnx"
 
@@ -82,7 +82,7 @@ def test_a_regular_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ],
     ids=lambda line: f"{line[0]}{line[-2]}",
 )  # fmt: skip
-def test_commands(line: list[str | Path], make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_commands(cli: Cli, line: list[str | Path], make: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "y").write_text("")
     make(tmp_path / "x")
     for name, inside in (("against", "results.json"), ("replay", "fuzz.json")):
@@ -91,18 +91,16 @@ def test_commands(line: list[str | Path], make: Callable[[Path], None], tmp_path
     if line[-1] == "settings":
         (tmp_path / "pyproject.toml").write_text('[tool.ir-scatter]\nbaseline = "x"\n')
         line = line[:-1]
-    done = subprocess.run([COMMAND, *line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.stdout
+    done = cli(*line)
+    assert done.code == 2, done.err
+    assert "Traceback" not in done.err
+    assert not done.out
 
 
-def test_settings_that_are_no_regular_file_are_none(tmp_path: Path) -> None:
+def test_settings_that_are_no_regular_file_are_none(cli: Cli, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pyproject.toml")
-    done = subprocess.run(
-        [COMMAND, "validate", MODEL], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+    done = cli("validate", MODEL)
+    assert done.code == 0, done.err
 
 
 def test_what_doctor_recorded_is_no_regular_file(tmp_path: Path) -> None:

@@ -46,7 +46,14 @@ def test_every_option_that_names_an_output_is_here() -> None:
     assert found == known
 
 
-@pytest.mark.parametrize("line", OUTPUTS, ids=lambda line: f"{line[0]} {line[-1]}")
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=[pytest.mark.long] if line[0] == "devices" else [])  # asks every runtime
+        for line in OUTPUTS
+    ],
+    ids=lambda line: f"{line[0]} {line[-1]}",
+)
 def test_a_file_that_exists_stays(cli: Cli, line: list[str]) -> None:
     Path("taken").write_text("mine")
     Path("link").symlink_to("nowhere")

@@ -13,10 +13,12 @@ from ir_scatter.compare.measure import Tolerances, Verdict
 from ir_scatter.compare.result import CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import CannotWrite, UsageError
+from ir_scatter.core.parameters import spelled
 from ir_scatter.evaluate.archive import fit_types, read_arrays
 from ir_scatter.formats import dataflow_of
 from ir_scatter.reading import read
 from ir_scatter.validate import validate
+from ir_scatter_cli.spelling import OptionSpelling
 from tests.compare.models import Array, Inputs, floats, only, run, write_node
 from tests.compare.planted import FakeRunner, wrong_at
 from tests.rules.ir_text import IrText
@@ -83,7 +85,11 @@ def test_a_node_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
 def test_the_command_has_what_was_asked_for(tmp_path: Path) -> None:
     path, feeds = write_case(tmp_path, "ir")
     settings = {"precision": "f16", "tolerances": Tolerances(["node=0.5,0.25"])}
-    (model,) = extracted(path, feeds, tmp_path / "out", **settings)
+    (model,) = extracted(path, feeds, tmp_path / "from python", **settings)
+    call = 'compare("model.xml", on=["numpy", "fake"], inputs="inputs.npz", precision="f16", tolerance="0.5,0.25")'
+    assert call in (model.parent / "README.txt").read_text()
+    with spelled(OptionSpelling("compare").spell):
+        (model,) = extracted(path, feeds, tmp_path / "out", **settings)
     text = (model.parent / "README.txt").read_text()
     (command,) = [line.strip() for line in text.splitlines() if line.startswith("    ir-scatter")]
     assert shlex.split(command) == [
@@ -149,7 +155,7 @@ def test_models_that_came_in_between_stay(tmp_path: Path) -> None:
     model.write_text("mine")
     (model.parent / "README.txt").unlink()
     (model.parent / "inputs.npz").unlink()
-    with pytest.raises(UsageError, match="exists, expected a path that is free or --overwrite"):
+    with pytest.raises(UsageError, match="exists, expected a path that is free or overwrite=True"):
         list(extract(found, tmp_path / "out", overwrite=False))
     assert model.read_text() == "mine"
     assert not (model.parent / "inputs.npz").exists()

@@ -76,14 +76,14 @@ def test_what_is_the_same(tmp_path: Path, first: Ends, second: Ends, expected: l
 @pytest.mark.parametrize(
     ("first", "second", "maps", "message"),
     [
-        ([("a", *F23)], [("x", *F32)], (), "cannot match these inputs; pair them with --map-input A=B"),
+        ([("a", *F23)], [("x", *F32)], (), "cannot match these inputs; pair them with map_inputs={\"A\": \"B\"}"),
         ([("a", *F23)], [("x", "i64", (2, 3))], (), r"other.xml has input x \(i64 \[2, 3\]\), and .*one.xml has a \(f32"),
         ([("a", *F23)], [("x", *F23), ("y", *F23)], (), "other.xml has input x .*, y .*, and"),
         ([("a", *F23), ("b", *F23)], [("x", *F23)], (), "cannot match these inputs"),  # one was dropped, and which is not known
         ([("a", *F23)], [("a", *F32)], (), "the same name, but are not compatible"),
         ([("data", *F23)], [("x", *F23)], ("dat=x",), r"one.xml has no input 'dat' \(did you mean data\?\), expected data"),
         ([("data", *F23)], [("input", *F23)], ("data=inputs",), r"'inputs' \(did you mean input\?\), expected input"),
-        ([("data", *F23)], [("x", *F23)], ("data",), "--map-input is 'data', expected A=B"),
+        ([("data", *F23)], [("x", *F23)], ("data",), "map_inputs is 'data', expected A=B"),
         ([("a", *F23)], [("x", *I5)], ("a=x",), r"x \(i64 \[5\]\) of .* are mapped, but are not compatible"),
         ([("a", *F23), ("b", *F23)], [("x", *F23), ("y", *F23)], ("a=x", "b=x"), "one of the two is mapped twice"),
     ],
@@ -105,7 +105,7 @@ def test_notes(tmp_path: Path) -> None:
     found = paired(tmp_path, [("a", *F23), ("b", *I5), ("c", *I5)], [("x", *F23), ("c", "i32", (5,))], "c=c")
     one, other = (model.path for model in found.models)
     assert set(found.notes) >= {
-        "inputs are matched by their order: a=x (to change that: --map-input)",
+        "inputs are matched by their order: a=x (to change that: map_inputs)",
         f"input c is i64 in {one}, i32 in {other}: both get the same numbers",
         f"input b of {one} is not in {other}, which does not get it",
     }
@@ -130,7 +130,7 @@ def test_outputs(tmp_path: Path) -> None:
         map_outputs=["y=p"],
     )  # fmt: skip
     assert [(one.first.name, one.second.name) for one in found.outputs] == [("y", "p"), ("z", "o")]
-    with pytest.raises(BadFeed, match=r"--map-output y=q: .*other\.xml has no output 'q', expected o, p"):
+    with pytest.raises(BadFeed, match=r"map_outputs y=q: .*other\.xml has no output 'q', expected o, p"):
         paired(
             tmp_path,
             inputs,

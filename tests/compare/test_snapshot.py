@@ -230,7 +230,7 @@ def test_results_that_came_in_between_stay(tmp_path: Path) -> None:
     (folder / "results.json").write_text("of another run")
     (folder / "case_0.npz").write_text("of another run")
     with pytest.raises(
-        UsageError, match=r"results\.json exists, expected a path that is free or --overwrite"
+        UsageError, match=r"results\.json exists, expected a path that is free or overwrite=True"
     ):
         save(found, folder, overwrite=False)
     assert sorted(path.name for path in folder.iterdir()) == ["case_0.npz", "results.json"]

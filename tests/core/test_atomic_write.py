@@ -143,7 +143,7 @@ def refused_outputs(folder: Path) -> Iterator[tuple[Output, str]]:
     yield Output(folder / "a", copied=inside), "folder cannot be read: it is no regular file"
     changed = "first has 3 bytes, expected 4: it has changed meanwhile"
     yield Output(folder / "a", copied=folder / "first", copied_size=4), changed
-    again = "the same file is to be written twice, expected different ones"
+    again = "two outputs have the same path, expected different ones"
     yield Output(folder / "folder/../first", b"x"), again
 
 
@@ -206,7 +206,7 @@ def new_pair(folder: Path, text: bytes) -> list[Output]:
 @pytest.mark.parametrize("there", ["a.bin", "a.xml"])
 def test_a_new_file_replaces_none(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_bytes(b"old")
-    with pytest.raises(UsageError, match=rf"{there} exists, expected a path that is free or --overwrite"):
+    with pytest.raises(UsageError, match=rf"{there} exists, expected a path that is free or overwrite=True"):
         replace_files(new_pair(tmp_path, b""))
     assert files(tmp_path) == {there: b"old"}
     (tmp_path / there).unlink()
@@ -234,7 +234,7 @@ def test_of_two_runs_at_once_the_first_that_is_done_stays(
         real(file)
 
     monkeypatch.setattr(os, "fsync", other_run_first)
-    with pytest.raises(UsageError, match="exists, expected a path that is free or --overwrite"):
+    with pytest.raises(UsageError, match="exists, expected a path that is free or overwrite=True"):
         replace_files(new_pair(tmp_path, b"second "))
     assert finished == [()]
     assert files(tmp_path) == {"a.bin": b"first a.bin", "a.xml": b"first a.xml"}

@@ -156,18 +156,14 @@ def test_a_process_that_takes_too_long_is_killed(child: Child) -> None:
     ask(child, "echo")
     first = child.process_id
     assert first is not None
-    started = time.monotonic()
-    assert failure(child, "sleep", 60, limit=0.3) == ("timeout", "no answer within 0.3 seconds")
-    assert time.monotonic() - started < 10
+    assert failure(child, "sleep", 1e6, limit=0.3) == ("timeout", "no answer within 0.3 seconds")
     assert not is_alive(first)
     assert ask(child, "echo", 1, limit=float("inf")) == 1
 
 
 def test_a_process_is_killed_with_what_it_forked(child: Child) -> None:
     """A fork holds the pipe of the answers open: nobody would hear that they have ended."""
-    started = time.monotonic()
-    assert failure(child, "fork", 30, limit=0.3)[0] == "timeout"
-    assert time.monotonic() - started < 10
+    assert failure(child, "fork", 1e6, limit=0.3)[0] == "timeout"
 
 
 def test_failures_end_no_process(child: Child) -> None:
@@ -277,7 +273,7 @@ if sys.argv[1] != "exit":
 @pytest.mark.parametrize("how", ["exit", "killed", "busy"])
 def test_a_process_ends_with_its_parent_and_takes_its_files_along(how: str) -> None:
     process_id, folder = python(_ORPHAN, how).split()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while is_alive(int(process_id)):
         assert time.monotonic() < deadline
         time.sleep(0.05)

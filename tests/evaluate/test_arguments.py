@@ -64,6 +64,7 @@ def test_text_keeps_its_length() -> None:
 
 
 @pytest.mark.parametrize("order", ["strange", "plain"])
+@pytest.mark.long
 def test_no_array_spoils_what_is_known_of_its_type(order: str) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.ops.strange_first", order]

@@ -33,7 +33,6 @@ from tests.formats.ir_files import (
     scatter,
     write,
 )
-from tests.scale import in_part_and_whole
 
 Make: TypeAlias = Callable[[int], "str | bytes"]
 INDEX_OF_77 = struct.pack("<qqq", 0, 77, 5)
@@ -182,11 +181,17 @@ def seconds(path: Path) -> float:
     return time.process_time() - start
 
 
-@in_part_and_whole
 @pytest.mark.parametrize("name", PROPORTIONAL)
-def test_time_in_proportion(name: str, tmp_path: Path, is_whole: bool) -> None:
+def test_hostile_files_have_their_findings(name: str, tmp_path: Path) -> None:
     make, count, expected = PROPORTIONAL[name]
-    count //= 1 if is_whole else 4
+    checked = check(write(tmp_path, make(count // 16), INDEX_OF_77 if "shared" in name else WEIGHTS))
+    assert set(codes(checked)) == expected
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PROPORTIONAL)
+def test_time_in_proportion(name: str, tmp_path: Path) -> None:
+    make, count, expected = PROPORTIONAL[name]
     weights = INDEX_OF_77 if "shared" in name else WEIGHTS
     small, large = (write(tmp_path, make(n), weights, str(n)) for n in (count, 4 * count))
     start = time.process_time()

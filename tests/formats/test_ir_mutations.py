@@ -31,7 +31,7 @@ from tests.formats.ir_files import (
     write,
 )
 from tests.models import nested_ir
-from tests.scale import in_part_and_whole
+from tests.scale import in_part_and_whole, thinned
 
 
 def words(text: str) -> list[str]:
@@ -143,7 +143,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @in_part_and_whole
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_number_is_hostile_once(folder: Path, seed: str, is_whole: bool) -> None:
-    data, step = SEEDS[seed].encode(), (1 if seed == "simple" else 7) * (1 if is_whole else 5)
+    data, step = SEEDS[seed].encode(), (1 if seed == "simple" else 7) * (1 if is_whole else 11)
     count = len(OF_TEXTS["number"][0].findall(data))
     for number in range(len(HOSTILE)):
         for place in range(number % step, count, step):
@@ -288,7 +288,7 @@ def test_how_a_file_is_written_does_not_matter(
 
 @pytest.mark.models
 @needs_models
-@pytest.mark.parametrize("path", real_models(200_000), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", thinned(real_models(200_000), 6), ids=lambda path: path.parent.name)
 def test_how_real_models_are_written_does_not_matter(folder: Path, path: Path) -> None:
     demand_same_findings(folder, path.read_bytes(), weights_of(path), 1)
 
@@ -307,13 +307,13 @@ for name in formats("findings"):
 
 def test_the_answer_does_not_depend_on_hashes(folder: Path) -> None:
     random, paths = Random(7), []
-    for number in range(60):
+    for number in range(24):
         changes = [(random.choice(KINDS), random.randrange(2**16), random.randrange(2**16)) for _ in range(3)]
         text = random.choice([SIMPLE, NESTED]).replace("\n", random.choice(["", "\n"]))
         paths.append(str(write(folder, after(text, changes), WEIGHTS, f"changed_{number}")))
     command = [sys.executable, "-c", SCRIPT, *paths]
     outputs = set()
-    for seed in ("0", "1", "2"):
+    for seed in ("0", "1"):
         hashed = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"}
         outputs.add(subprocess.run(command, capture_output=True, check=True, env=hashed).stdout)
     assert len(outputs) == 1

@@ -62,7 +62,7 @@ def look_at_everything(data: bytes) -> None:
         assert repr(node.attributes)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), max_size=4))
 def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     data = bytearray(SEED)
@@ -71,13 +71,13 @@ def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     look_at_everything(bytes(data))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.integers(0, len(SEED)), st.integers(0, len(SEED)))
 def test_bytes_cut_out(start: int, end: int) -> None:
     look_at_everything(SEED[:start] + SEED[end:])
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_names_exchanged(seed: int) -> None:
     chance = random.Random(seed)

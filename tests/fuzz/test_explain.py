@@ -38,8 +38,15 @@ def _is_f32(case: Case) -> bool:
     ("is_wrong", "condition", "is_explained"),
     [
         (lambda case: True, "element type is f32", True),
-        (lambda case: case.data.ndim > 1, "element type is f32 and rank(data) > 1", True),
-        (lambda case: case.decisions[-1] % 2 == 0, "element type is f32", False),
+        pytest.param(
+            lambda case: case.data.ndim > 1,
+            "element type is f32 and rank(data) > 1",
+            True,
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            lambda case: case.decisions[-1] % 2 == 0, "element type is f32", False, marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_condition_that_later_cases_disprove_is_learned_anew(

@@ -223,12 +223,10 @@ def test_what_is_no_job_is_refused_and_the_next_one_done(
         assert fleet.submit(validate(models[1])).result().path == models[1]
 
 
-def test_what_nobody_has_is_told_within_a_second(shared: Lab) -> None:
-    begun = time.monotonic()
+def test_what_no_machine_has_is_reported_without_asking_one(shared: Lab) -> None:
     with closing(shared.fleet()) as fleet:
         with pytest.raises(Absent, match="has openvino:GPU"):
             fleet.submit(validate("m.xml"), ("openvino:GPU",))
-        assert time.monotonic() - begun < 1
         assert not any(one.jobs or one.bytes for one in fleet.shares.values())
 
 
@@ -291,19 +289,21 @@ def test_a_machine_with_another_version_is_not_used(own: Lab, models: list[str])
         assert fleet.submit(validate(models[0])).machine == ""
 
 
+@pytest.mark.long
 def test_what_a_lost_machine_was_at_is_done_by_another(own: Lab, models: list[str]) -> None:
     own.worker("a")
     own.worker("b")
     with closing(own.fleet()) as fleet:
-        futures = [fleet.submit(validate(path)) for path in models * 20]
+        futures = [fleet.submit(validate(path)) for path in models * 8]
         time.sleep(0.5)
         own.stop("a")
         found = [future.result() for future in futures]
     with local() as here:
         assert found[: len(models)] == [here.submit(validate(path)).result() for path in models]
-    assert found == found[: len(models)] * 20
+    assert found == found[: len(models)] * 8
 
 
+@pytest.mark.long
 def test_what_ends_two_machines_is_given_up_alone(
     own: Lab, models: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,7 +380,7 @@ def test_nobody_is_there(own: Lab) -> None:
 
 
 def test_a_name_that_is_taken(shared: Lab) -> None:
-    with pytest.raises(Absent, match="has a worker 'a' already; --name gives this one another name"):
+    with pytest.raises(Absent, match="has a worker 'a' already; name gives this one another name"):
         shared.again("a")
 
 

@@ -12,8 +12,10 @@ import pytest
 
 from ir_scatter import jobs
 from ir_scatter.core.errors import UsageError
+from ir_scatter.core.parameters import Parameter, spelled
 from ir_scatter.jobs import Executor, Job, NotDone
 from ir_scatter.jobs.local import Processes, local
+from ir_scatter_cli.spelling import OptionSpelling
 
 
 def work(word: str) -> str:
@@ -74,7 +76,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
     ("words", "ours"),
     [
         (["validate", str(SAMPLES / "operators"), "-j", "2"], {"ir_scatter.jobs", "ir_scatter.jobs.local"}),
-        (["devices"], None),
+        pytest.param(["devices"], None, marks=pytest.mark.long),
         (["compare", "--each", str(SAMPLES / "nested"), "--on", "numpy"], None),
     ],
     ids=["validate", "devices", "compare"],
@@ -91,3 +93,16 @@ def test_nothing_of_a_fleet_is_imported_here(words: list[str], ours: set[str] | 
     is_done, jobs, foreign = done.stdout.splitlines()[-3:]
     assert (is_done, foreign) == ("True", "set()"), done.stderr
     assert ours is None or set(jobs.split()) == ours
+
+
+@pytest.mark.parametrize("threads", [1, 2], ids=["forked", "spawned"])
+def test_processes_spell_parameters_as_their_parent_does(
+    monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr("threading.active_count", lambda: threads)
+    monkeypatch.setitem(jobs.TABLE, "spell", str)
+    job = Job("spell", (Parameter("sources", "Scatter", "convert"),))
+    with spelled(OptionSpelling("validate").spell), local(2) as executor:
+        assert executor.submit(job).result() == "--from Scatter"
+    with local(2) as executor:
+        assert executor.submit(job).result() == 'sources="Scatter"'

@@ -11,6 +11,7 @@ from ir_scatter.core.model import ONNX
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
 from tests.models.cases import BROKEN, random_case, write
+from tests.scale import NIGHTLY
 
 CASES = 40
 MORE_THAN_ONE = "rank-too-small"
@@ -105,7 +106,7 @@ def test_broken_cases_are_refused(name: str) -> None:
     random, ways = np.random.default_rng(3), []
     for way in [one for one in BROKEN if one != "axis-shape"]:  # which no argument says
         try:
-            cases = [random_case(ROWS[name], random, broken=way) for _ in range(10)]
+            cases = [random_case(ROWS[name], random, broken=way) for _ in range(10 if NIGHTLY else 3)]
         except UsageError:
             continue
         ways.append(way)
@@ -122,10 +123,10 @@ def test_broken_cases_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ONNX_ROWS)
 def test_validate_agrees(name: str, tmp_path: Path) -> None:
     spec, random = ONNX_ROWS[name], np.random.default_rng(4)
-    cases = [random_case(spec, random) for _ in range(CASES)]
+    cases = [random_case(spec, random) for _ in range(CASES if NIGHTLY else 12)]
     for way in BROKEN:
         with suppress(UsageError):
-            cases += [random_case(spec, random, broken=way) for _ in range(5)]
+            cases += [random_case(spec, random, broken=way) for _ in range(5 if NIGHTLY else 2)]
     for case in cases:
         found = validate(read(write(case, tmp_path, is_constant=True)))
         rules = {one.rule for one in found if one.severity is Severity.ERROR}

@@ -158,6 +158,7 @@ def demand(example: Example, expected: Sequence[Any]) -> None:
 
 
 @pytest.mark.parametrize("example", [x for x in EXAMPLES if x.reference], ids=label)
+@pytest.mark.long
 def test_agrees_with_the_reference_evaluator(example: Example) -> None:
     model, arrays = model_of(example)
     with np.errstate(all="ignore"):

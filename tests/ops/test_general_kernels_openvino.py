@@ -171,6 +171,7 @@ def test_agrees_with_evaluate(given: Example, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [given for given in EXAMPLES if given.cpu], ids=lambda given: given.type)
+@pytest.mark.long
 def test_agrees_with_the_cpu_plugin(given: Example, tmp_path: Path) -> None:
     first, *others = given.inputs
     parameter = opset1.parameter(list(first.shape), openvino.Type(first.dtype))

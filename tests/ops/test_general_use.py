@@ -20,7 +20,7 @@ from ir_scatter.ops.openvino_opsets import Signature, find, show_opsets, signatu
 from tests.campaigns.children import Child
 from tests.ops.drawn_uses import ATTRIBUTES, drawn, write
 from tests.rules.ir_text import IrText
-from tests.scale import cases, generator, in_part_and_whole
+from tests.scale import cases, generator, in_part_and_whole, thinned
 
 F32, I64, BOOLEAN = (ELEMENT_TYPES[name] for name in ("f32", "i64", "boolean"))
 _LACKING = "doesn't contain the operation with type"
@@ -159,7 +159,7 @@ SHAPED = [
 
 
 @pytest.mark.openvino
-@pytest.mark.parametrize("of", ["shapes", "everything"])
+@pytest.mark.parametrize("of", thinned(["shapes", "everything"], 2))
 def test_uses(of: str, tmp_path: Path, figures: Counter[str]) -> None:
     """Nothing is refused here that OpenVINO takes; of what it refuses, most is."""
     pytest.importorskip("openvino")
@@ -171,7 +171,7 @@ def test_uses(of: str, tmp_path: Path, figures: Counter[str]) -> None:
     assert {*ATTRIBUTES} <= {one.type for one in every}
     wrong = []
     try:
-        for number in cases(60):
+        for number in cases(30):
             chance = generator(f"uses {of}", number)
             found = drawn(chance, chance.choice(some if of == "shapes" else every))
             if len(found.use.types) < _ENDS_THE_PROCESS.get(found.use.type, 0):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ir_scatter import evaluate
+from tests.scale import thinned
 
 Array = Any
 OVERHEAD = 4 << 20
@@ -103,7 +104,7 @@ def test_slices_of_which_the_last_counts(axis: int, count: int) -> None:
         ("ScatterUpdate-3", (3, 2_000_000), (5,), (5, 2_000_000), {"axis": 0}),
     ],
 )
-@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("kind", thinned([np.float32, np.float16], 2))
 def test_memory_is_the_output_and_two_and_a_half_times_indices(
     operator: Any, shape: Any, indices: Any, updates: Any, attributes: dict[str, Any], kind: Any
 ) -> None:

@@ -1,4 +1,5 @@
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -6,9 +7,11 @@ import pytest
 
 from ir_scatter.compare.measure import Tolerances
 from ir_scatter.compare.result import Compared, CompareSettings, Comparison
+from ir_scatter.core.parameters import in_python, spelled
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.report.comparison_html.difference import repeat_command
 from ir_scatter_cli.compare import command
+from ir_scatter_cli.spelling import OptionSpelling
 from tests.report.comparisons import CPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
 
 SETTINGS = CompareSettings(
@@ -20,6 +23,13 @@ SETTINGS = CompareSettings(
     tolerances=Tolerances(["y=0.5,1e-06", "0.25,0"]),
     precision="f16",
 )
+
+
+@pytest.fixture(autouse=True)
+def _options() -> Iterator[None]:
+    """Let parameters be options, as they are on the command line."""
+    with spelled(OptionSpelling("compare").spell):
+        yield
 
 
 def parsed(found: Compared, one: Comparison, **source: Any) -> dict[str, Any]:
@@ -56,6 +66,16 @@ def test_the_command_says_what_was_asked(one: Comparison, more: Any, source: Any
 def test_defaults_are_left_out() -> None:
     words = repeat_command(compared(MISMATCH), MISMATCH)
     assert words == "ir-scatter compare model.xml --on numpy --on GPU@cpu --seed 0"
+
+
+def test_python_gets_a_call() -> None:
+    with spelled(in_python):
+        call = repeat_command(compared(MISMATCH, settings=replace(SETTINGS, reference=False)), MISMATCH)
+    assert call == (
+        'compare("model.xml", on=["numpy", "GPU@cpu"], seed=7, values="edge", '
+        'input_shapes={"x": "1,3,8", "a b": ""}, reference=False, precision="f16", '
+        'tolerance=["y=0.5,1e-06", "0.25,0"])'
+    )
 
 
 @pytest.mark.parametrize(

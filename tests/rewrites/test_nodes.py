@@ -78,7 +78,8 @@ def check(
 
 # Every small case of every layout: shapes, axes and index values, counted out one after the other
 
-SAMPLE, PART, SIZES = 40, 8, range(4)
+SAMPLE, WHOLE, PART, SIZES = 40, 12, 2, range(4)
+"""Shapes for each rewrite: at most, and in the long and the default profile once one of them was computed."""
 FEW, SOME = 9, 3
 """So many index values of one shape are all tried; of more so many."""
 
@@ -263,7 +264,7 @@ def demand_small_cases(number: int, way: str, *, is_whole: bool) -> None:
     engine, random = engine_for(rewrite.source.key.domain, promised), np.random.default_rng(seed)
     sets = attribute_sets(rewrite.source)
     for place, (small, attributes) in enumerate(chosen(rewrite, len(sets), [*seed, 1])):
-        if equal and place >= PART and not is_whole:
+        if equal and place >= (WHOLE if is_whole else PART) and not NIGHTLY:
             break
         for case in small_cases(rewrite, small, sets[attributes], random):
             arrays = arrays_of(case, (1,) if small.updates and small.updates[0] % 2 else ())

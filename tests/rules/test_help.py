@@ -113,7 +113,7 @@ def test_indices_that_count_from_one(tmp_path: Path) -> None:
         write_weights(changed, copy.with_suffix(".bin"))
         return validate(read(copy))[0].help
 
-    drops = "; if 5 means that nothing is written, convert it with --guard drop"
+    drops = '; if 5 means that nothing is written, convert it with guard="drop"'
     assert help("5 1") == f"subtract 1 from the indices if they count from 1{drops}"
     assert help("5 0").startswith("write 4 for the last position")
     assert help("5 0").endswith(drops)

@@ -32,6 +32,7 @@ from ir_scatter.runners.releases.environments import (
 )
 from tests.cli.conftest import COMMAND, SAMPLES
 from tests.compare.models import floats, write_node
+from tests.scale import thinned
 
 HERE = f"{sys.implementation.cache_tag}-"
 PACKAGES = ("openvino", "numpy", "onnx", "ml_dtypes", "google", "typing_extensions")
@@ -159,12 +160,12 @@ def test_a_release_that_is_not_there_is_an_outcome_with_the_command(cache: Path,
 
 @pytest.mark.parametrize(
     "line",
-    [
+    thinned([
         ["compare", str(SAMPLES / "plugins" / "one_behind_the_axis.xml"), "--on"],
         ["fuzz", "--cases", "1", "--on"],
         ["convert", str(SAMPLES / "plugins" / "scalar_index.xml"), "-o", "new.xml", "--to", "ScatterUpdate",
          "--verify-on"],
-    ],
+    ], 3),
     ids=lambda line: str(line[0]),
 )  # fmt: skip
 def test_commands_that_need_it_exit_with_4_and_install_nothing(
@@ -250,6 +251,7 @@ def test_what_pip_cannot_do_is_told_and_leaves_nothing(cache: Path, index: Path)
     assert not list(cache.glob("*/*"))
 
 
+@pytest.mark.long
 def test_a_half_made_environment_is_made_anew(cache: Path, index: Path) -> None:
     make_wheels(index, "2099.6.0")
     half = make_environment(cache, "openvino@2099.6.0")
@@ -266,6 +268,7 @@ def test_a_half_made_environment_is_made_anew(cache: Path, index: Path) -> None:
     assert not (half / "left").exists()
 
 
+@pytest.mark.long
 def test_two_installers_wait_for_each_other(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,7 +77,7 @@ def test_what_cannot_be_held_is_tapped_alone_and_said(name: str, tmp_path: Path)
     assert [tapped.problem for tapped in outcome.tapped] == ["", ""]
     (remark,) = outcome.remarks
     assert remark.startswith("tapping node0, node1 takes up to ")
-    assert remark.endswith(" bytes, more than --tap-memory allows (100)")
+    assert remark.endswith(" bytes, more than tap_memory allows (100)")
     assert not runners.find(name).run(path, feeds, taps=taps).remarks
 
 

@@ -7,18 +7,26 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
+from ir_scatter.core.parameters import spelled
 from ir_scatter.core.shapes import show
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Numbers
 from ir_scatter.defects.evidence import Row, history, key_of, order, result_of
 from ir_scatter.ops.spec import Role
+from ir_scatter_cli.spelling import OptionSpelling
 from tests.samples.pages import DOCS, IS_UPDATE
 
 FOLDER = DOCS / "defects"
 
 
 def page(defect: Defect) -> str:
+    """Return the page of a defect, which recommends commands."""
+    with spelled(OptionSpelling("doctor").spell):
+        return _page(defect)
+
+
+def _page(defect: Defect) -> str:
     lines = [
         f"# {defect.code} {defect.name}",
         "",

@@ -1,7 +1,11 @@
-"""What takes a node of an ONNX model to the next version of its operator, or back to the one before.
+"""Adapters: each converts a node of an ONNX model to the next or the previous version of its operator.
 
-One function for one thing that a version changed, as the documents of both versions have it. What a
-version only widened is in `ops.onnx_versions`, and so are versions in which no node keeps its meaning.
+One function per change between two versions, according to both specifications, for example Clip from 6 to 11:
+
+    y = Clip <max = 6.0> (x)   ->   max = Constant <value = 6.0> ()
+                                    y = Clip (x, , max)
+
+Versions that only accept more types are listed in `ops.onnx_versions`, as are those that no node can pass.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -27,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class CannotAdapt(Exception):
-    """A node cannot mean the same in another version: the message says why. Never leaves this package."""
+    """A node has no equivalent in another version: the message says why. Never leaves this package."""
 
 
 class AdaptedNode:
-    """A copy of a node, the new nodes that it needs before and after it, and what is known of its inputs.
+    """A copy of a node that adapters edit, the new nodes before and after it, and facts about its inputs.
 
-    It stands in one graph, or for a function in one for each signature that this is called with. The model
-    may have `new_names` already; nobody reads the outputs that are `gone`.
+    `graphs` holds one graph, or for a function one for each signature. `new_names` may clash with names of
+    the model, so the writer may change them. Outputs in `gone` were dropped because nothing reads them.
     """
 
     def __init__(self, graphs: tuple[OnnxGraph, ...], position: int, *, target: int, is_up: bool) -> None:
@@ -49,7 +53,7 @@ class AdaptedNode:
 
     @property
     def nodes(self) -> list[NodeProto]:
-        """What takes the place of the node, in order."""
+        """The nodes that replace the original one, in order."""
         return [*self.before, self.proto, *self.after]
 
     @property
@@ -70,7 +74,7 @@ class AdaptedNode:
         return self._written(attribute) is not None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return a written attribute as Python sees it, else the default."""
+        """Return an attribute as a Python value, the default if it is not written."""
         written, graph = self._written(name), self.graphs[0]
         if written is None:
             return default
@@ -79,7 +83,7 @@ class AdaptedNode:
         return attribute_value(written, graph.node(self.position), graph.shared.tensors)
 
     def write(self, name: str, value: Any) -> None:
-        """Write an attribute, in its place if it is there."""
+        """Set an attribute; an existing one keeps its position."""
         written = self._written(name)
         (self.proto.attribute.add() if written is None else written).CopyFrom(make_attribute(name, value))
 
@@ -92,12 +96,12 @@ class AdaptedNode:
         return next((written for written in self.proto.attribute if written.name == name), None)
 
     def input(self, number: int) -> str:
-        """Return the name of an input, "" if it is left out."""
+        """Return the name of an input, "" if it is omitted."""
         return self.proto.input[number] if number < len(self.proto.input) else ""
 
     def connect(self, number: int, name: str) -> None:
-        """Set an input; "" leaves it out."""
-        if any(isinstance(known, bytes) for known in (name, *self.proto.input)):
+        """Set an input; "" omits it."""
+        if any(isinstance(text, bytes) for text in (name, *self.proto.input)):
             raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written anew")
         names = [*self.proto.input]
         names += [""] * (number + 1 - len(names))
@@ -111,31 +115,35 @@ class AdaptedNode:
         return [None if name in self.new_names else graph.find(name) for graph in self.graphs]
 
     def element_type(self, number: int) -> ElementType | None:
-        """Return the element type of an input, None if it is not known or not the same in all uses."""
-        found = {None if value is None else value.element_type for value in self._values(number)}
-        return found.pop() if len(found) == 1 else None
+        """Return the element type of an input, None if it is unknown or differs between uses."""
+        types = {None if value is None else value.element_type for value in self._values(number)}
+        return types.pop() if len(types) == 1 else None
 
     def shape(self, number: int) -> Shape:
-        """Return the shape of an input; dimensions that are not the same in all uses are not known."""
+        """Return the shape of an input; dimensions that differ between uses are unknown."""
         shapes = [None if value is None else value.shape for value in self._values(number)]
-        known = [shape for shape in shapes if shape is not None]
-        if len(known) < len(shapes) or len(set(map(len, known))) > 1:
+        shapes_known = [shape for shape in shapes if shape is not None]
+        if len(shapes_known) < len(shapes) or len(set(map(len, shapes_known))) > 1:
             return None
-        return tuple(dims[0] if len(set(dims)) == 1 else UNKNOWN_DIM for dims in zip(*known, strict=True))
+        return tuple(
+            dims[0] if len(set(dims)) == 1 else UNKNOWN_DIM for dims in zip(*shapes_known, strict=True)
+        )
 
     def constant(self, number: int) -> "Array | None":
-        """Return the content of an input, None if it is not known or not the same in all uses."""
+        """Return the value of a constant input, None if it is unknown or differs between uses."""
         if self.input(number) in self._new_constants:
             return self._new_constants[self.input(number)]
         constants = [None if value is None else value.constant for value in self._values(number)]
         arrays = [None if constant is None else constant.load() for constant in constants]
-        contents = {None if one is None else (one.dtype, one.shape, one.tobytes()) for one in arrays}
+        contents = {
+            None if array is None else (array.dtype, array.shape, array.tobytes()) for array in arrays
+        }
         return arrays[0] if len(contents) == 1 else None
 
     def type_text(self, name: str) -> str | None:
-        """Return the type of any value as schemas write it, "tensor(float)"; None as for `element_type`."""
-        found = {_type_text(graph, name) for graph in self.graphs}
-        return found.pop() if len(found) == 1 else None
+        """Return the type of a value as in schemas, "tensor(float)"; None if unknown or not unique."""
+        texts = {_type_text(graph, name) for graph in self.graphs}
+        return texts.pop() if len(texts) == 1 else None
 
     def new_constant(self, label: str, array: "Array") -> str:
         """Add a Constant node before this one and return the name of its output."""
@@ -151,12 +159,14 @@ class AdaptedNode:
         self.before.append(helper.make_node(type, inputs, [name], name, **attributes))
         return name
 
-    def follow_with(self, type: str, others: list[str], label: str, **attributes: Any) -> None:
-        """Add a node that reads what this one computes, `label`, and takes over its name and first output."""
-        result, own = self.proto.output[0], self._new_name(label)
-        self.proto.output[0] = own
-        self.after.append(helper.make_node(type, [own, *others], [result], self.proto.name, **attributes))
-        self.proto.name = own
+    def follow_with(self, type: str, more_inputs: list[str], label: str, **attributes: Any) -> None:
+        """Add a node after this one that reads its first output, and takes over its name and that output."""
+        result, intermediate = self.proto.output[0], self._new_name(label)
+        self.proto.output[0] = intermediate
+        self.after.append(
+            helper.make_node(type, [intermediate, *more_inputs], [result], self.proto.name, **attributes)
+        )
+        self.proto.name = intermediate
 
     def _new_name(self, label: str) -> str:
         first = next((name for name in self.original.output if name), self.original.op_type)
@@ -195,16 +205,16 @@ def _show_type(type: TypeProto) -> str | None:
 
 
 Adapter = Callable[[AdaptedNode], None]
-"""Changes a node; raises CannotAdapt if nothing means the same in the other version."""
+"""Changes a node; raises CannotAdapt if the other version has no equivalent."""
 
 ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
 """By operator, version and direction, in the order in which they are applied."""
 
 
 def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
-    """Register what adapts nodes to a change of some operators in version `since`.
+    """Register an adapter for a change of some operators in version `since`.
 
-    They go `up` to that version, or come from there and go to the one before; None is for both.
+    With `up` it converts nodes to that version, with False to the version before, with None both ways.
     """
 
     def register(function: Adapter) -> Adapter:
@@ -219,12 +229,12 @@ def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapte
 # Attributes that became inputs.
 
 _LOWEST = -3.4028234663852886e38
-_UNDOCUMENTED = "its {} is not what the operator documents"
+_UNDOCUMENTED = "its {} is not of the kind that the specification of the operator demands"
 
 
 @adapter("Clip", since=11, up=True)
 def min_and_max_became_inputs(node: AdaptedNode) -> None:
-    """Without them Clip-6 has the limits of float32, and Clip-11 those of the type of its data."""
+    """The defaults differ: Clip-6 has the limits of float32, Clip-11 those of the type of its data."""
     element_type = node.element_type(0)
     may_be_absent = element_type is not None and element_type.name == "f32"
     for number, name, limit in ((1, "min", _LOWEST), (2, "max", -_LOWEST)):
@@ -269,11 +279,11 @@ def list_became_input(
     *,
     may_be_empty: bool | None = None,
 ) -> None:
-    """Turn an attribute into an input or back; an empty list may mean what none means, or be unknown."""
+    """Turn an attribute into an input or back; `may_be_empty` None: the meaning of [] is unspecified."""
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
     if value is not None and np.size(value) == 0 and not may_be_empty:
         if may_be_empty is None:
-            raise CannotAdapt(f"its {name} is an empty list, and the document does not say what that means")
+            raise CannotAdapt(f"its {name} is an empty list, which the specification does not define")
         value = None
     if node.is_up:
         _to_input(node, number, name, value, type)
@@ -295,7 +305,7 @@ adapter("Upsample", since=9, up=True)(partial(list_became_input, number=1, name=
 
 
 def _to_input(node: AdaptedNode, number: int, name: str, value: Any, type: "DTypeLike" = np.int64) -> None:
-    """Hand in as a constant what an attribute said; None leaves the input out."""
+    """Replace an attribute by a constant input; None omits the input."""
     node.erase(name)
     if value is not None:
         node.connect(number, node.new_constant(name, _array(name, value, type)))
@@ -314,12 +324,12 @@ def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -
 
 
 def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
-    """Take away an input that was an attribute before; return its content, None if it is left out."""
+    """Remove an input that is an attribute in older versions; return its value, None if omitted."""
     if not node.input(number):
         return None
     array = node.constant(number)
     if array is None:
-        raise CannotAdapt(f"its input {name} is not constant, and an attribute before")
+        raise CannotAdapt(f"its input {name} is not constant, and is an attribute in older versions")
     node.connect(number, "")
     return array
 
@@ -347,7 +357,9 @@ def negative_one_hot_indices(node: AdaptedNode) -> None:
     if array is not None and not (array < 0).any():
         return
     if element_type is None or element_type.name not in ("i32", "i64"):
-        raise CannotAdapt("negative indices count from the end since, and were out of range before")
+        raise CannotAdapt(
+            "negative indices count from the end in newer versions, and are illegal in this one"
+        )
     number = np.int32 if element_type.name == "i32" else np.int64
     zero = node.new_constant("zero", np.array(0, number))
     beyond = node.new_constant("out_of_range", np.array(np.iinfo(number).max, number))
@@ -355,8 +367,8 @@ def negative_one_hot_indices(node: AdaptedNode) -> None:
     node.connect(0, node.new_node("Where", [is_negative, beyond, indices], "not_negative"))
 
 
-# Softmax and its like: up to version 11 the input is a matrix, the dimensions before `axis` and those from
-# it on; since version 13 `axis` is the one dimension that the operator works along.
+# Softmax and its like: up to version 11 the input is treated as a matrix of the dimensions before `axis` and
+# the rest; since version 13 the operator works along the single dimension `axis`.
 
 _ALLOWZERO_SINCE = 14
 
@@ -366,7 +378,9 @@ def matrix_to_axis(node: AdaptedNode) -> None:
     axis, shape = node.attribute("axis", 1 if node.is_up else -1), node.shape(0)
     if not _is_last(node, axis):
         if not node.is_up:
-            raise CannotAdapt(f"it works along axis {axis}, and along all dimensions from there on before")
+            raise CannotAdapt(
+                f"it works along axis {axis}; older versions work along all dimensions from there on"
+            )
         _work_on_rows(node, axis)
         return
     node.write("axis", axis if node.is_up or axis >= 0 or shape is None else axis + len(shape))
@@ -374,14 +388,14 @@ def matrix_to_axis(node: AdaptedNode) -> None:
 
 @adapter("Softmax", since=11, up=True)
 def matrix_said_to_openvino(node: AdaptedNode) -> None:
-    """OpenVINO 2026.4.1 reads Softmax-11 as version 13; Softmax-1, LogSoftmax and Hardmax as meant."""
+    """OpenVINO 2026.4.1 misreads Softmax-11 as version 13; Softmax-1, LogSoftmax and Hardmax are right."""
     axis = node.attribute("axis", 1)
     if not _is_last(node, axis):
         _work_on_rows(node, axis)
 
 
 def agreed_opset(model: Model) -> int | None:
-    """Return the lowest opset in which runtimes read a model as documented; None if they do already."""
+    """Return the lowest opset in which runtimes read the model correctly; None for its own opset."""
     for node in model.walk(frozenset({"Softmax"})):
         if node.opset in (11, 12):
             value, axis = node.inputs[0].value if node.inputs else None, node.attributes.get("axis", 1)
@@ -398,9 +412,9 @@ def _is_last(node: AdaptedNode, axis: int) -> bool:
 
 
 def _ends_at(shape: Shape, axis: int) -> bool:
-    """Tell whether nothing but dimensions of 1 is known to follow an axis, or there are no elements.
+    """Tell whether only dimensions of 1 follow an axis, or there are no elements.
 
-    A matrix with one row for each position in front of the axis then says the same as the axis.
+    Then the matrix of older versions and the single axis of newer ones give the same result.
     """
     if shape is None:
         return axis == -1
@@ -409,29 +423,29 @@ def _ends_at(shape: Shape, axis: int) -> bool:
 
 def _work_on_rows(node: AdaptedNode, axis: int) -> None:
     if not any(node.proto.output):
-        return  # nobody can tell what it computes
+        return  # its result is not used
     data = node.input(0)
     shape = node.new_node("Shape", [data], "shape")
     node.connect(0, node.new_node("Flatten", [data], "flattened", axis=axis))
     node.write("axis", -1)
-    # Before 14, a Reshape cannot say a dimension of 0 behind the second one: it stops there.
+    # Before opset 14 the 0 of a Reshape copies a dimension of the input, which has only two here.
     keeps_zeros = {"allowzero": 1} if node.target >= _ALLOWZERO_SINCE else {}
     node.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
 
 
-# Words that an attribute takes.
+# Values of attributes.
 
 _COORDINATES = "coordinate_transformation_mode"
 _RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
 
 
-def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **others: str) -> None:
-    """Demand one of the words that both versions have, or put what the version has for `others`."""
+def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **replacements: str) -> None:
+    """Demand a value that both versions have, or replace it by the other version's word for it."""
     word = node.attribute(attribute)
-    if word in others:
-        node.write(attribute, others[word])
+    if word in replacements:
+        node.write(attribute, replacements[word])
     elif word is not None and word not in words:
-        raise CannotAdapt(f"nothing means the {attribute} {word!r} {'since' if node.is_up else 'before'}")
+        raise CannotAdapt(f"{'newer' if node.is_up else 'older'} versions have no {attribute} {word!r}")
 
 
 adapter("Pad", since=19)(partial(translate, attribute="mode", words=("constant", "reflect", "edge")))
@@ -446,7 +460,7 @@ def interpolations_of_images(node: AdaptedNode) -> None:
     elif _has_rank(node, 0, 4):
         translate(node, "mode", [], linear="bilinear", cubic="bicubic")
     else:
-        raise CannotAdapt("the older version takes 4 dimensions only")
+        raise CannotAdapt("the older version accepts 4 dimensions only")
 
 
 @adapter("RoiAlign", since=16)
@@ -457,13 +471,13 @@ def half_pixels_to_attribute(node: AdaptedNode) -> None:
         node.erase(_COORDINATES)
     else:
         raise CannotAdapt(
-            f"its {_COORDINATES} is not 'output_half_pixel', which is all that can be meant before"
+            f"its {_COORDINATES} is not 'output_half_pixel', which is all that older versions can express"
         )
 
 
 @adapter(SCATTER_ELEMENTS[0].key.type, SCATTER_ND[0].key.type, since=18)
 def reductions(node: AdaptedNode) -> None:
-    """Runtimes take `max` and `min` at version 16 already, and as they are meant since 18."""
+    """Runtimes accept `max` and `min` at version 16 already, with the meaning that they have since 18."""
     translate(node, "reduction", SCATTER_ND[-1 if node.is_up else -2].reductions)
 
 
@@ -472,10 +486,10 @@ def reductions(node: AdaptedNode) -> None:
 
 @adapter("Resize", since=11, up=True)
 def sampling_to_attributes(node: AdaptedNode) -> None:
-    """No document says how Resize-10 samples; onnx's own test data and onnxruntime agree on this."""
+    """The specification of Resize-10 omits its sampling; onnx's test data and onnxruntime agree on this."""
     mode = node.attribute("mode", "nearest")
     if mode not in ("nearest", "linear"):
-        raise CannotAdapt(f"the mode {mode!r} is none of its version")
+        raise CannotAdapt(f"the mode is {mode!r}, expected nearest or linear")
     scales = node.input(1)
     if mode == "nearest":
         node.write("nearest_mode", "floor" if _enlarges(node) else "ceil")
@@ -485,7 +499,7 @@ def sampling_to_attributes(node: AdaptedNode) -> None:
 
 
 def _enlarges(node: AdaptedNode) -> bool:
-    """Tell whether no dimension gets smaller, or none gets larger; Upsample never makes one smaller."""
+    """Tell whether no dimension shrinks (True) or none grows (False); Upsample never shrinks one."""
     if node.original.op_type == "Upsample":
         return True
     scales = node.constant(1)
@@ -495,12 +509,12 @@ def _enlarges(node: AdaptedNode) -> bool:
         return True
     if bool((scales <= 1).all()):
         return False
-    raise CannotAdapt("it rounds up where it shrinks and down where it enlarges, which cannot be said since")
+    raise CannotAdapt("it rounds up and down in different dimensions, which newer versions cannot express")
 
 
 @adapter("Resize", since=13)
 def inputs_left_out(node: AdaptedNode) -> None:
-    """Resize-11 wants a region and scales without elements where they say nothing, Resize-13 none."""
+    """Resize-11 needs empty inputs for an unused region and scales; Resize-13 omits them."""
     if not node.is_up:
         for number in (1, 2):
             if not node.input(number):
@@ -512,7 +526,7 @@ def inputs_left_out(node: AdaptedNode) -> None:
         node.connect(2, "")
 
 
-# Outputs that mean something else.
+# Outputs with another meaning.
 
 
 @adapter("Dropout", since=10, up=True)
@@ -522,7 +536,7 @@ def mask_given_up(node: AdaptedNode) -> None:
     if not name:
         return
     if node.is_read(name):
-        mask = "an output of another type, or with another content in the other version"
+        mask = "an output of another type, or with other values in the other version"
         raise CannotAdapt(f"its output 1 is read, and is {mask}")
     del node.proto.output[1:]
     node.gone.append(name)
@@ -537,7 +551,7 @@ def ratio_to_input(node: AdaptedNode) -> None:
     if node.input(2):
         training = node.constant(2)
         if training is None or bool(training.any()):
-            raise CannotAdapt("the older version cannot be told to train")
+            raise CannotAdapt("the older version cannot train")
         node.connect(2, "")
     node.erase("seed")
     ratio = _one_of_input(node, 1, "ratio")
@@ -549,13 +563,13 @@ def ratio_to_input(node: AdaptedNode) -> None:
     mask_given_up(node)
 
 
-# What some nodes say means something else, or nothing, in the other version.
+# Settings with another meaning, or none, in the other version.
 
 
 @adapter("BatchNormalization", since=14)
 def outputs_of_training(node: AdaptedNode) -> None:
     if any(node.proto.output[1:]):
-        raise CannotAdapt("the outputs of training are other ones")
+        raise CannotAdapt("the other version has other outputs for training")
 
 
 @adapter("ConvTranspose", since=11, up=True)
@@ -566,21 +580,21 @@ def odd_padding(node: AdaptedNode) -> None:
 
 @adapter("AveragePool", since=19)
 def counted_padding(node: AdaptedNode) -> None:
-    """The formulas for auto_pad of version 11 contradict its text, which versions 10 and 19 agree with."""
+    """The formulas for auto_pad of version 11 contradict its text, with which versions 10 and 19 agree."""
     if node.attribute("ceil_mode", 0) == 1 and node.attribute("count_include_pad", 0) == 1:
-        what = "with ceil_mode and count_include_pad, the documents leave open what counts as padding"
-        raise CannotAdapt(what)
+        reason = "with ceil_mode and count_include_pad, the specification does not say what counts as padding"
+        raise CannotAdapt(reason)
 
 
 @adapter("Mod", since=28, up=False)
 def float_remainders(node: AdaptedNode) -> None:
     if node.attribute("fmod", 0) == 0 and _may_have_type(node, 0, FLOATS):
-        raise CannotAdapt("the older version takes float numbers with fmod only")
+        raise CannotAdapt("the older version accepts floating-point numbers only with fmod")
 
 
 @adapter("AveragePool", "MaxPool", since=22)
 def windows_behind_the_input(node: AdaptedNode) -> None:
-    """Where nothing is put behind the input, no window starts there unless the windows leave gaps."""
+    """Without padding at the end, windows start past the input only if a stride exceeds the kernel."""
     if node.attribute("ceil_mode", 0) != 1:
         return
     kernel = node.attribute("kernel_shape", [])
@@ -588,7 +602,7 @@ def windows_behind_the_input(node: AdaptedNode) -> None:
     is_padded = any(pads) or node.attribute("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}
     has_gaps = any(step > size for size, step in zip(kernel, strides, strict=False))
     if is_padded or has_gaps or len(strides) != len(kernel):
-        raise CannotAdapt("with ceil_mode, windows that start behind the input are left out since")
+        raise CannotAdapt("with ceil_mode, newer versions leave out windows that start after the input")
 
 
 @adapter("Clip", since=13, up=False)
@@ -611,14 +625,14 @@ _UNSIGNED_FLOAT8_NUMBERS = (18, 20)
 
 @adapter("Cast", "CastLike", "QuantizeLinear", since=24)
 def infinity_to_float8(node: AdaptedNode) -> None:
-    """The tables of Cast hold for QuantizeLinear too, be it those of this version or of the one before."""
+    """The tables of Cast apply to QuantizeLinear too, those of this version and of the one before."""
     written = node.attribute("to", node.attribute("output_dtype"))
     like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
     is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS
     if like is not None:
         is_float8 |= _may_have_type(node, like, _UNSIGNED_FLOAT8)
     if is_float8 and node.attribute("saturate", 1) == 1:
-        raise CannotAdapt("infinity becomes the greatest number since, and was NaN before")
+        raise CannotAdapt("infinity becomes the greatest number in newer versions, and NaN in older ones")
 
 
 def _may_have_type(node: AdaptedNode, number: int, types: Collection[str]) -> bool:
@@ -631,7 +645,7 @@ def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
     return shape is not None and len(shape) == rank
 
 
-# Attributes that came or went.
+# Attributes that were added or removed.
 
 
 @adapter("AveragePool", since=19, up=False)
@@ -639,7 +653,7 @@ def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
 def no_dilations(node: AdaptedNode) -> None:
     dilations = node.attribute("dilations")
     if dilations is not None and any(step != 1 for step in dilations):
-        raise CannotAdapt(f"its dilations is {dilations}, which can only be 1 before")
+        raise CannotAdapt(f"its dilations is {dilations}, which can only be 1 in older versions")
     node.erase("dilations")
 
 
@@ -647,7 +661,7 @@ def no_dilations(node: AdaptedNode) -> None:
 def spatial_only(node: AdaptedNode) -> None:
     spatial = node.attribute("spatial", 1)
     if spatial != 1:
-        raise CannotAdapt(f"spatial can only be 1 since, and is {spatial}")
+        raise CannotAdapt(f"spatial is {spatial}, expected 1 in newer versions")
     node.erase("spatial")
 
 
@@ -666,13 +680,13 @@ def listed_numbers_to_tensor(node: AdaptedNode) -> None:
 @adapter("DequantizeLinear", "QuantizeLinear", since=13, up=False)
 def one_scale(node: AdaptedNode) -> None:
     if not _has_rank(node, 1, 0):
-        raise CannotAdapt("the older version takes one scale only")
+        raise CannotAdapt("the older version accepts one scale only")
     node.erase("axis")
 
 
 @adapter("Reshape", since=14, up=False)
 def zeros_of_shapes(node: AdaptedNode) -> None:
-    """`allowzero` says what zeros in a shape mean; without any it says nothing."""
+    """`allowzero` defines the meaning of zeros in a shape; without zeros it has no effect."""
     shape = node.constant(1)
     if shape is not None and bool(shape.all()):
         node.erase("allowzero")
@@ -687,10 +701,12 @@ def parts_counted(node: AdaptedNode) -> None:
         return
     parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        what = "whether its parts are of one length is not known, and all that can be meant before"
-        raise CannotAdapt(what)
+        reason = (
+            "it is unknown whether its parts have one length, and older versions can express nothing else"
+        )
+        raise CannotAdapt(reason)
     dim = shape[axis]
     if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
-        what = "its parts are not known to be of one length, which is all that can be meant before"
-        raise CannotAdapt(what)
+        reason = "its parts are not known to be of one length, which is all that older versions can express"
+        raise CannotAdapt(reason)
     node.erase("num_outputs")

@@ -1,4 +1,4 @@
-"""The move of an ONNX model to another opset: which versions lie between, and what stands in the way."""
+"""Plans the move of an ONNX model to another opset: the versions between, the changes, the obstacles."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -21,14 +21,14 @@ from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK,
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
 _OLDEST_BACK = 11
-"""Of the first scatter operators that others become: no node goes back beyond what this opset changed."""
+"""The opset of the oldest target operators: no node moves back across a change of this opset."""
 
 NEWEST_OPSET: int = min(onnx.defs.onnx_opset_version(), LATEST_OPSET)
-"""The newest opset that the installed onnx knows, if our tables were checked against it."""
+"""The newest opset that both the installed onnx and our tables know."""
 
 
 class Obstacle(NamedTuple):
-    """A node that cannot mean the same at the new opset; scope and type are "" for the model itself."""
+    """A node without an equivalent at the new opset; scope and type are "" for the model itself."""
 
     scope: str
     type: str
@@ -37,19 +37,19 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Move(OpsetMove):
-    """A model's way to another opset; none may stand in it."""
+    """The changes of a model for another opset; it can be written only without obstacles."""
 
     obstacles: tuple[Obstacle, ...]
 
 
 def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
-    """Find out what must change so that an ONNX model means the same at another opset of the default domain.
+    """Return the changes that keep the meaning of an ONNX model at another opset of the default domain.
 
-    Nodes to `ignore` become nodes of the new opset by patches. A node of a function stands for it in all
+    Nodes to `ignore` are replaced by patches for the new opset. A node of a function is planned once, for all
     uses of the function.
     """
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
-        raise UsageError(f"opset {opset} is not known, expected {FIRST_OPSET} to {NEWEST_OPSET}")
+        raise UsageError(f"opset {opset} is unknown, expected {FIRST_OPSET} to {NEWEST_OPSET}")
     proto: ModelProto = model.source
     planner = _Planner(opset, frozenset([(_onnx(node.graph).index, node.handle) for node in ignore]))
     planner.definition(_onnx(model.graph))
@@ -58,20 +58,22 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
         planner.obstacles.append(Obstacle("", "", "two of its functions have one name"))
     for function in model.functions:
         planner.definition(_onnx(function.definition), tuple(map(_onnx, function.instances)))
-    own = _opset(_onnx(model.graph)) or opset
+    opset_of_model = _opset(_onnx(model.graph)) or opset
     for info in proto.training_info:
         for part in (info.initialization, info.algorithm):
             for graph in GraphIndex(part, keys).all_graphs():
                 for type in map(text, graph.by_type):
-                    path = version_path(type, own, opset)
+                    path = version_path(type, opset_of_model, opset)
                     if isinstance(path, str) or not path.is_open:
-                        what = f"training_info is left as it is, and holds {type}, which would have to change"
-                        planner.obstacles.append(Obstacle("", type, what))
+                        reason = (
+                            f"training_info is not converted, and contains {type}, which would have to change"
+                        )
+                        planner.obstacles.append(Obstacle("", type, reason))
     return Move(opset, planner.changes, tuple(planner.obstacles))
 
 
 def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
-    """Return the lowest opset from one on that a model can move to without going down, None without any."""
+    """Return the lowest opset, at least `at_least` and the model's own, that it can move to; None without."""
     graphs = [_onnx(model.graph), *(_onnx(function.definition) for function in model.functions)]
     opsets = [opset for opset in map(_opset, graphs) if opset is not None]
     if not opsets or min(opsets) >= at_least:
@@ -87,17 +89,17 @@ class _Planner:
         self.changes: dict[tuple[GraphIndex, int], NewNodes] = {}
 
     def definition(self, definition: OnnxGraph, uses: tuple[OnnxGraph, ...] = ()) -> None:
-        """Plan the main graph or a function, which has a graph for each signature it is called with."""
+        """Plan the main graph, or a function with a graph for each of its signatures."""
         opset = _opset(definition)
         if opset == self.target or not any(graph.by_type for graph in definition.index.all_graphs()):
             return
         if opset is not None and 1 <= opset <= NEWEST_OPSET:
             self._graph(uses or (definition,), opset)
             return
-        what = "does not say its opset" if opset is None else f"has opset {opset}"
-        reason = f"{what}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
+        problem = "does not say its opset" if opset is None else f"has opset {opset}"
+        reason = f"{problem}, expected one of {FIRST_OPSET} to {NEWEST_OPSET}"
         if opset is not None and opset > NEWEST_OPSET:
-            reason += ": operators of newer opsets may have changed, and were not checked"
+            reason += ": operators of newer opsets may have changed and were not checked"
         self.obstacles.append(Obstacle(definition.scope.rstrip("/"), "", reason))
 
     def _graph(self, graphs: tuple[OnnxGraph, ...], opset: int) -> None:
@@ -116,8 +118,8 @@ class _Planner:
                     adapted = AdaptedNode(graphs, position, target=self.target, is_up=path.is_up)
                     _adapt(adapted, path)
                 except CannotAdapt as error:
-                    found = graphs[0].node(position)
-                    self.obstacles.append(Obstacle(found.scope, found.type, str(error)))
+                    node = graphs[0].node(position)
+                    self.obstacles.append(Obstacle(node.scope, node.type, str(error)))
                     continue
                 if adapted.is_changed:
                     self.changes[index, position] = NewNodes(adapted.nodes, adapted.new_names, adapted.gone)
@@ -130,8 +132,8 @@ class _Planner:
 # The versions of an operator
 
 
-class Step(NamedTuple):
-    """Two versions of an operator, one after the other."""
+class VersionStep(NamedTuple):
+    """Two consecutive versions of an operator."""
 
     older: OpSchema
     newer: OpSchema
@@ -156,13 +158,13 @@ class VersionPath:
 
     start: OpSchema
     end: OpSchema
-    steps: tuple[Step, ...]
+    steps: tuple[VersionStep, ...]
     is_up: bool
 
     @cached_property
     def new_attributes(self) -> frozenset[str]:
-        known = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
-        return known - self.start.attributes.keys()
+        attributes = frozenset().union(*(schema.attributes for step in self.steps for schema in step))
+        return attributes - self.start.attributes.keys()
 
     @cached_property
     def lost_attributes(self) -> frozenset[str]:
@@ -170,7 +172,7 @@ class VersionPath:
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether every node can go as it is, if it says nothing that its own version does not know."""
+        """Whether every node that is legal in its own version can stay unchanged."""
         start, end = self.start, self.end
         return (
             end.min_input <= start.min_input
@@ -184,14 +186,14 @@ class VersionPath:
 
     @cached_property
     def is_free(self) -> bool:
-        """Whether every node can go as it is, whatever it says."""
+        """Whether every node, legal or not, can stay unchanged."""
         says_the_same = not self.new_attributes and self.start.max_input == self.end.max_input
         return not self.steps or (self.is_open and says_the_same)
 
 
 @cache
 def version_path(type: str, opset: int, target: int) -> VersionPath | str:
-    """Return the way of an operator of ONNX from one opset to another; else why there is none."""
+    """Return the path of an ONNX operator from one opset to another, or why there is none."""
     versions = versions_of(type)
     start = versions.get(max((version for version in versions if version <= opset), default=0))
     if not versions:
@@ -200,7 +202,7 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
         return f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
     if target < min(versions):
         return f"{type} is new in opset {min(versions)}"
-    steps: list[Step] = []
+    steps: list[VersionStep] = []
     end, is_up = start, target >= opset
     while True:
         versions, here = versions_of(end.name), end.since_version
@@ -208,17 +210,17 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
             version = min((at for at in versions if here < at <= target), default=None)
             if version is None:
                 break
-            step = Step(end, versions_of(RENAMED.get((end.name, version), end.name))[version])
+            step = VersionStep(end, versions_of(RENAMED.get((end.name, version), end.name))[version])
         elif here > target:
-            step = Step(versions[max(at for at in versions if at < here)], end)
+            step = VersionStep(versions[max(at for at in versions if at < here)], end)
         else:
             break
         if not step.is_known and step.newer.since_version <= FIRST_OPSET:
-            return f"nothing is known of versions before opset {FIRST_OPSET}, and this is {_show(step.older)}"
+            return f"versions before opset {FIRST_OPSET} are unknown, and this is {_show(step.older)}"
         if not step.is_known:
-            return f"whether {_show(step.newer)} means what {_show(step.older)} does is not known"
+            return f"it is unknown whether {_show(step.newer)} computes the same as {_show(step.older)}"
         if not is_up and step.newer.since_version <= _OLDEST_BACK:
-            return f"nothing goes back to {_show(step.older)}, from before opset {_OLDEST_BACK}"
+            return f"no node can go back to {_show(step.older)}, from before opset {_OLDEST_BACK}"
         steps.append(step)
         end = step.newer if is_up else step.older
     return VersionPath(start, end, tuple(steps), is_up)
@@ -226,27 +228,27 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
 
 @cache
 def versions_of(type: str) -> dict[int, OpSchema]:
-    """Return the versions of an operator of the default domain, newest first; none if it is none."""
-    found: dict[int, OpSchema] = {}
+    """Return the versions of an operator of the default domain, newest first; {} for an unknown one."""
+    schemas: dict[int, OpSchema] = {}
     limit = NEWEST_OPSET
     while limit > 0:
         try:
             schema = onnx.defs.get_schema(type, limit, "")
         except onnx.defs.SchemaError:
             break
-        found[schema.since_version] = schema
+        schemas[schema.since_version] = schema
         limit = schema.since_version - 1
-    return found
+    return schemas
 
 
 @cache
 def _accepts_all(old: OpSchema, new: OpSchema) -> bool:
-    """Tell whether a version takes every combination of types that another one takes."""
+    """Tell whether the new version accepts every combination of types that the old one accepts."""
     return all(before.types <= after.types for before, after in _ports(old, new)) and not couplings(old, new)
 
 
 def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
-    """Return the type names of a version whose ports need not have one type in another version."""
+    """Return the type variables of the new version that couple ports which the old one does not couple."""
     before = {port.name: port.type_str for port in (*old.inputs, *old.outputs)}
     groups: dict[str, set[str]] = defaultdict(set)
     for old_port, port in _ports(old, new):
@@ -263,18 +265,18 @@ def _ports(
     yield from zip(old.outputs, new.outputs, strict=False)
 
 
-# One node on its way
+# The conversion of one node
 
 
 def _adapt(node: AdaptedNode, path: VersionPath) -> None:
-    own, most = _show(path.start), path.start.max_input
+    version, most = _show(path.start), path.start.max_input
     for attribute in node.proto.attribute:
         if attribute.name in path.new_attributes:
-            what = f"its attribute {attribute.name} means nothing in {own}, and something else there"
-            raise CannotAdapt(what)
+            problem = f"its attribute {attribute.name} has no meaning in {version}, but one in newer versions"
+            raise CannotAdapt(problem)
     if any(node.proto.input[most:]):
         raise CannotAdapt(
-            f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {own}"
+            f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {version}"
         )
     for step in path.steps:
         reason = INCOMPATIBLE.get(step.key) or (not path.is_up and NO_WAY_BACK.get(step.key))
@@ -289,8 +291,8 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
     _check_end(node, path.start, path.end, path.lost_attributes)
 
 
-def _drop_defaults(node: AdaptedNode, step: Step) -> None:
-    """Take away the attributes that the older version does not know, if they say what it does."""
+def _drop_defaults(node: AdaptedNode, step: VersionStep) -> None:
+    """Remove attributes that the older version lacks, if their value is its behaviour."""
     for name, attribute in step.newer.attributes.items():
         if name in step.older.attributes or not node.has(name):
             continue
@@ -299,30 +301,30 @@ def _drop_defaults(node: AdaptedNode, step: Step) -> None:
         if isinstance(same, bytes):
             same = same.decode()
         if same is None or value != same:
-            raise CannotAdapt(f"its attribute {name} is {value}, which {_show(step.older)} cannot say")
+            raise CannotAdapt(f"its attribute {name} is {value}, which {_show(step.older)} cannot express")
         node.erase(name)
 
 
 def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collection[str]) -> None:
-    """Refuse a node that has what the version at the end does not take."""
-    proto, shown = node.proto, _show(end)
+    """Refuse a node with inputs, outputs, attributes or types that the final version does not accept."""
+    proto, version = node.proto, _show(end)
     for attribute in proto.attribute:
         if attribute.name in lost:
-            raise CannotAdapt(f"{shown} has no attribute {attribute.name}")
+            raise CannotAdapt(f"{version} has no attribute {attribute.name}")
     for name, declared in end.attributes.items():
         if declared.required and not node.has(name):
-            raise CannotAdapt(f"{shown} asks for the attribute {name}")
+            raise CannotAdapt(f"{version} needs the attribute {name}")
     sides = (
         ("inputs", proto.input, start.inputs, end.inputs, end.min_input, end.max_input),
         ("outputs", proto.output, start.outputs, end.outputs, end.min_output, end.max_output),
     )
-    for what, names, _, _, least, most in sides:
+    for noun, names, _, _, least, most in sides:
         if not least <= len(names) <= most:
             expected = f"at least {least}" if len(names) < least else f"at most {most}"
-            raise CannotAdapt(f"it has {len(names)} {what}, expected {expected} in {shown}")
+            raise CannotAdapt(f"it has {len(names)} {noun}, expected {expected} in {version}")
     for name, port in zip(proto.input, end.inputs, strict=False):
         if not name and port.option == OpSchema.FormalParameterOption.Single:
-            raise CannotAdapt(f"{shown} asks for {port.name}, which is left out")
+            raise CannotAdapt(f"{version} needs {port.name}, which is omitted")
     if _accepts_all(start, end):
         return
     coupled, types = couplings(start, end), dict[str, str]()
@@ -336,11 +338,11 @@ def _check_end(node: AdaptedNode, start: OpSchema, end: OpSchema, lost: Collecti
                 continue
             type = node.type_text(name)
             if type is None:
-                raise CannotAdapt(f"{shown} does not take every type, and that of {port.name} is not known")
+                raise CannotAdapt(f"{version} does not accept every type, and that of {port.name} is unknown")
             if type not in port.types:
-                raise CannotAdapt(f"{shown} does not take {type} for {port.name}")
+                raise CannotAdapt(f"{version} does not accept {type} for {port.name}")
             if port.is_homogeneous and types.setdefault(port.type_str, type) != type:
-                raise CannotAdapt(f"{shown} takes one type for all of {port.type_str}, and finds two")
+                raise CannotAdapt(f"{version} needs one type for all of {port.type_str}, and there are two")
 
 
 def _show(schema: OpSchema) -> str:

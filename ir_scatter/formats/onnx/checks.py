@@ -9,7 +9,7 @@ import onnx
 
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType
-from ir_scatter.core.model import Defect
+from ir_scatter.core.model import FileDefect
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.words import with_article
 from ir_scatter.formats.cycles import find_cycles
@@ -34,7 +34,7 @@ _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
 """The graphs around a body, each with the position of the node that contains the body."""
 
 
-def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
+def find_defects(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield the defects of a graph and of all bodies in it."""
     yield from _unknown_values(graph, graph.index.captured)
     yield from _versions(graph)
@@ -45,7 +45,7 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
         for name, position in (*inner.index.duplicates, *_shadowing(inner.index, around)):
             message = f"{text(name)!r} is the name of more than one value, expected one"
             node = inner.node(position) if position is not None else None
-            yield Defect("duplicate-id", message, node.location if node else inner.place(name), node)
+            yield FileDefect("duplicate-id", message, node.location if node else inner.place(name), node)
         yield from _named_like_later_constants(inner, around)
         for check in (_names, _outputs, _order):
             yield from check(inner, is_body=bool(around))
@@ -56,17 +56,17 @@ def find_defects(graph: OnnxGraph) -> Iterator[Defect]:
         waiting += reversed(bodies)
 
 
-def function_defects(definitions: Definitions, path: str) -> Iterator[Defect]:
+def function_defects(definitions: Definitions, path: str) -> Iterator[FileDefect]:
     """Yield the defects of the functions of a model: duplicate names, and recursion."""
     for name in definitions.duplicates:
         message = f"function {name!r} is defined twice, expected once"
-        yield Defect("duplicate-id", message, Location(path, scope=name))
+        yield FileDefect("duplicate-id", message, Location(path, scope=name))
     for group in definitions.cycles:
         names = [definition.name for definition in group]
         message = f"functions {_show_names(names)} call each other, expected no recursion"
         if len(names) == 1:
             message = f"function {names[0]!r} calls itself, expected no recursion"
-        yield Defect("cycle", message, Location(path, scope=names[0]))
+        yield FileDefect("cycle", message, Location(path, scope=names[0]))
 
 
 def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | None]]:
@@ -80,7 +80,7 @@ def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | 
                 break
 
 
-def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[Defect]:
+def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[FileDefect]:
     """Yield the first output of a node in a body that has the name of a later Constant in an outer graph.
 
     The specification forbids names that are visible in the body, which are those of earlier nodes. But
@@ -97,27 +97,27 @@ def _named_like_later_constants(graph: OnnxGraph, around: _Around) -> Iterator[D
                     f"{subject} and of a later Constant around it, expected two names: onnxruntime refuses it"
                 )
                 help = "give one of the two another name"
-                yield Defect(
+                yield FileDefect(
                     "duplicate-id", message, node.location, node, help=help, refused_by="onnxruntime",
                     is_always_read=True,
                 )  # fmt: skip
                 return
 
 
-def _versions(graph: OnnxGraph) -> Iterator[Defect]:
+def _versions(graph: OnnxGraph) -> Iterator[FileDefect]:
     version, index, place = graph.shared.ir_version, graph.index, Location(graph.shared.path)
     if not graph.shared.is_function and version < 1:
         message = f"ir_version is {version or 'missing'}, expected 1 or more"
-        yield Defect("bad-number", message, place)
+        yield FileDefect("bad-number", message, place)
     bodies = [body for body in index.all_graphs() if body is not index]
     names = [name for body in bodies for name in body.initializers if name not in body.inputs]
     if names and version < ONLY_CONSTANTS:
         which = f"the initializer {text(names[0])!r} of a body is not one of its inputs"
         message = f"ir_version is {version}, but {which}, expected {ONLY_CONSTANTS} or more"
-        yield Defect("bad-number", message, place)
+        yield FileDefect("bad-number", message, place)
 
 
-def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
     """Yield names of nodes that are not unique, and names that bodies lack."""
     index, names = graph.index, [node.name for node in graph.index.nodes if node.name]
     for name in dict.fromkeys(names) if len({*names}) < len(names) else ():
@@ -125,7 +125,7 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
         if len(places) > 1:  # Constants are initializers to onnxruntime
             node = graph.node(places[-1])
             message = f"{text(name)!r} is the name of {len(places)} nodes, expected one"
-            yield Defect("duplicate-id", message, node.location, node)
+            yield FileDefect("duplicate-id", message, node.location, node)
     nameless = []
     if is_body:
         values = {"input": index.inputs, "output": index.outputs, "initializer": index.initializers}
@@ -136,10 +136,10 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
     elif not graph.shared.is_function and "" in index.inputs:
         nameless = ["an input of the graph"]
     for subject in nameless:
-        yield Defect("missing-attribute", f"{subject} has no name, expected one", graph.place(""))
+        yield FileDefect("missing-attribute", f"{subject} has no name, expected one", graph.place(""))
 
 
-def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
     """Yield illegal outputs: values of an outer graph, inputs of a function, and duplicates."""
     index, is_function = graph.index, graph.shared.is_function and not is_body
     if not is_body and not is_function:
@@ -148,14 +148,14 @@ def _outputs(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
     for name, count in Counter(index.outputs).items():
         if is_function and count > 1:
             message = f"{text(name)!r} is an output of the function {count} times, expected once"
-            yield Defect("duplicate-id", message, graph.place(name))
+            yield FileDefect("duplicate-id", message, graph.place(name))
         is_legal = name in index.producers or (is_body and (name in index.inputs or name in held))
         if name and not is_legal and graph.find(name) is not None:
             message = f"output {text(name)!r} of the {'function' if is_function else 'body'} is no output of"
-            yield Defect("unknown-value", f"{message} a node in it, expected one", graph.place(name))
+            yield FileDefect("unknown-value", f"{message} a node in it, expected one", graph.place(name))
 
 
-def _domains(graph: OnnxGraph) -> Iterator[Defect]:
+def _domains(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield the first node of each domain that the model, or the function, does not import."""
     opsets, is_function = graph.shared.opsets, graph.shared.is_function
     used = {normal_domain(domain) for index in graph.index.all_graphs() for domain in index.domains}
@@ -165,26 +165,26 @@ def _domains(graph: OnnxGraph) -> Iterator[Defect]:
             missing.remove(normal_domain(node.domain))
             who = "function" if is_function else "model"
             message = f"the {who} imports no opset of the domain {node.domain or 'ai.onnx'!r}"
-            yield Defect("misused-operator", f"{message}, which {node.type} is of", node.location, node)
+            yield FileDefect("misused-operator", f"{message}, which {node.type} is of", node.location, node)
 
 
-def _nodes(graph: OnnxGraph) -> Iterator[Defect]:
+def _nodes(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield duplicate or untyped attributes, nameless outputs, and inputs that are not tensors."""
     for usage, places in graph.index.usages.items():
         problems = [*_of_usage(graph, usage)]
         for node in map(graph.node, places) if problems else ():
             for kind, message in problems:
-                yield Defect(kind, message, node.location, node)
+                yield FileDefect(kind, message, node.location, node)
     scatters = [graph.index.by_type.get(type, ()) for type in graph.shared.options.scatter_types]
     for position in sorted(chain(*scatters)) if graph.no_tensors else ():
         for number, name in enumerate(graph.index.nodes[position].input):
             if name in graph.no_tensors:
                 message = f"input {number} is {with_article(graph.no_tensors[name])}, expected a tensor"
                 node = graph.node(position)
-                yield Defect("element-type", message, node.location, node, number)
+                yield FileDefect("element-type", message, node.location, node, number)
 
 
-def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
+def _contradictions(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield the first value whose stored type or shape is wrong, except for values that rules check.
 
     onnxruntime refuses a stored element type that differs from that of the node's output, and an initializer
@@ -210,7 +210,7 @@ def _contradictions(graph: OnnxGraph) -> Iterator[Defect]:
         node = graph.node(index.producers[first][0]) if first in index.producers else None
         message = f"{text(first)!r} is {actual}, the file stores {stored}{rest}"
         kind, place = "stored-contradiction", graph.place(first)
-        yield Defect(kind, message, place, node, is_refused=is_refused)
+        yield FileDefect(kind, message, place, node, is_refused=is_refused)
 
 
 def _show_type(element_type: ElementType | None, shape: Shape) -> str:
@@ -234,7 +234,7 @@ def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[tuple[str, str]]:
             yield "missing-attribute", f"output {number} has no name, expected one"
 
 
-def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
+def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[FileDefect]:
     index = graph.index
     for position, name in dict.fromkeys(index.missing):
         if name not in unknown:
@@ -243,17 +243,17 @@ def _unknown_values(graph: OnnxGraph, unknown: set[str]) -> Iterator[Defect]:
         for number, input in enumerate(index.nodes[position].input):
             if input == name:
                 message = f"input {number} is {text(name)!r}, which nothing produces"
-                yield Defect("unknown-value", message, node.location, node, number)
+                yield FileDefect("unknown-value", message, node.location, node, number)
         for body in graph.bodies_at(position).values():
             if name in body.index.captured:
                 yield from _unknown_values(body, {name})
     for name in index.outputs:
         if not name or (name in unknown and name in index.captured):
             message = f"output {text(name)!r} of the graph is produced by nothing"
-            yield Defect("unknown-value", message, graph.place(name))
+            yield FileDefect("unknown-value", message, graph.place(name))
 
 
-def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
+def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
     """Yield cycles; without any, the first use of a value before its producer, which is refused in bodies."""
     index = graph.index
     if not index.early:
@@ -265,7 +265,7 @@ def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
         message = f"the nodes {names} depend on each other, expected no cycle"
         if len(nodes) == 1:
             message = "the node depends on its own output, expected no cycle"
-        yield Defect("cycle", message, nodes[0].location, nodes[0])
+        yield FileDefect("cycle", message, nodes[0].location, nodes[0])
     if cycles:
         return
     position, name = index.early[0]
@@ -276,7 +276,7 @@ def _order(graph: OnnxGraph, *, is_body: bool) -> Iterator[Defect]:
         f"{text(name)!r} is used before the node {producer.name!r} that produces it{rest}, "
         "expected nodes in topological order"
     )
-    yield Defect("not-sorted", message, node.location, node, is_refused=is_body)
+    yield FileDefect("not-sorted", message, node.location, node, is_refused=is_body)
 
 
 def _show_names(names: list[str]) -> str:
@@ -285,7 +285,7 @@ def _show_names(names: list[str]) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
+def _declarations(graph: OnnxGraph) -> Iterator[FileDefect]:
     """Yield inputs without a type, undefined element types, and the first negative dimension.
 
     Runtimes read a negative dimension as dynamic. The exception is a dimension below -1 of a model's input,
@@ -295,7 +295,7 @@ def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
     for name, info in index.inputs.items() if is_main else ():
         if info is not None and info.type.WhichOneof("value") is None:
             message = f"the input {text(name)!r} has no type, expected one"
-            yield Defect("missing-attribute", message, graph.place(name))
+            yield FileDefect("missing-attribute", message, graph.place(name))
     negative: dict[bool, list[tuple[str, int, int]]] = {True: [], False: []}
     for info in (*index.inputs.values(), *index.stored.values()):
         tensor = tensor_message(info.type) if info is not None else None
@@ -304,7 +304,7 @@ def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
         is_used = info.name in index.inputs or info.name in index.producers
         if is_used and tensor.elem_type not in _ELEMENT_TYPES:
             fact = f"the element type of {text(info.name)!r} is number {tensor.elem_type}"
-            yield Defect("bad-number", f"{fact}, expected one that ONNX defines", graph.place(info.name))
+            yield FileDefect("bad-number", f"{fact}, expected one that ONNX defines", graph.place(info.name))
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.dim_value < 0:
                 is_dynamic = dim.dim_value == -1 or not (is_main and info.name in index.inputs)
@@ -316,28 +316,28 @@ def _declarations(graph: OnnxGraph) -> Iterator[Defect]:
             sentence += ": runtimes read it as dynamic" if is_dynamic else ""
             help = "leave out the size, or write a symbol such as 'N'" if is_dynamic else ""
             place = graph.place(name)
-            yield Defect("bad-number", sentence, place, help=help, is_tolerated=is_dynamic)
+            yield FileDefect("bad-number", sentence, place, help=help, is_tolerated=is_dynamic)
 
 
-def _tensors(graph: OnnxGraph) -> Iterator[Defect]:
+def _tensors(graph: OnnxGraph) -> Iterator[FileDefect]:
     index, tensors = graph.index, graph.shared.tensors
     initializers = [*index.initializers.items()]
     for name, tensor in initializers:
         for kind, message in tensors.problems(tensor, f"the initializer {text(name)!r}"):
-            yield Defect(kind, message, graph.place(name))
+            yield FileDefect(kind, message, graph.place(name))
     for name, sparse in index.sparse_initializers.items():
         for kind, message in tensors.sparse_problems(sparse, f"the sparse initializer {text(name)!r}"):
-            yield Defect(kind, message, graph.place(name))
+            yield FileDefect(kind, message, graph.place(name))
     for (position, name), sparse in index.sparse.items():
         node = graph.node(position)
         word = "the sparse constant" if node.type == "Constant" else f"the sparse attribute {name!r} of"
         label = f"{word} {graph.scope + text(index.nodes[position].name)!r}"
         for kind, message in tensors.sparse_problems(sparse, label):
-            yield Defect(kind, message, node.location, node)
+            yield FileDefect(kind, message, node.location, node)
     held = [(at, "the constant", tensor) for at, tensor in index.tensors.items()]
     held += [(at, f"attribute {name!r} of", tensor) for (at, name), tensor in index.attributes.items()]
     for position, word, tensor in held:
         node = graph.node(position)
         label = f"{word} {graph.scope + text(index.nodes[position].name)!r}"
         for kind, message in tensors.problems(tensor, label):
-            yield Defect(kind, message, node.location, node)
+            yield FileDefect(kind, message, node.location, node)

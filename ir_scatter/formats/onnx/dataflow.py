@@ -7,6 +7,7 @@ from typing import Any
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
+    BodySource,
     Call,
     Choice,
     Dataflow,
@@ -17,7 +18,6 @@ from ir_scatter.core.dataflow import (
     Nested,
     Repeat,
     Slice,
-    Source,
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnknownOperator, UnreadableModel
@@ -139,8 +139,8 @@ class OnnxWiring(Dataflow):
         count = len(proto.output)
         is_fitting = len(proto.input) == len(body.inputs) and len(body.outputs) > max(carried, count)
         self._demand(node, carried >= 0 and is_fitting)
-        inputs = [BodyInput(Source.ITERATION), BodyInput(Source.CONDITION)]
-        inputs += [BodyInput(Source.CARRIED, _FIRST_CARRIED + at, 1 + at) for at in range(carried)]
+        inputs = [BodyInput(BodySource.ITERATION), BodyInput(BodySource.CONDITION)]
+        inputs += [BodyInput(BodySource.CARRIED, _FIRST_CARRIED + at, 1 + at) for at in range(carried)]
         outputs = [
             BodyOutput(1 + at, None if at < carried else Slice(0, keeps_axis=False)) for at in range(count)
         ]
@@ -155,9 +155,9 @@ class OnnxWiring(Dataflow):
             raise self._unreadable(f"{node.scope}: a Scan before opset {_SCAN_WITHOUT_BATCH} is not computed")
         carried = len(proto.input) - count
         self._demand(node, count >= 1 and carried >= 0 and len(body.inputs) == len(proto.input))
-        inputs = [BodyInput(Source.CARRIED, at, at) for at in range(carried)]
+        inputs = [BodyInput(BodySource.CARRIED, at, at) for at in range(carried)]
         slices = _slices(node.attributes, "scan_input", count)
-        inputs += [BodyInput(Source.PART, carried + at, slice=cut) for at, cut in enumerate(slices)]
+        inputs += [BodyInput(BodySource.PART, carried + at, slice=cut) for at, cut in enumerate(slices)]
         outputs = [BodyOutput(at) for at in range(carried)]
         slices = _slices(node.attributes, "scan_output", max(len(proto.output) - carried, 0))
         outputs += [BodyOutput(carried + at, cut) for at, cut in enumerate(slices)]

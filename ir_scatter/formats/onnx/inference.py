@@ -50,48 +50,48 @@ from ir_scatter.formats.onnx.inference_process import BARRIER, NUMBERED, ask
 from ir_scatter.formats.onnx.tensors import held_type, shape_of
 
 CPU_SECONDS = 20
-"""What one inference may take at most."""
+"""Most seconds that one inference may take."""
 
 MOST_CALLS = 20_000
-"""Inference walks a function anew for every call. Functions that call functions twice each soon stand for
-more calls, and are left out then."""
+"""Most calls of functions, counted with nesting, that inference may expand: it walks a function for every
+call, and functions that call others twice multiply quickly. With more calls functions are omitted."""
 
 _SECONDS_PER_BYTE = 2e-5
-"""What an inference may take for each byte of the model without its weights, but for the first second: a
-hundred times what it takes where functions do not multiply."""
+"""Seconds per byte of the model without weights that one inference may take, beyond the first second: a
+hundred times what it needs unless function calls multiply."""
 
 _TOTAL_PER_ONE = 2.5
-"""How many times as much all inferences of a model may take together."""
+"""Time limit of all inferences of a model together, as a multiple of that of one."""
 
 _SEEN = 256
-"""Elements of a constant up to which inference sees it: it reads shapes, axes and the like."""
+"""Most elements of a constant that inference gets: shapes, axes and the like are small."""
 
 _IR_VERSION = 10
-"""Of what is inferred: initializers need not be inputs, functions may have overloads."""
+"""IR version of the copies: initializers need not be inputs, functions may have overloads."""
 
 _STAND_IN = "ir_scatter: unknown"
 _RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
-"""A value of a body whose name another graph of the model has too, as `make_unique` writes it."""
+"""The name that `make_unique` gives to a value whose name another graph uses too."""
 
 _WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
-"""What inference says of a node that needs the numbers of a constant that the copy does not have."""
+"""Errors of inference at nodes that need the elements of a constant which the copy omits."""
 
 _REFUSAL = re.compile(
     rf"[^\n]*?, node name: ({NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
-"""What strict inference says of one node, where it is about that node and not about those in it."""
+"""An error of strict inference about one node itself, not about a node of its bodies."""
 
 _OF_NO_TYPE = "null"
-"""How a sentence ends that says no more than that the type of an input is not known."""
+"""End of an error that only means that the type of an input is unknown."""
 
 _OF_TYPES = "[TypeInferenceError]"
-"""How a sentence about types begins: no proof where a type is not known, as after a custom operator."""
+"""Start of an error about types: no proof if a type is unknown, as after a custom operator."""
 
 _INVENTED_SYMBOL = re.compile(r"unk__\d+")
 
 
 class TensorType(NamedTuple):
-    """What is known of a value: None where nothing is."""
+    """The known element type and shape of a value; None for unknown."""
 
     element_type: ElementType | None
     shape: Shape
@@ -105,7 +105,7 @@ def declared(value_info: ValueInfoProto | None) -> TensorType:
 
 
 def described(type: TypeProto) -> TensorType:
-    """Return what a type says; a symbol that inference made up is an unknown dimension."""
+    """Return element type and shape of a type; a symbol invented by inference is an unknown dimension."""
     message = tensor_message(type)
     if message is None:
         return UNKNOWN
@@ -125,29 +125,29 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     return Bounds(symbol=symbol) if symbol and not _INVENTED_SYMBOL.fullmatch(symbol) else UNKNOWN_DIM
 
 
-def best_of(found: TensorType, stored: TensorType) -> TensorType:
-    """Return what is known when inference and the file both speak; inference wins a dispute."""
-    shape = found.shape if excludes(found.shape, stored.shape) else narrow(found.shape, stored.shape)
-    return TensorType(found.element_type or stored.element_type, shape)
+def best_of(inferred: TensorType, stored: TensorType) -> TensorType:
+    """Combine inferred and stored type; inference wins a contradiction."""
+    shape = inferred.shape if excludes(inferred.shape, stored.shape) else narrow(inferred.shape, stored.shape)
+    return TensorType(inferred.element_type or stored.element_type, shape)
 
 
-def differ(found: TensorType, stored: TensorType) -> bool:
-    """Tell whether not both can be right."""
-    types = {found.element_type, stored.element_type} - {None}
-    return len(types) > 1 or excludes(found.shape, stored.shape)
+def differ(inferred: TensorType, stored: TensorType) -> bool:
+    """Tell whether an inferred and a stored type contradict each other."""
+    types = {inferred.element_type, stored.element_type} - {None}
+    return len(types) > 1 or excludes(inferred.shape, stored.shape)
 
 
 def is_alike(left: TypeProto, right: TypeProto) -> bool:
-    """Tell at a glance that two types differ in symbols at most."""
+    """Tell quickly whether two tensor types differ at most in symbols."""
     if left == right:
         return True
-    one, other = left.tensor_type, right.tensor_type
-    sizes = [[dim.dim_value for dim in tensor.shape.dim] for tensor in (one, other)]
-    return one.elem_type == other.elem_type and sizes[0] == sizes[1]
+    left_tensor, right_tensor = left.tensor_type, right.tensor_type
+    sizes = [[dim.dim_value for dim in tensor.shape.dim] for tensor in (left_tensor, right_tensor)]
+    return left_tensor.elem_type == right_tensor.elem_type and sizes[0] == sizes[1]
 
 
 def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
-    """Return the part of a type that holds dimensions; None for a sequence, a map and the like."""
+    """Return the tensor part of a type; None for a sequence, a map and the like."""
     return type.tensor_type if type.HasField("tensor_type") else None
 
 
@@ -205,9 +205,9 @@ class Inference:
         try:
             inputs, constants = dict(index.inputs), dict[str, TensorProto]()
             for name, shape in (input_shapes or {}).items():
-                one = inputs.get(name)
-                if one is not None and one.type.tensor_type.elem_type:
-                    inputs[name] = _typed(name, one.type.tensor_type.elem_type, shape)
+                info = inputs.get(name)
+                if info is not None and info.type.tensor_type.elem_type:
+                    inputs[name] = _typed(name, info.type.tensor_type.elem_type, shape)
             for name, value in (arguments or {}).items():
                 constant = None if value is None else value.constant
                 is_seen = constant is not None and prod(constant.shape) <= _SEEN
@@ -315,16 +315,16 @@ class Inference:
                     target.initializer[-1].name = name
         for name, sparse in index.sparse_initializers.items():
             types[name] = _typed(name, sparse.values.data_type, tuple(sparse.dims))
-        for name, one in inputs.items():
+        for name, info in inputs.items():
             default = index.initializers.get(name)
             if default is None or are_defaults:
-                if default is not None and (one is None or not one.HasField("type")):
-                    one = _typed(name, default.data_type, shape_of(default))
-                target.input.append(ValueInfoProto(name=name) if one is None else one)
+                if default is not None and (info is None or not info.HasField("type")):
+                    info = _typed(name, default.data_type, shape_of(default))
+                target.input.append(ValueInfoProto(name=name) if info is None else info)
         for position, node in enumerate(index.nodes):
             if position in copies:
                 continue  # inference would tell of nothing behind a node that it does not know
-            if position in index.bodies or any(one.ref_attr_name for one in node.attribute):
+            if position in index.bodies or any(attribute.ref_attr_name for attribute in node.attribute):
                 copies[position] = self._bound(index, position, opsets, constants, bindings)
             elif position in index.tensors and not constants.keys() >= {*node.output}:
                 copies[position] = _stand_in(node)
@@ -337,15 +337,15 @@ class Inference:
                     copies[position] = NodeProto(op_type="Identity", input=[ghost.name], output=node.output)
         target.node.extend([copies.get(at, index.nodes[at]) for at in index.sorted_positions()])
         for name in index.outputs:
-            one = types.pop(name, None)
-            if one is None and name not in index.producers:
-                one = index.stored.get(name)
-            target.output.append(ValueInfoProto(name=name) if one is None else one)
+            info = types.pop(name, None)
+            if info is None and name not in index.producers:
+                info = index.stored.get(name)
+            target.output.append(ValueInfoProto(name=name) if info is None else info)
         target.value_info.extend(types.values())
         for node in target.node if "ai.onnx" in index.domains else ():
             node.domain = normal_domain(node.domain)
-        for one in (*target.input, *target.output, *target.value_info):
-            message = tensor_message(one.type)
+        for info in (*target.input, *target.output, *target.value_info):
+            message = tensor_message(info.type)
             for dim in () if message is None else message.shape.dim:
                 if dim.dim_value < 0:  # inference would calculate with it
                     dim.ClearField("dim_value")
@@ -373,8 +373,8 @@ class Inference:
                 if label in bodies:
                     body, inner = written.g if label == name else written.graphs.add(), bodies[label]
                     body.name = graph.name
-                    taken = sorted(inner.captured & constants.keys(), key=repr)
-                    small = {one: constants[one] for one in taken}
+                    captured = sorted(inner.captured & constants.keys(), key=repr)
+                    small = {value: constants[value] for value in captured}
                     self._fill(body, inner, opsets, inner.inputs, small, bindings, is_body=True)
         return copy
 
@@ -414,26 +414,26 @@ def make_unique(target: ModelProto | FunctionProto) -> None:
     refused, or taken for the first.
     """
     graph = target.graph if isinstance(target, ModelProto) else target
-    bodies = [body for node in graph.node for one in node.attribute for _, body in graphs_of(one)]
+    bodies = [body for node in graph.node for attribute in node.attribute for _, body in graphs_of(attribute)]
     if not bodies:
         return
-    taken = _names_of(graph)
+    used = _names_of(graph)
     waiting: list[tuple[GraphProto, Mapping[str, str]]] = [(body, {}) for body in reversed(bodies)]
     while waiting:
         body, around = waiting.pop()
         names = dict(around)
         for name in sorted(_names_of(body)):
-            names[name] = f"{NUMBERED}{len(taken)}:{name}" if name in taken else name
-            taken.add(names[name])
-        for one in (*body.input, *body.output, *body.initializer, *body.value_info):
-            one.name = names.get(one.name, one.name)
+            names[name] = f"{NUMBERED}{len(used)}:{name}" if name in used else name
+            used.add(names[name])
+        for info in (*body.input, *body.output, *body.initializer, *body.value_info):
+            info.name = names.get(info.name, info.name)
         for sparse in body.sparse_initializer:
             sparse.values.name = names.get(sparse.values.name, sparse.values.name)
         for node in body.node:
             for group in (node.input, node.output):
                 group[:] = [names.get(name, name) for name in group]
-            inner = [one for attribute in node.attribute for _, one in graphs_of(attribute)]
-            waiting += [(one, names) for one in inner]
+            inner = [graph for attribute in node.attribute for _, graph in graphs_of(attribute)]
+            waiting += [(graph, names) for graph in inner]
 
 
 def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
@@ -441,34 +441,34 @@ def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
     names = {name for node in graph.node for name in node.output}
     if isinstance(graph, FunctionProto):
         return names | {*graph.input}
-    names.update(one.name for one in (*graph.input, *graph.initializer))
-    names.update(one.values.name for one in graph.sparse_initializer)
+    names.update(tensor.name for tensor in (*graph.input, *graph.initializer))
+    names.update(tensor.values.name for tensor in graph.sparse_initializer)
     return names - {""}
 
 
 def _stand_in(node: NodeProto) -> NodeProto:
-    """Return a node of which inference learns nothing about the outputs."""
+    """Return a node that tells inference nothing about its outputs."""
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
 class _Refusal(NamedTuple):
-    """What inference says of a node, and whether it is about types."""
+    """An error of inference about a node, and whether it is about types."""
 
     words: str
     is_of_types: bool
 
 
-def _refusals(said: str) -> dict[str, _Refusal]:
-    """Return what inference says of single nodes, by the name that `_judged` gave them."""
-    parts = [_REFUSAL.match(part) for part in said.split("(op_type:")]
-    found = {
+def _refusals(output: str) -> dict[str, _Refusal]:
+    """Return the errors of single nodes by the names that `_judged` gave them."""
+    parts = [_REFUSAL.match(part) for part in output.split("(op_type:")]
+    refusals = {
         part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
         for part in reversed(parts)
         if part is not None
     }
     return {
         name: refusal
-        for name, refusal in found.items()
+        for name, refusal in refusals.items()
         if not refusal.words.endswith(_OF_NO_TYPE) and not _WITHOUT_CONTENTS.match(refusal.words)
     }
 
@@ -487,7 +487,7 @@ def _read_back(
     `around` are the values around a body whose types are known.
     """
     types: dict[str, TypeProto] = {}
-    typed = {"", *around, *index.initializers, *(one.name for one in graph.initializer)}
+    typed = {"", *around, *index.initializers, *(tensor.name for tensor in graph.initializer)}
     has_complaints = bool(refusals or suspicions)
     for group in (graph.input, graph.output, graph.value_info):
         for value in group:
@@ -518,13 +518,13 @@ def _read_back(
 
 
 def _is_known(type: TypeProto) -> bool:
-    """Tell whether a type says what elements a tensor has, or what other kind of value it is."""
+    """Tell whether a type has an element type, or is of another kind than tensor."""
     message = tensor_message(type)
     return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
 
 
 def _original(name: str) -> str:
-    """Return a name as the file has it."""
+    """Return the original name of a value or node in the file."""
     renamed = _RENAMED.fullmatch(name) if name.startswith(NUMBERED) else None
     return name if renamed is None else renamed[1]
 

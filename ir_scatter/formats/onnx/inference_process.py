@@ -1,9 +1,9 @@
-"""The process in which onnx infers shapes and types.
+"""The child process in which onnx infers shapes and types.
 
-It is native code: files exist that end the process (an assertion in Slice), that ask for all memory
-(Concat of a shape with itself, again and again) or for years (functions that call functions twice).
-So it is given copies without stored shapes and weights, in a forked process with limits. That process
-is kept for the next model: to fork takes longer than to infer a small one.
+Inference is native code: some files crash it (an assertion in Slice), exhaust memory (Concat of a shape with
+itself, many times) or take years (functions that call functions twice). So it gets copies without stored
+shapes and weights, in a forked process with limits. The process is kept for the next model, because a fork
+takes longer than the inference of a small one.
 """
 
 import contextlib
@@ -30,20 +30,20 @@ _BASE_MEMORY = 1 << 29
 _MEMORY_PER_BYTE = 16
 
 NUMBERED = "ir_scatter:"
-"""What the name of a node begins with, followed by its number, in what strict inference refuses."""
+"""Prefix of the numbered node names in a request whose strict inference failed."""
 
 BARRIER = "ir_scatter: barrier"
-"""The doc_string of a node that hides numbers from data propagation."""
+"""The doc_string of a node that hides values from data propagation."""
 
 _MOST_ROUNDS = 4
-"""How often inference is repeated to hide numbers from data propagation; after that it goes without."""
+"""Most rounds of inference to hide values from data propagation; after that it is turned off."""
 
 REFUSED_TYPE = "an element type"
-"""What stands for the complaint about an element type."""
+"""The complaint that replaces any message about an element type."""
 
 _WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
 _HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
-"""Element types that the sizes of tensors can be cast to, and remain what they are."""
+"""Element types to which a Cast keeps the values of tensor sizes."""
 
 
 class _Child:
@@ -52,22 +52,22 @@ class _Child:
     def __init__(self) -> None:
         from multiprocessing.connection import Pipe
 
-        self._connection, other = Pipe()
+        self._connection, child_end = Pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: 3.12 on
             self._pid = os.fork()
         if self._pid == 0:
             try:
-                _serve(other)
+                _serve(child_end)
             finally:
                 os._exit(0)
-        other.close()
+        child_end.close()
 
     def ask(self, question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-        """Return the answer, None if there is none in time.
+        """Return the answer, None if there is none within the limit.
 
         Raises:
-            OSError: the process has ended, so that it was not asked.
+            OSError: the process had ended before the question.
         """
         self._connection.send(question)
         try:
@@ -83,7 +83,7 @@ class _Child:
 
 
 _idle: list[_Child] = []
-"""Processes that nothing is asked of at the moment: one, or one for each thread that reads models.
+"""Idle child processes: one for each thread that reads models.
 
 They end with this process, which holds the other ends of their pipes.
 """
@@ -93,7 +93,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
-    """Return the serialized graph with inferred types; None or nothing if that does not work."""
+    """Return the serialized graph with inferred types; None or empty bytes if inference fails."""
     if not hasattr(os, "fork"):
         return _answer(*question[:2])
     while True:
@@ -117,20 +117,20 @@ def ask(question: tuple[bytes, bool, int], seconds: float) -> bytes | None:
 
 
 def _serve(connection: Any) -> None:
-    """Answer until the parent ends, or asks nothing for long: nothing of the parent may run here.
+    """Answer questions until the parent ends or is idle for long; no code of the parent may run here.
 
-    The process lets go of files that others wait for, and keeps its last words off the terminal.
-    Processor time is bounded by a signal that ends it, and so is memory beyond what is used already.
+    The process closes inherited files, so that no reader waits for it, and writes nothing to the terminal.
+    A signal ends it after the time limit; memory is limited beyond what the fork has inherited.
     """
     faulthandler.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
-    nowhere, kept = os.open(os.devnull, os.O_RDWR), connection.fileno()
+    nowhere, descriptor = os.open(os.devnull, os.O_RDWR), connection.fileno()
     for standard in range(3):
         os.dup2(nowhere, standard)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while connection.poll(_IDLE_SECONDS):
@@ -147,8 +147,8 @@ def _serve(connection: Any) -> None:
 def _answer(request: bytes, propagate: bool) -> bytes:
     """Return the model with inferred types.
 
-    If nodes are refused, they have numbers for names. `doc_string` says then why they are refused, and
-    `producer_name` what data propagation adds to that.
+    If strict inference refuses nodes, all nodes have numbered names, `doc_string` holds the complaint, and
+    `producer_name` the complaint with data propagation.
     """
     try:
         for _ in range(_MOST_ROUNDS if propagate else 0):
@@ -163,7 +163,7 @@ def _answer(request: bytes, propagate: bool) -> bytes:
         del model.functions[:]
         return bytes(model.SerializeToString())
     except Exception:
-        # Whatever it is that native code does not like: the stored shapes remain.
+        # Any failure of the native code: the stored shapes remain in use.
         return b""
 
 
@@ -187,7 +187,7 @@ def _judged(request: bytes, *, propagate: bool) -> ModelProto:
 
 
 def _complaint(request: bytes, *, propagate: bool) -> str:
-    """Return what strict inference raises of shapes; of element types only that it refuses one."""
+    """Return the complaint of strict inference about shapes; for an element type only `REFUSED_TYPE`."""
     try:
         _inferred(request, propagate, strict_mode=True)
     except onnx.shape_inference.InferenceError as error:
@@ -195,21 +195,21 @@ def _complaint(request: bytes, *, propagate: bool) -> str:
     try:
         _inferred(request, propagate, check_type=True, strict_mode=True)
     except onnx.shape_inference.InferenceError:
-        return REFUSED_TYPE  # which ends inference at the first: operators.py looks at all
+        return REFUSED_TYPE  # inference stops at the first one; operators.py checks all
     return ""
 
 
 def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
-    """Return the request with barriers where data propagation would follow wrong numbers, None if it has all.
+    """Return the request with barriers where data propagation would be wrong, None if none is missing.
 
-    It keeps a matrix as the list of its numbers, for example, and computes as if it were that:
+    For example, it stores a matrix as a list of its elements, and computes with that list:
 
         p = Unsqueeze (q, 0)           # q is [3, 4], so that p is [[3, 4]]
         s = Gather (p, 0)              # is [3, 4]; to data propagation 3
         y = Reshape (x, s)             # has two dimensions; to data propagation one
 
-    A barrier is an Identity, which it does not look through. In a function, whose values have no types, it
-    also stands where a matrix is not excluded.
+    A barrier is an Identity, which data propagation does not look through. In a function, whose values have
+    no types, there is also a barrier wherever a matrix is possible.
     """
     hidden, is_changed = ModelProto.FromString(request), False
     scopes: list[tuple[GraphProto | FunctionProto, GraphProto | FunctionProto]] = [
@@ -224,7 +224,7 @@ def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
 
 
 def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]) -> bool:
-    """Put barriers behind values, but not behind barriers; return whether there is a new one."""
+    """Insert barriers after values, but not after barriers; return whether any was inserted."""
     nodes = list[NodeProto]()
     for node in graph.node:
         nodes.append(node)
@@ -243,21 +243,21 @@ def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]
 
 
 def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
-    """Yield the values whose numbers data propagation has wrong, as far as can be seen at their nodes.
+    """Yield the values that data propagation may get wrong, judged by their nodes.
 
-    Matrices, which only Unsqueeze makes of what it follows; slices whose bounds are not constant, for which
-    it takes 0; and what Cast makes of numbers that the new type may not hold. Only values whose
-    numbers it may follow count: those made of constants and shapes by operators that it knows.
+    These are matrices, which only Unsqueeze can make of followed values; results of Slice with dynamic
+    bounds, which it takes for 0; and results of Cast to a type that may not hold the values. Only followed
+    values count: those that known operators compute from constants and shapes.
     """
     constants, ranks = dict[str, int | None](), dict[str, int]()
     followed = {*scope.input} if isinstance(scope, FunctionProto) else set[str]()
     for inner in _all_graphs(scope):
         types: dict[str, TypeProto.Tensor] | None = None
         if isinstance(inner, GraphProto):
-            constants.update((one.name, prod(one.dims)) for one in inner.initializer)
-            followed.update(one.name for one in inner.initializer)
-            followed.update(one.name for one in inner.input if inner is not scope)
-            ranks.update((one.name, len(one.dims)) for one in inner.initializer)
+            constants.update((tensor.name, prod(tensor.dims)) for tensor in inner.initializer)
+            followed.update(tensor.name for tensor in inner.initializer)
+            followed.update(tensor.name for tensor in inner.input if inner is not scope)
+            ranks.update((tensor.name, len(tensor.dims)) for tensor in inner.initializer)
         for node in inner.node:
             if not node.output:
                 continue
@@ -283,7 +283,7 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
             if node.op_type == "Unsqueeze":
                 if types is None:
                     values = (*inner.value_info, *inner.output) if isinstance(inner, GraphProto) else ()
-                    types = {one.name: one.type.tensor_type for one in values}
+                    types = {info.name: info.type.tensor_type for info in values}
                 type = types.get(node.output[0])
                 if type is not None and type.HasField("shape"):
                     rank = len(type.shape.dim)
@@ -291,13 +291,13 @@ def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
             elif node.op_type == "Slice":
                 is_misleading = not constants.keys() >= {*filter(None, node.input[1:])}
             elif node.op_type == "Cast":
-                is_misleading = not any(one.i in _HOLDING_SIZES for one in node.attribute)
+                is_misleading = not any(attribute.i in _HOLDING_SIZES for attribute in node.attribute)
             if is_misleading:
                 yield node.output[0]
 
 
 def _dims_of(constant: NodeProto) -> list[int] | None:
-    """Return the shape of what a Constant holds, None if the node does not say."""
+    """Return the shape of a Constant, None if unknown."""
     (held,) = constant.attribute[:1] or (AttributeProto(),)
     if held.ref_attr_name:
         return None
@@ -309,12 +309,12 @@ def _dims_of(constant: NodeProto) -> list[int] | None:
 
 
 def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, int | None]) -> int | None:
-    """Return the rank of what data propagation follows through a node, if it follows from those of inputs.
+    """Return the rank of the result of a node that data propagation follows, None if unknown.
 
-    Of constants the number of elements is known.
+    `ranks` are those of its inputs, `constants` the element counts of constants.
     """
     inputs = [ranks.get(name) for name in node.input]
-    known = [rank for rank in inputs if rank is not None]
+    known_ranks = [rank for rank in inputs if rank is not None]
     if node.op_type in {"Shape", "Size"}:
         return int(node.op_type == "Shape")
     if not inputs or inputs[0] is None:
@@ -322,38 +322,38 @@ def _rank_of(node: NodeProto, ranks: Mapping[str, int], constants: Mapping[str, 
     if node.op_type in {"Cast", "Concat", "Slice"}:
         return inputs[0]
     if node.op_type == "Unsqueeze":
-        attribute = sum(len(one.ints) for one in node.attribute) or None
-        count = constants.get(node.input[1]) if len(node.input) > 1 else attribute
+        axes = sum(len(attribute.ints) for attribute in node.attribute) or None
+        count = constants.get(node.input[1]) if len(node.input) > 1 else axes
         return None if count is None else inputs[0] + count
     if node.op_type == "Squeeze":
         return 0 if inputs[0] < 2 else None
-    if len(known) < 2:
+    if len(known_ranks) < 2:
         return None
     if node.op_type == "Gather":
-        return known[0] + known[1] - 1
-    return max(known) if node.op_type in {"Add", "Mul", "Sub"} else None
+        return known_ranks[0] + known_ranks[1] - 1
+    return max(known_ranks) if node.op_type in {"Add", "Mul", "Sub"} else None
 
 
 class _Propagation(Enum):
-    """When data propagation may know the numbers of the outputs of an operator."""
+    """The condition under which data propagation may know the outputs of an operator."""
 
     NONE = auto()
     OF_FIRST = auto()
-    """Where it knows those of the first input, and maybe must know those of others too."""
+    """It knows the first input, and maybe needs others too."""
     OF_ANY = auto()
-    """Where it knows those of an input."""
+    """It knows any input."""
     ALWAYS = auto()
 
 
 _OF_SHAPES = frozenset({"Constant", "Shape", "Size"})
-"""Operators that make numbers of no other numbers."""
+"""Operators whose outputs depend on no input values."""
 
 
 @cache
 def _propagation_of(domain: str, op_type: str) -> _Propagation:
-    """Return what data propagation may know of an operator; anything of one without schema: a function.
+    """Return when data propagation may know the outputs of an operator; always for a function.
 
-    The newest version decides: no operator lost its data propagation.
+    The newest version decides: no operator has lost its data propagation.
     """
     if not onnx.defs.has(op_type, domain) or (not domain and op_type in _OF_SHAPES):
         return _Propagation.ALWAYS
@@ -362,7 +362,9 @@ def _propagation_of(domain: str, op_type: str) -> _Propagation:
         return _Propagation.OF_ANY
     if schema.has_data_propagation_function:
         return _Propagation.OF_FIRST
-    has_bodies = any(one.type == onnx.defs.OpSchema.AttrType.GRAPH for one in schema.attributes.values())
+    has_bodies = any(
+        attribute.type == onnx.defs.OpSchema.AttrType.GRAPH for attribute in schema.attributes.values()
+    )
     return _Propagation.ALWAYS if has_bodies else _Propagation.NONE
 
 

@@ -13,9 +13,9 @@ import onnx
 from onnx import AttributeProto, NodeProto, TensorProto
 from onnx.defs import OpSchema
 
-from ir_scatter.core.dataflow import Source, inflows
+from ir_scatter.core.dataflow import BodySource, inflows
 from ir_scatter.core.element_types import ELEMENT_TYPES
-from ir_scatter.core.model import Defect, Function, Node
+from ir_scatter.core.model import FileDefect, Function, Node
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.core.words import counted, with_article
 from ir_scatter.formats.onnx.dataflow import OnnxWiring
@@ -39,7 +39,7 @@ _Problem: TypeAlias = tuple[str, int | None]
 
 _MISUSED, _MISFIT = "misused-operator", "body-mismatch"
 _DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training"})
-_MADE = {Source.ITERATION: "i64", Source.CONDITION: "boolean"}
+_MADE = {BodySource.ITERATION: "i64", BodySource.CONDITION: "boolean"}
 """The element types of the body inputs that a loop itself supplies."""
 
 _GONE = frozenset({"Upsample"})
@@ -54,7 +54,7 @@ _HOLDING = frozenset({*FIELDS.values(), "sparse_tensor", "tp", "sparse_tensors",
 _SINGLE, _VARIADIC = OpSchema.FormalParameterOption.Single, OpSchema.FormalParameterOption.Variadic
 
 
-def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Defect]:
+def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[FileDefect]:
     """Yield the uses of operators that runtimes refuse, among the nodes that scatter nodes depend on."""
     is_sound = graph.inferred.is_sound  # the functions that the graph calls are inferred with it
     uses = [[graph], *[function.instances for function in functions]]
@@ -115,10 +115,10 @@ def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
     return problems_at
 
 
-def _defects(graph: OnnxGraph, at: int, problems: Sequence[_Problem]) -> Iterator[Defect]:
+def _defects(graph: OnnxGraph, at: int, problems: Sequence[_Problem]) -> Iterator[FileDefect]:
     node = graph.node(at)
     for message, port in problems:
-        yield Defect(_MISUSED, message, node.location, node, port)
+        yield FileDefect(_MISUSED, message, node.location, node, port)
     if not problems and at in graph.inferred.refusals and not _is_scatter(graph, node.type, node.domain):
         yield _refused(graph, at)
 
@@ -316,14 +316,14 @@ def _type_of(graph: OnnxGraph | None, name: str) -> int:
     return 0 if is_local else _type_of(graph.parent, name)
 
 
-def _refused(graph: OnnxGraph, at: int) -> Defect:
+def _refused(graph: OnnxGraph, at: int) -> FileDefect:
     """Return the defect of a node that inference refuses."""
     node, reason = graph.node(at), graph.inferred.refusals[at]
     shapes = [show(port.value.shape) if port.value else "nothing" for port in node.inputs]
     message = f"{node.type} does not accept inputs of shapes {', '.join(shapes)}: {reason}"
     if not graph.bodies_at(at):
-        return Defect(_MISUSED, message, node.location, node)
-    return Defect(_MISFIT, next(_misfits(graph, at), message), node.location, node)
+        return FileDefect(_MISUSED, message, node.location, node)
+    return FileDefect(_MISFIT, next(_misfits(graph, at), message), node.location, node)
 
 
 def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:

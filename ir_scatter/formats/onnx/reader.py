@@ -12,7 +12,7 @@ from onnx import ModelProto
 from ir_scatter.core.diagnostics import Location, Related
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.graph_walk import follow
-from ir_scatter.core.model import ONNX, Defect, Function, Model, Node, Value
+from ir_scatter.core.model import ONNX, FileDefect, Function, Model, Node, Value
 from ir_scatter.core.shapes import is_static
 from ir_scatter.core.tensors import Constant
 from ir_scatter.formats.base import ONNX_FORMAT, ReadOptions
@@ -254,21 +254,21 @@ def _unknown(definition: Definition) -> dict[str, Value | None]:
     return {name: Value(text(name), None, None) for name in definition.index.inputs}
 
 
-def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[Defect]:
+def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[FileDefect]:
     """Yield the limits that were reached: too many signatures of a function, or too expensive inference."""
     location = Location(path)
     if instances.shared_calls:
         count = len(instances.shared_calls)
         calls = "1 call of a function is" if count == 1 else f"{count} calls of functions are"
         reason = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
-        yield Defect("not-looked-at", f"{calls} not looked at one by one: {reason}", location)
+        yield FileDefect("not-looked-at", f"{calls} not looked at one by one: {reason}", location)
     if inference.cut_short:
         graphs = f"{inference.cut_short} of {inference.count} graphs and uses of functions"
         message = f"shapes in {graphs} are not known: to infer them takes longer than a file of this size may"
-        yield Defect("not-looked-at", message, location)
+        yield FileDefect("not-looked-at", message, location)
 
 
-def _defects(graph: OnnxGraph, functions: tuple[Function, ...]) -> Iterator[Defect]:
+def _defects(graph: OnnxGraph, functions: tuple[Function, ...]) -> Iterator[FileDefect]:
     yield from find_defects(graph)
     for function in functions:
         assert isinstance(function.definition, OnnxGraph)

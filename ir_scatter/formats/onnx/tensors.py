@@ -17,7 +17,7 @@ from onnx import AttributeProto, ModelProto, SparseTensorProto, TensorProto, hel
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, from_onnx_number
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.model import Defect, Node
+from ir_scatter.core.model import FileDefect, Node
 from ir_scatter.core.tensors import Constant, Weights, decode
 from ir_scatter.core.words import counted, with_article
 from ir_scatter.formats.base import FileBeside
@@ -152,7 +152,7 @@ class Tensors:
             else:
                 yield error.defect, error.message
 
-    def defects(self) -> Iterator[Defect]:
+    def defects(self) -> Iterator[FileDefect]:
         """Yield the defects of files with external data; raise UnreadableModel if a file has changed."""
         for file in self._files.values():
             if isinstance(file, Weights):
@@ -162,11 +162,11 @@ class Tensors:
                 file = self._file(location)
             except UnreadableModel as error:
                 effect = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
-                yield Defect(error.defect, f"{error.message}: {effect}", self._location)
+                yield FileDefect(error.defect, f"{error.message}: {effect}", self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"
-                yield Defect("weights-truncated", message, self._location)
+                yield FileDefect("weights-truncated", message, self._location)
 
     def files_beside(self, model: ModelProto) -> list[FileBeside]:
         """Return every file with external data of a model, in the order of first use.

@@ -18,7 +18,7 @@ from ir_scatter.core.element_types import (
     is_precision,
     meant_in_ir,
 )
-from ir_scatter.core.model import Defect, Node
+from ir_scatter.core.model import FileDefect, Node
 from ir_scatter.core.shapes import MAX_RANK, Shape, element_count, is_static, parse_shape, show
 from ir_scatter.core.words import counted
 from ir_scatter.formats.cycles import find_cycles
@@ -61,13 +61,13 @@ class Checks:
         self._net = net
         self._structures = [_Structure(graph) for graph in net.with_bodies()]
 
-    def defects(self) -> Iterator[Defect]:
+    def defects(self) -> Iterator[FileDefect]:
         """Yield the defects of the file, body by body, and then those of constants."""
         for structure in self._structures:
             yield from structure.defects()
         yield from _constants(self._net)
 
-    def contradictions(self) -> Iterator[Defect]:
+    def contradictions(self) -> Iterator[FileDefect]:
         """Yield places that store different shapes or types; skipped if a runtime propagated the shapes."""
         if not self._net.file.options.shapes:
             for structure in self._structures:
@@ -91,7 +91,7 @@ class _Structure:
         self.body = graph.body
         self._operators = OperatorChecks(graph)
 
-    def defects(self) -> Iterator[Defect]:
+    def defects(self) -> Iterator[FileDefect]:
         first: dict[bytes, bytes] = {}
         for key in self.body.layers if self.body.repeated_layers else ():
             repeated = key.partition(b"\0")[0]
@@ -168,11 +168,11 @@ class _Structure:
         *,
         part: Part = _WHOLE,
         help: str = "",
-    ) -> Defect:
+    ) -> FileDefect:
         """Return a defect of a layer, at `part`; by default at the input `port`, or at the whole layer."""
         node = self.graph.node(key)
         part = part if port is None or part is not _WHOLE else Part(Side.INPUT, port)
-        defect = Defect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
+        defect = FileDefect(kind, message, node.location, node, port, is_always_read=kind in _ALWAYS_READ)
         return replace(defect, span=self._span(key, part), help=help)
 
     def _span(self, key: bytes, part: Part) -> Span:
@@ -258,7 +258,7 @@ class _Structure:
             for key, (look, form) in ((key, looks[key]) for key in self.body.layers if key in looks)
         ]
 
-    def contradictions(self) -> Iterator[Defect]:
+    def contradictions(self) -> Iterator[FileDefect]:
         """Yield ports whose stored type or shape contradicts a declaration, an operator or their source."""
         graph, unequal = self.graph, self._unequal
         if unequal is None:
@@ -309,7 +309,7 @@ class _Structure:
         yield from _few(self._unlike(*value, *texts, ends) for (value, texts), ends in unlike.items())
         yield from self._body_inputs()
 
-    def _stale(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> Defect:
+    def _stale(self, key: bytes, number: int, type: ElementType | None, shape: Shape) -> FileDefect:
         port = self.graph.layer(key).outputs[number]
         contrast = difference(type, shape, port, Part(Side.OUTPUT, number))
         assert contrast is not None
@@ -318,14 +318,14 @@ class _Structure:
 
     def _unlike(
         self, origin: bytes, id: bytes, is_: str, stored: str, ends: list[tuple[bytes, Part]]
-    ) -> Defect:
+    ) -> FileDefect:
         message = f"output port {_text(id)} of {self._name(origin)} is {is_}"
         message = f"{message}, the input of {self._name(ends[0][0])} that it feeds stores {stored}"
         part = ends[0][1]._replace(side=Side.OUTPUT, number=self.graph.output_ports(origin)[id])
         places = [(self.graph.node(key).location, self._span(key, end)) for key, end in ends[:_NODES_NAMED]]
         return self._contradiction(origin, message, part, places)
 
-    def _body_inputs(self) -> Iterator[Defect]:
+    def _body_inputs(self) -> Iterator[FileDefect]:
         """Yield inputs of bodies whose declaration contradicts the value that flows in."""
         for key in self.body.bodies:
             from ir_scatter.core.dataflow import inflows  # files without bodies do not need it
@@ -346,13 +346,13 @@ class _Structure:
 
     def _contradiction(
         self, key: bytes, message: str, part: Part, stored: Sequence[tuple[Location, Span]] = ()
-    ) -> Defect:
+    ) -> FileDefect:
         node = self.graph.node(key)
         related = tuple(Related("stored here", *place) for place in stored)
         span = self.graph.span_of(node, part)
-        return Defect(CONTRADICTION, message, node.location, node, None, related, span=span)
+        return FileDefect(CONTRADICTION, message, node.location, node, None, related, span=span)
 
-    def _ports(self, key: bytes) -> Iterator[Defect]:
+    def _ports(self, key: bytes) -> Iterator[FileDefect]:
         """Yield the defects of the ports of a layer and of the edges into it."""
         layer = self.graph.layer(key)
         sides = ((Side.INPUT, layer.inputs), (Side.OUTPUT, layer.outputs))
@@ -406,7 +406,7 @@ class _Structure:
         for edge in fed:
             yield from self._edge(edge, indices, free)
 
-    def _edge(self, edge: Edge, indices: Mapping[bytes, int], free: Sequence[bytes]) -> Iterator[Defect]:
+    def _edge(self, edge: Edge, indices: Mapping[bytes, int], free: Sequence[bytes]) -> Iterator[FileDefect]:
         """Yield the defects of the two ends of an edge; `free` are inputs without an edge."""
         origin, port, to, to_port = edge
         if to_port not in indices:
@@ -423,10 +423,10 @@ class _Structure:
             defect = self._defect("unknown-value", message, to, indices.get(to_port), help=help)
             yield replace(defect, span=self._edge_span(edge))
 
-    def _edge_defect(self, kind: str, message: str, edge: Edge) -> Defect:
+    def _edge_defect(self, kind: str, message: str, edge: Edge) -> FileDefect:
         span = self._edge_span(edge)
         location = Location(self.graph.file.text.path, *span[:2], self.graph.scope.rstrip("/"))
-        return Defect(kind, message, location, span=span)
+        return FileDefect(kind, message, location, span=span)
 
     def _edge_span(self, edge: Edge, *, is_last: bool = False) -> Span:
         """Return the place of an edge; of the first of equal edges, or the last."""
@@ -440,7 +440,7 @@ class _Structure:
         return first, {place.edge: (place.start, place.end) for place in places}
 
 
-def _few(defects: Iterable[Defect]) -> Iterator[Defect]:
+def _few(defects: Iterable[FileDefect]) -> Iterator[FileDefect]:
     """Yield the first defects of one kind, and a last one with the number of further ones."""
     iterator = iter(defects)
     yield from islice(iterator, _REPORTED)
@@ -450,7 +450,7 @@ def _few(defects: Iterable[Defect]) -> Iterator[Defect]:
         yield replace(rest[0], message=rest[0].message + more)
 
 
-def _constants(net: IrGraph) -> Iterator[Defect]:
+def _constants(net: IrGraph) -> Iterator[FileDefect]:
     """Yield the defects of every Const and Parameter, including bodies, and at the end a missing `.bin`.
 
     Raises:
@@ -477,18 +477,18 @@ def _constants(net: IrGraph) -> Iterator[Defect]:
         reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""
         reason = reason or "there is no .bin beside standard input"
         message = f"{reason}: the values of {counted(count, 'constant')} are unknown"
-        yield Defect("weights-missing", message, Location(net.file.text.path))
+        yield FileDefect("weights-missing", message, Location(net.file.text.path))
 
 
-def _declaration(graph: IrGraph, key: bytes) -> Iterator[Defect]:
+def _declaration(graph: IrGraph, key: bytes) -> Iterator[FileDefect]:
     """Yield the defects of a Const or a Parameter."""
     layer, node, weights = graph.layer(key), graph.node(key), graph.file.weights
     shape, type = layer.attributes.get("shape"), layer.attributes.get("element_type", "")
     is_const = graph.type_of(key) == CONST
 
-    def defect(kind: str, message: str, attribute: str, help: str = "") -> Defect:
+    def defect(kind: str, message: str, attribute: str, help: str = "") -> FileDefect:
         span = graph.span_of(node, Part(Side.ATTRIBUTE, name=attribute))
-        return Defect(kind, message, node.location, node, span=span, help=help)
+        return FileDefect(kind, message, node.location, node, span=span, help=help)
 
     problems = list(_problems(type, shape, is_const=is_const))
     place = byte_range(layer) if is_const else None

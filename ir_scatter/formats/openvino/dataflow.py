@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 from ir_scatter.core.dataflow import (
     BodyInput,
     BodyOutput,
+    BodySource,
     Call,
     Choice,
     Dataflow,
@@ -17,7 +18,6 @@ from ir_scatter.core.dataflow import (
     Nested,
     Repeat,
     Slice,
-    Source,
 )
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Graph, Node, Value
@@ -117,15 +117,15 @@ class IrWiring(Dataflow):
         for entry in element.iterfind("port_map/input"):
             place = _look_up(inputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "current_iteration":
-                sources[place] = BodyInput(Source.ITERATION)
+                sources[place] = BodyInput(BodySource.ITERATION)
                 continue
             number, cut = _look_up(outer_inputs, entry, "external_port_id", node), _slice(entry, node)
             if cut is not None:
-                sources[place] = BodyInput(Source.PART, number, slice=cut)
+                sources[place] = BodyInput(BodySource.PART, number, slice=cut)
             elif place in successors:
-                sources[place] = BodyInput(Source.CARRIED, number, successors[place])
+                sources[place] = BodyInput(BodySource.CARRIED, number, successors[place])
             else:
-                sources[place] = BodyInput(Source.WHOLE, number)
+                sources[place] = BodyInput(BodySource.WHOLE, number)
         for entry in element.iterfind("port_map/output"):
             inner = _look_up(outputs, entry, "internal_layer_id", node)
             if entry.get("purpose") == "execution_condition":

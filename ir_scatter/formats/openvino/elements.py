@@ -1,4 +1,4 @@
-"""New elements of an IR as text: layers, ports, edges, and the bytes of constants."""
+"""New elements of an IR as text (layers, ports, edges), and the bytes of new constants."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,7 +16,7 @@ _ESCAPES = str.maketrans(
 
 
 class NewElement(NamedTuple):
-    """A new element: its attributes, and the elements or the text in it."""
+    """A new XML element: its name, attributes, and child elements or text."""
 
     name: str
     attributes: Mapping[str, str]
@@ -24,13 +24,13 @@ class NewElement(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How a file is written.
+    """The style of an XML file, which new elements follow.
 
     Attributes:
-        lead: line break and indentation of a layer; nothing if it does not begin a line.
-        step: what its content is indented by beyond that; None if it stands on the same line.
+        lead: line break and indentation before a layer; empty if it does not begin a line.
+        step: additional indentation of its children; None if they are on the same line.
         quote: the quotation mark.
-        closing: what stands before `/>`.
+        closing: the text before `/>`.
     """
 
     lead: bytes
@@ -42,11 +42,11 @@ class Style(NamedTuple):
         return b" %b=%b%b%b" % (name.encode(), self.quote, escaped(text), self.quote)
 
     def inner(self, lead: bytes) -> bytes:
-        """Return the lead of what is inside an element with this lead."""
+        """Return the lead of the children of an element with this lead."""
         return b"" if not lead or self.step is None else lead + self.step
 
     def text(self, new: NewElement, lead: bytes) -> bytes:
-        """Write an element that stands behind a lead, without that lead."""
+        """Return the text of an element without its lead, which its children need."""
         name = new.name.encode()
         tag = name + b"".join(self.attribute(*pair) for pair in new.attributes.items())
         if not new.inside:
@@ -54,7 +54,7 @@ class Style(NamedTuple):
         if isinstance(new.inside, str):
             return b"<%b>%b</%b>" % (tag, new.inside.encode(), name)
         inner = self.inner(lead)
-        inside = b"".join(inner + self.text(one, inner) for one in new.inside)
+        inside = b"".join(inner + self.text(child, inner) for child in new.inside)
         return b"<%b>%b%b</%b>" % (tag, inside, lead if inner else b"", name)
 
 
@@ -74,7 +74,7 @@ def new_layer(
     id: str, name: str, type: str, version: object, data: Mapping[str, str],
     inputs: Sequence[Value], output: Value | None, names: str = "",
 ) -> NewElement:  # fmt: skip
-    """Return a layer whose ports are numbered from 0 on."""
+    """Return a layer whose ports are numbered from 0."""
     inside = [NewElement("data", data)] if data else []
     if inputs:
         inside.append(
@@ -91,28 +91,28 @@ def new_edge(origin: tuple[str, str], to: tuple[str, str]) -> NewElement:
 
 
 class NewBytes:
-    """What goes behind the end of a `.bin` that has `size` bytes; equal bytes are stored once."""
+    """The bytes to append to a `.bin` of `size` bytes; equal contents are stored once."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._offsets: dict[bytes, int] = {}
 
     def layer(self, id: str, name: str, constant: NewConstant) -> NewElement:
-        """Return a Const, whose bytes are placed, types below a byte packed; an empty one takes a byte.
+        """Return a Const layer and store its bytes; types below a byte are packed, an empty one gets a byte.
 
         Raises:
-            NotEditable: constants of this type cannot be written.
+            NotEditable: constants of this element type cannot be written.
         """
         from ir_scatter.core.arrays import pack
 
         type = constant.element_type
-        wanted = None if type is None or type.kind == "string" else dtype(type)
-        if type is None or wanted is None or (type.bits < 8 and type.bits not in (2, 4)):
-            given = "unknown" if type is None else type.name
+        target = None if type is None or type.kind == "string" else dtype(type)
+        if type is None or target is None or (type.bits < 8 and type.bits not in (2, 4)):
+            type_name = "unknown" if type is None else type.name
             raise NotEditable(
-                f"the new constant '{constant.label}' is of type {given}, which cannot be written"
+                f"the new constant '{constant.label}' is of type {type_name}, which cannot be written"
             )
-        array = constant.array.astype(wanted.newbyteorder("<"))
+        array = constant.array.astype(target.newbyteorder("<"))
         bytes = (array if type.bits >= 8 else pack(array.reshape(-1), type.bits)).tobytes() or b"\0"
         if bytes not in self._offsets:
             self._offsets[bytes] = self._size

@@ -1,4 +1,4 @@
-"""New files: models with nodes that know nothing of each other."""
+"""New IR files: models of independent nodes, for extracts, probes and generated cases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -16,10 +16,10 @@ _Graph: TypeAlias = tuple[list[NewElement], list[NewElement]]
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
-    """Return the `.xml` and the `.bin` of a model with nodes that know nothing of each other.
+    """Return the `.xml` and the `.bin` of a model of independent nodes.
 
     Raises:
-        NotEditable: a constant is of a type that cannot be written.
+        NotEditable: a constant has an element type that cannot be written.
     """
     style, weights = Style(b"\n\t\t", b"\t", b'"', b" "), NewBytes(0)
     graphs, ids = list[_Graph](), count()
@@ -29,25 +29,29 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
         b'<?xml version="1.0"?>\n<net name="%b" version="11">\n'
         b"\t<layers>%b\n\t</layers>\n\t<edges>%b\n\t</edges>\n</net>\n"
     )
-    both = [[one for part in parts for one in part] for parts in zip(*graphs, strict=True)]
-    parts = [b"".join(style.lead + style.text(one, style.lead) for one in ones) for ones in both]
+    both = [[element for part in parts for element in part] for parts in zip(*graphs, strict=True)]
+    parts = [
+        b"".join(style.lead + style.text(element, style.lead) for element in elements) for elements in both
+    ]
     return text % (b"one_node" if len(nodes) == 1 else b"nodes", *parts), weights.join()
 
 
 def _one(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a node with what feeds it, and its Result, the last layer."""
-    given = [one for one in node.inputs if one is not None]
-    values = [Value(None, one.element_type, one.declared) for one in given]
+    """Return a node with its Parameters, constants and operators before it, and its Result as last layer."""
+    inputs = [input for input in node.inputs if input is not None]
+    values = [Value(None, input.element_type, input.declared) for input in inputs]
     data = {name: str(value) for name, value in node.attributes.items()}
     layers, sources = list[NewElement](), list[str]()
-    for one, value in zip(given, values, strict=True):
+    for input, value in zip(inputs, values, strict=True):
         sources.append(str(next(ids)))
-        if one.is_constant:
+        if input.is_constant:
             layers.append(
-                weights.layer(sources[-1], one.name, NewConstant(one.name, one.element_type, one.array))
+                weights.layer(
+                    sources[-1], input.name, NewConstant(input.name, input.element_type, input.array)
+                )
             )
         else:
-            layers.append(_parameter(sources[-1], one, value))
+            layers.append(_parameter(sources[-1], input, value))
     between, edges, origin = _before(node, (sources[0], "0"), values[0], ids, weights)
     more, last = _given_out(node, node.type, node.opset, data, sources, values, ids, origin)
     return layers + between + more, edges + last
@@ -65,13 +69,13 @@ _BEFORE: _Views = {
     "Roll": ("opset7", lambda shape: [[0], [0]]),
     "Abs": ("opset1", lambda shape: []),
 }
-"""Operators that may stand before a node: their opset, and the whole numbers that are their other inputs."""
+"""Operators that may precede a node: their opset, and their other inputs for a given shape."""
 
 
 def _before(
     node: OneNode, origin: tuple[str, str], value: Value, ids: Iterator[int], weights: NewBytes
 ) -> tuple[list[NewElement], list[NewElement], tuple[str, str]]:
-    """Return what stands between the first input and a node, its edges, and the last layer and its port."""
+    """Return layers and edges between the first input and a node, and the last layer with its port."""
     import numpy as np
 
     layers, edges, i64, shape = (
@@ -111,41 +115,41 @@ def _before(
 
 
 def _looped(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a loop with a node in its body, and what feeds both."""
+    """Return a Loop with a node in its body, and the inputs of both."""
 
     def held(number: int, name: str, content: int, type: ElementType) -> NewElement:
         return weights.layer(str(number), name, NewConstant(name, type, np.array(content, dtype(type))))
 
     import numpy as np
 
-    own, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
-    layers, edges = _one(node, own, weights)
+    inner_ids, i64, boolean = count(), ELEMENT_TYPES["i64"], ELEMENT_TYPES["boolean"]
+    layers, edges = _one(node, inner_ids, weights)
     result_id = layers[-1].attributes["id"]
-    goes_on, condition, truth = next(own), next(own), Value(None, boolean, ())
+    goes_on, condition, truth = next(inner_ids), next(inner_ids), Value(None, boolean, ())
     layers += [
         held(goes_on, "goes_on", 1, boolean),
         new_layer(str(condition), "condition", "Result", "opset1", {}, [truth], None),
     ]
     edges.append(new_edge((str(goes_on), "0"), (str(condition), "0")))
-    given = [one for one in node.inputs if one is not None]
-    fed = [(str(number), one) for number, one in enumerate(given) if not one.is_constant]
-    values = [Value(None, one.element_type, one.declared) for _, one in fed]
+    inputs = [input for input in node.inputs if input is not None]
+    fed = [(str(number), input) for number, input in enumerate(inputs) if not input.is_constant]
+    values = [Value(None, input.element_type, input.declared) for _, input in fed]
     first = [held(next(ids), "iterations", node.iterations, i64), held(next(ids), "begins", 1, boolean)]
-    first += [_parameter(str(next(ids)), one, value) for (_, one), value in zip(fed, values, strict=True)]
+    first += [_parameter(str(next(ids)), input, value) for (_, input), value in zip(fed, values, strict=True)]
     entries = [_mapped("input", port, inner) for port, (inner, _) in enumerate(fed, 2)]
     entries.append(_mapped("output", len(first), result_id))
     entries.append(_mapped("output", -1, str(condition), purpose="execution_condition"))
     body = NewElement("body", {}, [NewElement("layers", {}, layers), NewElement("edges", {}, edges)])
     inside = [NewElement("port_map", {}, entries), NewElement("back_edges", {}), body]
     all_values = [Value(None, i64, ()), truth, *values]
-    sources = [one.attributes["id"] for one in first]
+    sources = [element.attributes["id"] for element in first]
     (loop, result), outer = _given_out(node, "Loop", "opset5", {}, sources, all_values, ids)
     return [*first, loop._replace(inside=[*loop.inside, *inside]), result], outer
 
 
-def _parameter(id: str, one: OneInput, value: Value) -> NewElement:
-    data = {"shape": ",".join(map(show_dim, one.declared or ())), "element_type": one.element_type.name}
-    return new_layer(id, one.name, "Parameter", "opset1", data, [], value, one.name)
+def _parameter(id: str, input: OneInput, value: Value) -> NewElement:
+    data = {"shape": ",".join(map(show_dim, input.declared or ())), "element_type": input.element_type.name}
+    return new_layer(id, input.name, "Parameter", "opset1", data, [], value, input.name)
 
 
 def _mapped(kind: str, outer: int, inner: str, **more: str) -> NewElement:
@@ -157,14 +161,14 @@ def _given_out(
     sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
     first: tuple[str, str] | None = None,
 ) -> _Graph:  # fmt: skip
-    """Return a layer that is fed by others, the first input maybe by another port, and its Result."""
-    own, result, prefix = str(next(ids)), str(next(ids)), node.prefix
+    """Return a layer with edges from its sources, and its Result; `first` replaces the first source."""
+    layer_id, result, prefix = str(next(ids)), str(next(ids)), node.prefix
     output, port = Value(None, node.element_type, node.shape), str(len(values))
     layers = [
-        new_layer(own, f"{prefix}node", type, opset, data, values, output, f"{prefix}output"),
+        new_layer(layer_id, f"{prefix}node", type, opset, data, values, output, f"{prefix}output"),
         new_layer(result, f"{prefix}result", "Result", "opset1", {}, [output], None),
     ]
     origins = [(source, "0") for source in sources]
     origins[:1] = [first or origins[0]]
-    edges = [new_edge(origin, (own, str(number))) for number, origin in enumerate(origins)]
-    return layers, [*edges, new_edge((own, port), (result, "0"))]
+    edges = [new_edge(origin, (layer_id, str(number))) for number, origin in enumerate(origins)]
+    return layers, [*edges, new_edge((layer_id, port), (result, "0"))]

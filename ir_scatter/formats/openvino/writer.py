@@ -1,4 +1,11 @@
-"""Patches to the text of an IR: every byte that they do not concern stays."""
+"""Writes patches into the text of an IR as text edits; every other byte stays.
+
+A patch replaces one layer. New layers go before it; the layer itself becomes the last new node, so that its
+id and outgoing edges stay:
+
+    <layer id="7" name="s" type="ScatterUpdate">   ->   <layer id="9" name="s/indices_flat" type="Reshape">
+                                                        <layer id="7" name="s" type="ScatterNDUpdate">
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +43,13 @@ from ir_scatter.formats.openvino.xml_text import (
 from ir_scatter.formats.text_edits import Edit, apply_edits, line_lead, removal
 
 _LONGEST_ID = 18
-"""OpenVINO reads ids as signed numbers of 64 bits."""
+"""Most digits of an id: OpenVINO reads ids as signed 64-bit numbers."""
 _INPUT_END = b"</input>"
 _USUAL_NAME = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
-    """Write patches, each of another node, into the text that a model was read from.
+    """Write patches, each for a different node, into the text that a model was read from.
 
     Raises:
         NotEditable: the file, or one of the nodes, is written in a way that cannot be edited safely.
@@ -60,8 +67,8 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
                 raise NotEditable(f"{patch.node.scope} cannot be replaced: {problem}", [patch.node])
             by_graph.setdefault(patch.node.graph, {})[patch.node.handle] = patch
         assert sum(map(len, by_graph.values())) == len(patches), "a node is replaced twice"
-        for graph, found in by_graph.items():
-            writer.replace(graph, found)
+        for graph, graph_patches in by_graph.items():
+            writer.replace(graph, graph_patches)
         appended = writer.new_bytes.join()
         size, end = _weights_size(net), _constants_end(net)
         if appended and end > size:
@@ -78,7 +85,7 @@ def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
 
 
 def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
-    """Yield why a layer is not one with its id, one edge into each input, and one output."""
+    """Yield the reasons why a layer cannot be replaced: its id, edges, bodies or outputs are unusual."""
     body, id, layer = graph.body, graph.id_of(key), graph.layer(key)
     edges = body.edges.get(id.encode(), [])
     if body.repeated_layers:
@@ -95,8 +102,8 @@ def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted(edge[3] for edge in edges) != sorted(inputs):
         yield "there is not one edge into each of its inputs"
-    others = [edge[:2] for edge in edges if edge[1] != b"0" or edge[0] not in body.constants]
-    if not all(port in graph.output_ports(origin) for origin, port in others):
+    variable = [edge[:2] for edge in edges if edge[1] != b"0" or edge[0] not in body.constants]
+    if not all(port in graph.output_ports(origin) for origin, port in variable):
         yield "one of its inputs comes from a layer or a port that does not exist"
 
 
@@ -105,16 +112,16 @@ def _is_id(id: bytes) -> bool:
 
 
 def weights_beside(model: Model, path: Path) -> FileBeside:
-    """Return the `.bin` of an IR, as a copy of it at a path would name it."""
+    """Return the `.bin` of an IR, with the name that its copy beside `path` gets."""
     net = model.graph
     assert isinstance(net, IrGraph)
-    own, copy, known = Path(model.path).with_suffix(".bin"), path.with_suffix(".bin"), net.file.weights
-    identity = None if known is None else known.identity
-    if own.is_file():
-        return FileBeside(own, copy.name, identity, None if known is None else known.size)
-    is_missed = copy != own and _constants_end(net) > _weights_size(net)
-    problem = f"there is no {own}, so none was written" if is_missed else ""
-    return FileBeside(own, copy.name, identity, problem=problem)
+    original, copy, weights = Path(model.path).with_suffix(".bin"), path.with_suffix(".bin"), net.file.weights
+    identity = None if weights is None else weights.identity
+    if original.is_file():
+        return FileBeside(original, copy.name, identity, None if weights is None else weights.size)
+    is_missed = copy != original and _constants_end(net) > _weights_size(net)
+    problem = f"there is no {original}, so none was written" if is_missed else ""
+    return FileBeside(original, copy.name, identity, problem=problem)
 
 
 def _weights_size(net: IrGraph) -> int:
@@ -127,7 +134,7 @@ def _constants_end(net: IrGraph) -> int:
 
 
 def _gap(name: str) -> str:
-    """Return what stands for a text that differs among nodes; no XML holds the byte 0."""
+    """Return the placeholder of a text that differs among nodes; XML cannot contain the byte 0."""
     return f"\0{name}\0"
 
 
@@ -138,10 +145,10 @@ def _filled(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
 
 
 class _Template(NamedTuple):
-    """A fragment as text for all nodes that look alike, which differ in ids and names.
+    """The text of a fragment with gaps for ids and names, shared by all interchangeable nodes.
 
-    The gaps are `id0` and `name0` and so on for new layers, whose names end in the labels, `from0` and
-    `port0` for what feeds the replaced node, and `self` for the layer that stays; `part` is behind its tag.
+    Gaps: `id0`, `name0` ... of new layers (names end in `labels`), `from0`, `port0` ... of the sources of the
+    replaced node, and `self` for the id of the layer that stays. `part` follows the start tag of that layer.
     """
 
     labels: list[str]
@@ -179,7 +186,7 @@ class _Writer:
                 raise NotEditable(str(error), [patches[key].node]) from None
 
     def _replace_one(self, graph: IrGraph, patch: Patch, edges: list[EdgePlace], next_id: int) -> int:
-        """Enter the edits of one patch, and return how many layers are new."""
+        """Add the edits of one patch; return the number of new layers."""
         data, (node, fragment) = self.data, patch
         layer, (_, start, end) = graph.layer(node.handle), graph.body.layers[node.handle]
         first = tag_end(data, start)
@@ -193,17 +200,17 @@ class _Writer:
         style = Style(lead, step if lead and inner else None, quote, closing)
 
         origins = {place.edge[3]: place.edge[:2] for place in edges}
-        given = [origins[port.id] for port in layer.inputs]
+        sources = [origins[port.id] for port in layer.inputs]
         numbers = [fragment.number_given(value) for value in _inputs(fragment.result)]
         is_same = tuple(
-            number is not None and place < len(given) and given[number] == given[place]
+            number is not None and place < len(sources) and sources[number] == sources[place]
             for place, number in enumerate(numbers)
         )
         same = {port.id for port, stays in zip(layer.inputs, is_same, strict=False) if stays}
         gone = [place for place in edges if place.edge[3] not in same]
         near = gone[0] if gone else edges[-1]
         edge_lead = line_lead(data, near.start)
-        stored = tuple([_stored(graph, origin) for origin in given])
+        stored = tuple([_stored(graph, origin) for origin in sources])
         key = fragment, style, edge_lead, part, layer.outputs[0].id, is_same, stored
         if key not in self.templates:
             new = _fitting(fragment, stored, graph.file.options)
@@ -215,7 +222,7 @@ class _Writer:
         for number, label in enumerate(template.labels):
             values[b"id%d" % number] = b"%d" % (next_id + number)
             values[b"name%d" % number] = self._new_name(name or node.name.encode(), label)
-        for number, (origin, port) in enumerate(given):
+        for number, (origin, port) in enumerate(sources):
             values |= {b"from%d" % number: origin, b"port%d" % number: port}
 
         self.edits += [Edit(start, start, _filled(template.layers, values))] if template.layers else []
@@ -238,17 +245,17 @@ class _Writer:
         return len(template.labels)
 
     def _new_name(self, raw: bytes, label: str) -> bytes:
-        """Take a name that no layer of the file has, bodies included, and return it as it is to be written.
+        """Reserve a layer name that is unique in the file, bodies included, and return it escaped.
 
-        It begins with a name as written, and may stand in other quotation marks than that.
+        `raw` is an escaped name of the file; the result is valid within both kinds of quotation marks.
         """
         base = raw.replace(b'"', b"&quot;").replace(b"'", b"&apos;")
-        name = wanted = b"%b/%b" % (base, escaped(label))
-        number = self.numbers.get(wanted, 1)
+        name = preferred = b"%b/%b" % (base, escaped(label))
+        number = self.numbers.get(preferred, 1)
         while (unescaped(name) if b"&" in name else name) in self.names:
             number += 1
-            name = b"%b_%d" % (wanted, number)
-        self.numbers[wanted] = number
+            name = b"%b_%d" % (preferred, number)
+        self.numbers[preferred] = number
         self.names.add(unescaped(name) if b"&" in name else name)
         return name
 
@@ -285,12 +292,14 @@ class _Writer:
         for value, port, stays in zip(_inputs(result), ports, is_same, strict=True):
             if not stays:
                 edges.append(new_edge(feeds[id(value)], (_gap("self"), port)))
-        texts = [style.text(one, style.lead) + style.lead for one in layers]
-        return _Template(labels, b"".join(texts), edge_lead.join(style.text(one, b"") for one in edges), part)
+        texts = [style.text(element, style.lead) + style.lead for element in layers]
+        return _Template(
+            labels, b"".join(texts), edge_lead.join(style.text(element, b"") for element in edges), part
+        )
 
 
 def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
-    """Return type and shape that the file has for what a layer makes."""
+    """Return the element type and shape that the file stores for an output of a layer."""
     key, id = origin
     if graph.type_of(key) in {CONST, PARAMETER}:
         return graph.declared(key)[:2]
@@ -301,53 +310,61 @@ def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
 def _fitting(
     fragment: Fragment, stored: Sequence[tuple[ElementType | None, Shape]], options: ReadOptions
 ) -> Fragment:
-    """Return a fragment that says no more than what follows from what the file stores for given values.
+    """Return a fragment whose types and shapes follow from what the file stores for its inputs.
 
-    Where the file contradicts itself, more is known than that, and a port that stores it would contradict
-    what feeds it.
+    If the file contradicts itself, inference knows more than the stored shapes say, and a port that stored
+    that would contradict its source.
     """
-    seen: dict[Value | None, Value] = {}
+    weakened: dict[Value | None, Value] = {}
 
-    def see(value: Value, type: ElementType | None, shape: Shape) -> None:
+    def weaken(value: Value, type: ElementType | None, shape: Shape) -> None:
         is_other = None not in {type, value.element_type} and type is not value.element_type
         if is_other or claims_more(value.shape, shape):
             is_like = value.shape is not None and shape is not None and len(value.shape) == len(shape)
             pairs = zip(value.shape or (), shape or (), strict=False)
-            dims = tuple(dim if dim == other else UNKNOWN_DIM for dim, other in pairs) if is_like else None
-            seen[value] = replace(value, element_type=None if is_other else value.element_type, shape=dims)
+            dims = (
+                tuple(dim if dim == stored_dim else UNKNOWN_DIM for dim, stored_dim in pairs)
+                if is_like
+                else None
+            )
+            weakened[value] = replace(
+                value, element_type=None if is_other else value.element_type, shape=dims
+            )
 
-    for value, known in zip(fragment.given, stored, strict=True):
+    for value, result in zip(fragment.given, stored, strict=True):
         if value is not None:
-            see(value, *known)
-    if not seen or options.operators is None:
+            weaken(value, *result)
+    if not weakened or options.operators is None:
         return fragment
     news = []
     for new in fragment.news:
-        inputs = [seen.get(value, value) for value in _inputs(new)]
-        arrays = [one.constant.array if isinstance(one.constant, NewConstant) else None for one in inputs]
-        types, shapes = [one.element_type for one in inputs], [one.shape for one in inputs]
+        inputs = [weakened.get(value, value) for value in _inputs(new)]
+        arrays = [
+            input.constant.array if isinstance(input.constant, NewConstant) else None for input in inputs
+        ]
+        types, shapes = [input.element_type for input in inputs], [input.shape for input in inputs]
 
         def numbers(port: int, arrays: Sequence[Any] = arrays) -> list[int] | None:
             array = arrays[port] if port < len(arrays) else None
             return None if array is None else array.reshape(-1).tolist()
 
         use = OperatorUse(new.type, new.opset, new.attributes, types, shapes, numbers)
-        made = (
+        results = (
             [*zip(types, shapes, strict=True)]
             if new.type in options.scatter_types
             else options.operators.outputs(use)
         )
-        for known in made[:1]:
-            see(new.output, *known)
-        news.append(replace(new, inputs=tuple(inputs), output=seen.get(new.output, new.output)))
-    return Fragment([seen.get(value, value) for value in fragment.given], news)
+        for result in results[:1]:
+            weaken(new.output, *result)
+        news.append(replace(new, inputs=tuple(inputs), output=weakened.get(new.output, new.output)))
+    return Fragment([weakened.get(value, value) for value in fragment.given], news)
 
 
 def _inputs(new: NewNode) -> list[Value]:
-    found = [value for value in new.inputs if value is not None]
-    if len(found) < len(new.inputs):
+    values = [value for value in new.inputs if value is not None]
+    if len(values) < len(new.inputs):
         raise NotEditable(f"the new {new.type} '{new.label}' leaves an input out, expected all of them")
-    return found
+    return values
 
 
 def _changing_part(rest: bytes) -> bytes:
@@ -370,7 +387,7 @@ def _new_part(
     Returns:
         The text, and the ids of the input ports: those that are there, then some that no port has.
     """
-    root, wanted = parse_elements(part), _inputs(new)
+    root, values = parse_elements(part), _inputs(new)
     datas, inputs, ports = (list(root.iterfind(path)) for path in ("data", "input", "input/port"))
     problem = ""
     if len(datas) > 1:
@@ -393,18 +410,18 @@ def _new_part(
 
     ids = [port.id.decode() for port in layer.inputs]
     first = max(int(port.id) for port in (*layer.inputs, *layer.outputs)) + 1
-    ids += [str(first + number) for number in range(len(wanted) - len(ids))]
+    ids += [str(first + number) for number in range(len(values) - len(ids))]
     for number, port in enumerate(ports):
-        if number >= len(wanted):
+        if number >= len(values):
             edits.append(removal(part, port.start, port.end))
         elif not is_same[number]:
-            old, value = layer.inputs[number], wanted[number]
+            old, value = layer.inputs[number], values[number]
             dims = tuple(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in value.shape or ())
             is_right = old.element_type is value.element_type and dims == (old.shape or ())
             if not is_right or old.bad_dims or b"rt_info" in part[port.start : port.end]:
                 text = style.text(new_port(ids[number], value), line_lead(part, port.start))
                 edits.append(Edit(port.start, port.end, text))
     place, lead = ports[-1].end, line_lead(part, ports[-1].start)
-    for number in range(len(ports), len(wanted)):
-        edits.append(Edit(place, place, lead + style.text(new_port(ids[number], wanted[number]), lead)))
-    return apply_edits(part, edits), ids[: len(wanted)]
+    for number in range(len(ports), len(values)):
+        edits.append(Edit(place, place, lead + style.text(new_port(ids[number], values[number]), lead)))
+    return apply_edits(part, edits), ids[: len(values)]

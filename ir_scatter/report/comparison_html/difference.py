@@ -1,6 +1,5 @@
 """One difference in detail: size, location, inputs, and the command that repeats it."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from math import isfinite, isnan
 from typing import Any, NamedTuple
@@ -8,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ir_scatter.compare.measure import Verdict, distances, to_python
-from ir_scatter.compare.pairing import pair_text
+from ir_scatter.compare.pairing import pair_names
 from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, histogram
@@ -26,32 +26,35 @@ def repeat_command(
 ) -> str:
     """Return the command that repeats one case of a comparison."""
     settings = compared.settings
-    words = ["ir-scatter", "compare", *(_path(path) for path in (compared.model, compared.other) if path)]
-    for runner in dict.fromkeys((comparison.reference, comparison.subject)):
-        if not runner.startswith(SAVED):
-            words += ["--on", runner.removeprefix(PREFIX)]
+    runners = dict.fromkeys((comparison.reference, comparison.subject))
+    arguments: dict[str, object] = {
+        "on": [runner.removeprefix(PREFIX) for runner in runners if not runner.startswith(SAVED)]
+    }
     if against is not None:
-        words += ["--against", _path(against)]
+        arguments["against"] = _path(against)
     elif inputs is not None and comparison.case == 0:
-        words += ["--inputs", _path(inputs)]
+        arguments["inputs"] = _path(inputs)
     else:
-        words += ["--seed", str(settings.seed + comparison.case)]
+        arguments["seed"] = settings.seed + comparison.case
         if settings.values != _KNOWN.values:
-            words += ["--values", settings.values]
-        for name, shape in settings.input_shapes.items():
-            words += ["--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}"]
-    for option, pairs in (("--map-input", settings.map_inputs), ("--map-output", settings.map_outputs)):
-        words += [word for pair in pairs for word in (option, pair_text(pair))]
+            arguments["values"] = settings.values
+        shapes = settings.input_shapes.items()
+        arguments["input_shapes"] = {name: show(shape)[1:-1].replace(" ", "") for name, shape in shapes}
+    for name, pairs in (("map_inputs", settings.map_inputs), ("map_outputs", settings.map_outputs)):
+        arguments[name] = dict(map(pair_names, pairs))
     if not settings.reference:
-        words.append("--no-reference")
+        arguments["reference"] = False
     if settings.precision != _KNOWN.precision:
-        words += ["--precision", settings.precision]
-    for name, tolerance in settings.tolerances.named.items():
-        numbers = f"{tolerance.absolute:g},{tolerance.relative:g}"
-        words += ["--tolerance", f"{name}={numbers}" if name else numbers]
+        arguments["precision"] = settings.precision
+    tolerances = [
+        (name, f"{pair.absolute:g},{pair.relative:g}") for name, pair in settings.tolerances.named.items()
+    ]
+    arguments["tolerance"] = [f"{name}={numbers}" if name else numbers for name, numbers in tolerances]
     if comparison.measure.verdict is Verdict.NONDETERMINISTIC:
-        words += ["--repeat", str(settings.repeat)]
-    return shlex.join(words)
+        arguments["repeat"] = settings.repeat
+    set_arguments = {name: value for name, value in arguments.items() if value not in ([], {})}
+    paths = tuple(_path(path) for path in (compared.model, compared.other) if path)
+    return str(Invocation("compare", set_arguments, paths))
 
 
 def _path(path: str) -> str:

@@ -3,10 +3,10 @@
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from ir_scatter.report.records.fields import Natural, Reference, SchemaNumber, Versions
-from ir_scatter.report.records.shared import Machine
+from ir_scatter.report.records.shared import MachineRecord
 
 
-class ModelOutcome(TypedDict):
+class ModelOutcomeRecord(TypedDict):
     """How one of two models ran on a runner."""
 
     model: Annotated[str, "Its path."]
@@ -17,7 +17,7 @@ class ModelOutcome(TypedDict):
     message: Annotated[str, "In the words of the runner."]
 
 
-class Outcome(TypedDict):
+class OutcomeRecord(TypedDict):
     """How the models ran on one runner."""
 
     runner: Annotated[str, "Who."]
@@ -29,17 +29,17 @@ class Outcome(TypedDict):
     precision: Annotated[str, 'What it computed in; "model" for the types of the model.']
     implicit: Annotated[bool, "Whether it was not named with --on: NumPy, as the reference."]
     seconds: Annotated[float, "How long reading, compiling and the first run took."]
-    models: NotRequired[Annotated[list[ModelOutcome], "Of two models what became of each."]]
+    models: NotRequired[Annotated[list[ModelOutcomeRecord], "Of two models what became of each."]]
 
 
-class Tolerance(TypedDict):
+class ToleranceRecord(TypedDict):
     """An absolute and a relative tolerance."""
 
     abs: Annotated[float | None, "Absolute; null if it is not finite."]
     rel: Annotated[float | None, "Relative; null if it is not finite."]
 
 
-class WorstElement(TypedDict):
+class WorstElementRecord(TypedDict):
     """The element that differs most."""
 
     index: Annotated[list[Natural], "Its position."]
@@ -51,7 +51,7 @@ class WorstElement(TypedDict):
     ]
 
 
-class Excuse(TypedDict):
+class ExcuseRecord(TypedDict):
     """Which elements of an output are not judged, and why."""
 
     whole: Annotated[bool, "Whether nothing of it is judged."]
@@ -59,14 +59,14 @@ class Excuse(TypedDict):
     reason: Annotated[str, "Why."]
 
 
-class WrongRuns(TypedDict):
+class WrongRunsRecord(TypedDict):
     """In how many runs a result was wrong."""
 
     wrong: Annotated[Natural, "Wrong runs."]
     of: Annotated[Natural, "All runs."]
 
 
-class Comparison(TypedDict):
+class ComparisonRecord(TypedDict):
     """A tensor of one runner, compared with a reference."""
 
     level: Annotated[
@@ -92,22 +92,22 @@ class Comparison(TypedDict):
     max_abs: Annotated[float | None, "The greatest absolute difference; null if it is not finite."]
     max_rel: Annotated[float | None, "The greatest relative difference; null if it is not finite."]
     max_ulp: Annotated[int | None, "The greatest difference in units in the last place."]
-    required: Annotated[Tolerance, "The least tolerance with which the tensors would be close."]
+    required: Annotated[ToleranceRecord, "The least tolerance with which the tensors would be close."]
     tolerance: Annotated[
-        Tolerance, "The tolerance that was used: close is what keeps to abs + rel * |expected|."
+        ToleranceRecord, "The tolerance that was used: close is what keeps to abs + rel * |expected|."
     ]
-    worst: Annotated[WorstElement | None, "The element that is farthest off."]
+    worst: Annotated[WorstElementRecord | None, "The element that is farthest off."]
     nans: Annotated[list[Natural], "How many NaN there are, in the subject and in the reference."]
     infinities: Annotated[list[Natural], "How many infinities, likewise."]
     remark: Annotated[str, "What else there is to say, such as other shapes."]
-    excuse: Annotated[Excuse | None, "Why an output is not judged as a whole."]
+    excuse: Annotated[ExcuseRecord | None, "Why an output is not judged as a whole."]
     operator: NotRequired[Annotated[str, 'Of a node, "ScatterUpdate-3".']]
     caller: NotRequired[Annotated[str, "For a node of a function the way to the node that called it."]]
     place: NotRequired[
         Annotated[list[Natural], "The iteration of each loop around the node, the outermost first."]
     ]
     tapped: NotRequired[Annotated[bool, "True if one of two runs of the same runner had nodes looked at."]]
-    wrong_runs: NotRequired[Annotated[WrongRuns, "In how many runs a node was wrong."]]
+    wrong_runs: NotRequired[Annotated[WrongRunsRecord, "In how many runs a node was wrong."]]
     subject_model: NotRequired[Annotated[str, "Of two models the one that is judged."]]
     reference_model: NotRequired[Annotated[str, "The other one."]]
     unspecified_in: NotRequired[
@@ -115,7 +115,7 @@ class Comparison(TypedDict):
     ]
 
 
-class Guarded(TypedDict):
+class GuardedRecord(TypedDict):
     """What the NumPy reference says of the indices of a node."""
 
     runner: Annotated[str, "Where."]
@@ -132,7 +132,7 @@ class Guarded(TypedDict):
     model: NotRequired[Annotated[str, "Which of two models."]]
 
 
-class Outlier(TypedDict):
+class OutlierRecord(TypedDict):
     """A tensor in which some runners differ from the majority."""
 
     level: Annotated[
@@ -146,7 +146,7 @@ class Outlier(TypedDict):
     model: NotRequired[Annotated[str, "Which of two models."]]
 
 
-class NotTapped(TypedDict):
+class NotTappedRecord(TypedDict):
     """A node whose inputs are not available."""
 
     runner: Annotated[str, "Where."]
@@ -154,7 +154,7 @@ class NotTapped(TypedDict):
     reason: Annotated[str, "Why not."]
 
 
-class NodeFacts(TypedDict):
+class NodeFactsRecord(TypedDict):
     """What a runner says of how it computed a node."""
 
     name: Annotated[str, "Its name in the runtime."]
@@ -167,14 +167,14 @@ class NodeFacts(TypedDict):
     microseconds: Annotated[float | None, "How long it took; null where that was not measured."]
 
 
-class SkippedRunner(TypedDict):
+class SkippedRunnerRecord(TypedDict):
     """A runner that was not asked."""
 
     runner: Annotated[str, "Who."]
     reason: Annotated[str, "Why."]
 
 
-class Input(TypedDict):
+class InputRecord(TypedDict):
     """An input of a model."""
 
     first: Annotated[str, "The name in the first model."]
@@ -183,11 +183,11 @@ class Input(TypedDict):
     element_types: Annotated[list[str] | None, "Both element types, where they differ."]
 
 
-class Matching(TypedDict):
+class MatchingRecord(TypedDict):
     """Which inputs and outputs of two models belong together."""
 
-    inputs: Annotated[list[Input], "Inputs."]
-    outputs: Annotated[list[Input], "Outputs."]
+    inputs: Annotated[list[InputRecord], "Inputs."]
+    outputs: Annotated[list[InputRecord], "Outputs."]
 
 
 class CompareDocument(TypedDict):
@@ -206,25 +206,25 @@ class CompareDocument(TypedDict):
     seed: Annotated[int, "What drawn inputs follow from."]
     cases: Annotated[Natural, "How many inputs there were."]
     precision: Annotated[str, "What runtimes were asked to compute in."]
-    outcomes: Annotated[list[Outcome], "What became of each run."]
-    comparisons: Annotated[list[Comparison], "Each tensor that was compared."]
-    guard: Annotated[list[Guarded], "Indices of nodes that are illegal or whose effect is not defined."]
+    outcomes: Annotated[list[OutcomeRecord], "What became of each run."]
+    comparisons: Annotated[list[ComparisonRecord], "Each tensor that was compared."]
+    guard: Annotated[list[GuardedRecord], "Indices of nodes that are illegal or whose effect is not defined."]
     odd: Annotated[
-        list[Outlier],
+        list[OutlierRecord],
         "Of three or more runners those that say something else than the others, or one that "
         "contradicts itself.",
     ]
-    not_tapped: Annotated[list[NotTapped], "Nodes whose inputs are not available on a runner."]
+    not_tapped: Annotated[list[NotTappedRecord], "Nodes whose inputs are not available on a runner."]
     not_run: Annotated[
         list[str], "The ways to bodies that ran in no case: those with a scatter node, of two models all."
     ]
     not_tried: Annotated[list[str], "What else no case tries, and may hide a difference; clauses for people."]
     facts: Annotated[
-        dict[str, Annotated[list[NodeFacts], "One entry for each node of the runtime."]],
+        dict[str, Annotated[list[NodeFactsRecord], "One entry for each node of the runtime."]],
         "What each runner made of scatter nodes.",
     ]
-    skipped: Annotated[list[SkippedRunner], "Runners that were skipped."]
-    matching: Annotated[Matching | None, "Which inputs and outputs of two models are the same."]
+    skipped: Annotated[list[SkippedRunnerRecord], "Runners that were skipped."]
+    matching: Annotated[MatchingRecord | None, "Which inputs and outputs of two models are the same."]
     remarks: Annotated[list[str], "Sentences for people."]
     about: Annotated[
         dict[str, Annotated[list[str], "Sentences."]], "What must be known to judge the results of a runner."
@@ -233,13 +233,13 @@ class CompareDocument(TypedDict):
     machine: NotRequired[Annotated[str, "The machine of a fleet that compared it; there only if one did."]]
     machines: NotRequired[
         Annotated[
-            list[Machine],
+            list[MachineRecord],
             "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
         ]
     ]
 
 
-class Failure(TypedDict):
+class FailureRecord(TypedDict):
     """A model that could not be compared."""
 
     model: Annotated[str, "The path."]
@@ -261,11 +261,11 @@ class CompareEachDocument(TypedDict):
     reports: Annotated[
         list[Annotated[Any, Reference("compare")]], "One report for each model, as of compare for one model."
     ]
-    failures: Annotated[list[Failure], "Models of which there is no report."]
+    failures: Annotated[list[FailureRecord], "Models of which there is no report."]
     summary: Annotated[dict[str, Natural], "Comparisons of all models by verdict."]
     machines: NotRequired[
         Annotated[
-            list[Machine],
+            list[MachineRecord],
             "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
         ]
     ]

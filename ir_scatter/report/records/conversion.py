@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypedDict
 
 from ir_scatter.report.records.fields import Natural, Pattern, Positive, SchemaNumber, Versions
 
-Converted = TypedDict(
-    "Converted",
+ConvertedRecord = TypedDict(
+    "ConvertedRecord",
     {
         "node": Annotated[str, "The name of the node; of the model where the whole of it is meant."],
         "scope": Annotated[str, 'The way to the node: "loop:body/scatter".'],
@@ -21,8 +21,8 @@ Converted = TypedDict(
 )
 
 
-Refused = TypedDict(
-    "Refused",
+RefusedRecord = TypedDict(
+    "RefusedRecord",
     {
         "node": Annotated[str, "The name of the node; of the model where the whole of it is meant."],
         "scope": Annotated[str, 'The way to the node: "loop:body/scatter".'],
@@ -35,7 +35,7 @@ Refused = TypedDict(
 )
 
 
-class Verified(TypedDict):
+class VerifiedRecord(TypedDict):
     """A node that was computed before and after."""
 
     node: Annotated[str, "The name of the node; of the model where the whole of it is meant."]
@@ -44,7 +44,7 @@ class Verified(TypedDict):
     cases: Annotated[Natural, "On how many generated inputs."]
 
 
-class Verification(TypedDict):
+class VerificationRecord(TypedDict):
     """What was computed to verify a conversion."""
 
     verified: Annotated[bool, "Whether old and new were compared and equal."]
@@ -62,15 +62,15 @@ class ConvertDocument(TypedDict):
     output: Annotated[str | None, "What was written; null if nothing was."]
     opset: Annotated[int | None, "The opset that an ONNX model moved to; null if it stayed."]
     seed: Annotated[int, "What generated inputs follow from."]
-    converted: Annotated[list[Converted], "Nodes that were rewritten."]
-    refused: Annotated[list[Refused], "Nodes, or the model, that stay as they are."]
-    verified: Annotated[list[Verified], "Nodes whose old and new form NumPy computed and compared."]
+    converted: Annotated[list[ConvertedRecord], "Nodes that were rewritten."]
+    refused: Annotated[list[RefusedRecord], "Nodes, or the model, that stay as they are."]
+    verified: Annotated[list[VerifiedRecord], "Nodes whose old and new form NumPy computed and compared."]
     verified_on: Annotated[
         dict[str, Natural], "Devices on which both models were equal, and on how many inputs."
     ]
     remarks: Annotated[list[str], "Sentences for people."]
     diff: Annotated[str | None, "What changes in the file, with --diff."]
-    verification: Annotated[Verification, "How the result was proven."]
+    verification: Annotated[VerificationRecord, "How the result was proven."]
 
 
 DOCUMENTS = {"convert": (ConvertDocument, "ir-scatter convert --format json")}

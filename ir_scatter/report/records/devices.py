@@ -3,10 +3,10 @@
 from typing import Annotated, NotRequired, TypedDict
 
 from ir_scatter.report.records.fields import SchemaNumber, Versions
-from ir_scatter.report.records.shared import Machine
+from ir_scatter.report.records.shared import MachineRecord
 
 
-class Runner(TypedDict):
+class RunnerRecord(TypedDict):
     """A runner, and whether it is available."""
 
     runner: Annotated[str, "Its name."]
@@ -21,7 +21,7 @@ class Runner(TypedDict):
     driver: Annotated[str, "The build of the plugin, and the driver below the device."]
 
 
-class Release(TypedDict):
+class ReleaseRecord(TypedDict):
     """An installed release of a runtime."""
 
     release: Annotated[str, 'Its name, "openvino@2024.6.0".']
@@ -35,11 +35,11 @@ class DevicesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    runners: Annotated[list[Runner], "Everything that can be named with --on."]
-    releases: Annotated[list[Release], "Releases in environments of their own."]
+    runners: Annotated[list[RunnerRecord], "Everything that can be named with --on."]
+    releases: Annotated[list[ReleaseRecord], "Releases in environments of their own."]
     machines: NotRequired[
         Annotated[
-            list[Machine],
+            list[MachineRecord],
             "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
         ]
     ]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ir_scatter.report.records.fields import SchemaNumber, Versions
 
 
-class Recorded(TypedDict):
+class RecordedRecord(TypedDict):
     """What the history says of a defect."""
 
     basis: Annotated[
@@ -19,7 +19,7 @@ class Recorded(TypedDict):
     where: Annotated[str, "Release and device, or the releases around it."]
 
 
-class Defect(TypedDict):
+class DefectRecord(TypedDict):
     """What the probes of a known defect gave."""
 
     code: Annotated[str, "DEV101; `ir-scatter explain DEV101` says more."]
@@ -33,7 +33,7 @@ class Defect(TypedDict):
         Literal["right", "wrong", "refused", "crashed", "accepted", "absent", None],
         "What the probes gave: that of the first which is not right.",
     ]
-    recorded: Annotated[Recorded, "What was known before."]
+    recorded: Annotated[RecordedRecord, "What was known before."]
     differs: Annotated[bool, "Whether that is something else, or a near miss was not computed right."]
     probes: Annotated[
         dict[str, Literal["right", "wrong", "refused", "crashed", "accepted", "absent"]],
@@ -41,7 +41,7 @@ class Defect(TypedDict):
     ]
 
 
-class Device(TypedDict):
+class DeviceRecord(TypedDict):
     """A device and its known defects."""
 
     runner: Annotated[str, "Its name."]
@@ -53,7 +53,7 @@ class Device(TypedDict):
     versions: Annotated[dict[str, str], "The packages that it runs on."]
     release: Annotated[str, "Of the runtime."]
     differs: Annotated[bool, "Whether anything is not as recorded."]
-    defects: Annotated[list[Defect], "The known defects of this device."]
+    defects: Annotated[list[DefectRecord], "The known defects of this device."]
 
 
 class DoctorDocument(TypedDict):
@@ -61,7 +61,7 @@ class DoctorDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    devices: Annotated[list[Device], "Those that were asked, in their order."]
+    devices: Annotated[list[DeviceRecord], "Those that were asked, in their order."]
 
 
 DOCUMENTS = {"doctor": (DoctorDocument, "ir-scatter doctor --format json")}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ir_scatter.report.records.fields import Natural, Pattern, Positive, SchemaNumber, Versions
 
 
-class Span(TypedDict):
+class SpanRecord(TypedDict):
     """A range of characters in a file."""
 
     line: Annotated[Positive, "The first line, from 1."]
@@ -14,7 +14,7 @@ class Span(TypedDict):
     end_column: Annotated[Positive, "The column after the last character."]
 
 
-class NodeName(TypedDict):
+class NodeNameRecord(TypedDict):
     """A node by its name and operator."""
 
     name: Annotated[str, "Its name."]
@@ -24,7 +24,7 @@ class NodeName(TypedDict):
     ]
 
 
-class Related(TypedDict):
+class RelatedRecord(TypedDict):
     """A place that explains a diagnostic."""
 
     message: Annotated[str, "What stands there."]
@@ -33,12 +33,12 @@ class Related(TypedDict):
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
     scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
     span: Annotated[
-        Span | None,
+        SpanRecord | None,
         "Where the text itself stands that this is about; null where that is not one place of the file.",
     ]
 
 
-class Diagnostic(TypedDict):
+class DiagnosticRecord(TypedDict):
     """A finding of a rule or a known defect."""
 
     code: Annotated[Annotated[str, Pattern("^SCT[0-9]{3}$")], "The code of the rule."]
@@ -49,20 +49,20 @@ class Diagnostic(TypedDict):
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
     scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
     span: Annotated[
-        Span | None,
+        SpanRecord | None,
         "Where the text itself stands that this is about; null where that is not one place of the file.",
     ]
     port: Annotated[str | None, "The input or output that it is about, as the specification names it."]
     node: Annotated[
-        NodeName | None, "The scatter node, or the node that the file is broken at; null for the file."
+        NodeNameRecord | None, "The scatter node, or the node that the file is broken at; null for the file."
     ]
     related: Annotated[
-        list[Related], "Other places that belong to it, such as the constant that holds a bad index."
+        list[RelatedRecord], "Other places that belong to it, such as the constant that holds a bad index."
     ]
     help: Annotated[str | None, "How to fix it, in one sentence; null if not known."]
 
 
-class CheckedFile(TypedDict):
+class CheckedFileRecord(TypedDict):
     """A file that was checked."""
 
     path: Annotated[str, "The path as it was given or found."]
@@ -71,10 +71,10 @@ class CheckedFile(TypedDict):
     ]
     readable: Annotated[bool, "Whether it could be read at all."]
     scatter_nodes: Annotated[Natural, "How many scatter nodes it has, bodies and functions included."]
-    diagnostics: Annotated[list[Diagnostic], "What was found in it."]
+    diagnostics: Annotated[list[DiagnosticRecord], "What was found in it."]
 
 
-class Summary(TypedDict):
+class SummaryRecord(TypedDict):
     """How many files, nodes and diagnostics there are."""
 
     files: Annotated[Natural, "Files."]
@@ -88,8 +88,10 @@ class ValidateDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    files: Annotated[list[CheckedFile], "One entry for each file, in the order in which they were looked at."]
-    summary: Annotated[Summary, "Counts over all files."]
+    files: Annotated[
+        list[CheckedFileRecord], "One entry for each file, in the order in which they were looked at."
+    ]
+    summary: Annotated[SummaryRecord, "Counts over all files."]
 
 
 DOCUMENTS = {"validate": (ValidateDocument, "ir-scatter validate --format json")}

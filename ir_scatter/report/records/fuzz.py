@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from ir_scatter.report.records.fields import Closed, Natural, Positive, SchemaNumber, Versions
 
 
-class Answer(TypedDict):
+class AnswerRecord(TypedDict):
     """How many cases of a runner were judged."""
 
     judged: Annotated[Natural, "Answers that were checked against NumPy."]
@@ -13,7 +13,7 @@ class Answer(TypedDict):
     why_not: Annotated[str, "Why nothing was judged; empty if something was."]
 
 
-class Coverage(TypedDict):
+class CoverageRecord(TypedDict):
     """Which features the generated cases had."""
 
     pairs: Annotated[Natural, "Pairs of features that were seen together."]
@@ -22,7 +22,7 @@ class Coverage(TypedDict):
     ]
 
 
-class Minimal(TypedDict):
+class MinimalRecord(TypedDict):
     """The simplest case that shows a finding."""
 
     shapes: NotRequired[Annotated[dict[str, Annotated[list[int], "A shape."]], "Shapes by role."]]
@@ -35,7 +35,7 @@ class Minimal(TypedDict):
     elements: NotRequired[Annotated[Natural, "Elements of data."]]
 
 
-class Predicate(TypedDict):
+class PredicateRecord(TypedDict):
     """A predicate of the condition of a finding."""
 
     feature: Annotated[str, "What is looked at."]
@@ -43,7 +43,7 @@ class Predicate(TypedDict):
     value: Annotated[Any, "With what."]
 
 
-class Finding(TypedDict):
+class FindingRecord(TypedDict):
     """A class of failures on one runner."""
 
     signature: Annotated[str, "What tells it from others, in every run."]
@@ -68,7 +68,7 @@ class Finding(TypedDict):
         dict[str, Positive],
         "Cases under the same condition that show other symptoms, which hide this one; by symptom.",
     ]
-    minimal: Annotated[Minimal, "The smallest case; empty if it was not shrunk."]
+    minimal: Annotated[MinimalRecord, "The smallest case; empty if it was not shrunk."]
     path: Annotated[str | None, "The folder of the finding, with -o."]
     message: Annotated[str, "What is, then what was expected; or the words of the runtime."]
     others: Annotated[dict[str, str], "What other runners make of it."]
@@ -79,7 +79,7 @@ class Finding(TypedDict):
         str, "The runner if two or more others are right and none is wrong, else an empty string."
     ]
     defects: Annotated[list[str], "The codes of the known defects that it shows; empty if none is like it."]
-    predicates: Annotated[list[Predicate], "The condition, for programs."]
+    predicates: Annotated[list[PredicateRecord], "The condition, for programs."]
 
 
 class FuzzDocument(TypedDict):
@@ -95,11 +95,11 @@ class FuzzDocument(TypedDict):
     illegal: Annotated[bool, "Whether each case broke a rule."]
     not_run: Annotated[Natural, "Cases that a runner did not get to."]
     unexplained: Annotated[Natural, "Failures that there was no time to look at."]
-    answers: Annotated[dict[str, Annotated[Answer, Closed()]], "How many cases each runner answered."]
+    answers: Annotated[dict[str, Annotated[AnswerRecord, Closed()]], "How many cases each runner answered."]
     rates: Annotated[dict[str, float], "Cases per second, by stream."]
-    coverage: Annotated[Coverage, "What the cases had."]
+    coverage: Annotated[CoverageRecord, "What the cases had."]
     findings: Annotated[
-        list[Finding], "What goes wrong, once for each operator, runner, symptom and condition."
+        list[FindingRecord], "What goes wrong, once for each operator, runner, symptom and condition."
     ]
 
 

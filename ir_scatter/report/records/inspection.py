@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ir_scatter.report.records.fields import Natural, Positive, SchemaNumber, Versions
 
 
-class IndexFacts(TypedDict):
+class IndexFactsRecord(TypedDict):
     """What is known of the indices of a node."""
 
     constant: Annotated[bool, "Whether they are constant."]
@@ -14,7 +14,7 @@ class IndexFacts(TypedDict):
     repeated: Annotated[int | None, "How many name a target that another one names as well."]
 
 
-class Node(TypedDict):
+class NodeRecord(TypedDict):
     """A scatter node."""
 
     name: Annotated[str, "The name of the node."]
@@ -33,10 +33,10 @@ class Node(TypedDict):
         dict[str, bool | int | str | None],
         "Every attribute of the operator's specification, as written or at its default.",
     ]
-    indices: Annotated[IndexFacts, "What the file says of the values of indices."]
+    indices: Annotated[IndexFactsRecord, "What the file says of the values of indices."]
 
 
-class File(TypedDict):
+class FileRecord(TypedDict):
     """A file and its scatter nodes."""
 
     path: Annotated[str, "The path as it was given or found."]
@@ -45,7 +45,7 @@ class File(TypedDict):
     ]
     readable: Annotated[bool, "Whether it could be read."]
     error: Annotated[str | None, "Why it could not be read."]
-    nodes: Annotated[list[Node], "Its scatter nodes."]
+    nodes: Annotated[list[NodeRecord], "Its scatter nodes."]
     totals: Annotated[dict[str, Natural], "Scatter nodes by operator."]
 
 
@@ -54,7 +54,7 @@ class InspectDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    files: Annotated[list[File], "One entry for each file."]
+    files: Annotated[list[FileRecord], "One entry for each file."]
     totals: Annotated[dict[str, Natural], "Scatter nodes of all files by operator."]
 
 

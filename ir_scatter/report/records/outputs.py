@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 from ir_scatter.report.records.fields import Natural, SchemaNumber, Versions
 
 
-class Output(TypedDict):
+class OutputRecord(TypedDict):
     """An output that was computed."""
 
     name: Annotated[str, "Its name."]
@@ -22,7 +22,7 @@ class RunDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    outputs: Annotated[list[Output], "The outputs of the model."]
+    outputs: Annotated[list[OutputRecord], "The outputs of the model."]
 
 
 DOCUMENTS = {"run": (RunDocument, "ir-scatter run --format json")}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ir_scatter.report.records.fields import SchemaNumber, Versions
 
 
-class ReplayedFinding(TypedDict):
+class ReplayedFindingRecord(TypedDict):
     """What became of a finding."""
 
     signature: Annotated[str, "Which one."]
@@ -18,7 +18,7 @@ class FuzzReplayDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    findings: Annotated[list[ReplayedFinding], "The findings of the folder."]
+    findings: Annotated[list[ReplayedFindingRecord], "The findings of the folder."]
 
 
 DOCUMENTS = {"fuzz-replay": (FuzzReplayDocument, "ir-scatter fuzz --replay DIR --format json")}

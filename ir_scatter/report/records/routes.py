@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypedDict
 
 from ir_scatter.report.records.fields import SchemaNumber, Versions
 
-Route = TypedDict(
-    "Route",
+RouteRecord = TypedDict(
+    "RouteRecord",
     {
         "from": Annotated[str, "The operator before, with its version."],
         "to": Annotated[str, "The operator after."],
@@ -21,7 +21,7 @@ class RoutesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    routes: Annotated[list[Route], "One entry for each pair of operators that a rewrite joins."]
+    routes: Annotated[list[RouteRecord], "One entry for each pair of operators that a rewrite joins."]
 
 
 DOCUMENTS = {"routes": (RoutesDocument, "ir-scatter routes --format json")}

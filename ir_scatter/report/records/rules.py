@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from ir_scatter.report.records.fields import Pattern, SchemaNumber, Versions
 
 
-class Rule(TypedDict):
+class RuleRecord(TypedDict):
     """A rule or a reason for a refusal."""
 
     code: Annotated[Annotated[str, Pattern("^(SCT|CVT)[0-9]{3}$")], "The code."]
@@ -23,7 +23,7 @@ class RulesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    rules: Annotated[list[Rule], "Everything that has a code, rules first."]
+    rules: Annotated[list[RuleRecord], "Everything that has a code, rules first."]
 
 
 DOCUMENTS = {"rules": (RulesDocument, "ir-scatter rules --format json")}

@@ -3,7 +3,7 @@
 from typing import Annotated, TypedDict
 
 
-class Machine(TypedDict):
+class MachineRecord(TypedDict):
     """Machines of a fleet that are alike."""
 
     names: Annotated[list[str], "What stands before the names of their runners."]

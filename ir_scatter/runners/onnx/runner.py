@@ -30,7 +30,7 @@ class OnnxReferenceRunner(Runner):
     remarks = (
         "It broadcasts illegal updates in silence.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
-        "It keeps every value of a model until the end, whatever --tap-memory allows.",
+        "It keeps every value of a model until the end, whatever the limit for tapped values.",
     )
 
 

@@ -253,7 +253,7 @@ def test_the_lowest_opset() -> None:
 
 @pytest.mark.parametrize("opset", [6, NEWEST_OPSET + 1, 0, -3])
 def test_an_opset_that_is_not_known(opset: int) -> None:
-    expected = f"opset {opset} is not known, expected 7 to {NEWEST_OPSET}"
+    expected = f"opset {opset} is unknown, expected 7 to {NEWEST_OPSET}"
     with pytest.raises(UsageError, match=expected):
         plan_move(read(parsed(SCATTERS)), opset)
 
@@ -267,7 +267,7 @@ def test_training_graphs_are_not_changed() -> None:
     info.algorithm.node.append(helper.make_node("Relu", ["x"], ["step"]))
     assert plan_move(read(proto), 11).obstacles == ()
     info.initialization.node.append(helper.make_node("Clip", ["x"], ["more"], min=0.0))
-    reason = "training_info is left as it is, and holds Clip, which would have to change"
+    reason = "training_info is not converted, and contains Clip, which would have to change"
     assert plan_move(read(proto), 11).obstacles == (Obstacle("", "Clip", reason),)
 
 
@@ -369,7 +369,7 @@ def test_a_model_of_an_opset_that_is_not_known() -> None:
     (other,) = obstacles(proto)
     expected = f", expected one of 7 to {NEWEST_OPSET}"
     assert (one.reason, other.reason) == (
-        f"has opset {NEWEST_OPSET + 1}{expected}: operators of newer opsets may have changed, and were not checked",
+        f"has opset {NEWEST_OPSET + 1}{expected}: operators of newer opsets may have changed and were not checked",
         f"does not say its opset{expected}"
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from onnx import defs, helper
 from onnx.defs import OpSchema
 
 from ir_scatter.convert.opset.adapters import ADAPTERS
-from ir_scatter.convert.opset.move import NEWEST_OPSET, Step, couplings, version_path, versions_of
+from ir_scatter.convert.opset.move import NEWEST_OPSET, VersionStep, couplings, version_path, versions_of
 from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK, RENAMED, WIDENED
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
@@ -17,7 +17,7 @@ for _schema in defs.get_all_schemas_with_history():
         SCHEMAS.setdefault(_schema.name, {})[_schema.since_version] = _schema
 
 STEPS = [
-    Step(versions[older], versions[newer])
+    VersionStep(versions[older], versions[newer])
     for _, versions in sorted(SCHEMAS.items())
     for older, newer in zip(sorted(versions), sorted(versions)[1:], strict=False)
     if newer > FIRST_OPSET
@@ -25,7 +25,7 @@ STEPS = [
 ADAPTED = {(type, version) for type, version, _ in ADAPTERS} | INCOMPATIBLE.keys() | NO_WAY_BACK.keys()
 
 
-def name_of(step: Step) -> str:
+def name_of(step: VersionStep) -> str:
     return f"{step.newer.name}-{step.newer.since_version}"
 
 
@@ -115,8 +115,8 @@ def test_what_no_table_holds_stands_in_the_way(monkeypatch: pytest.MonkeyPatch) 
     path = version_path("Abs", 9, 13)
     monkeypatch.undo()
     version_path.cache_clear()
-    assert path == "whether Abs-13 means what Abs-6 does is not known"
-    before = "nothing is known of versions before opset 7, and this is Abs-1"
+    assert path == "it is unknown whether Abs-13 computes the same as Abs-6"
+    before = "versions before opset 7 are unknown, and this is Abs-1"
     assert version_path("Abs", 5, 13) == before
     path = version_path("Abs", 9, 13)
     assert not isinstance(path, str)

@@ -1,0 +1,97 @@
+"""Parameters of this library's functions in messages, spelled as the caller writes them.
+
+A message holds `Parameter("guard", "drop")`, never an option. Whoever calls from Python reads `guard="drop"`;
+the command line sets a spelling of its own (`spelled`) and its users read `--guard drop`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple, TypeAlias
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function, alone or with the value that a message recommends.
+
+    Attributes:
+        name: the argument's name in Python, "map_inputs".
+        value: the recommended value, None to name the parameter only; True and False set and clear a flag.
+        function: the function that has it, "convert"; "" for the one that was called.
+    """
+
+    name: str
+    value: object = None
+    function: str = ""
+
+    def __str__(self) -> str:
+        return _spelling[-1](self)
+
+
+class Invocation(NamedTuple):
+    """A call of a function that a message recommends: `convert(guard="clamp")`.
+
+    Attributes:
+        arguments: values by the name of their parameter, in this order.
+        models: the paths of the models before these.
+    """
+
+    function: str
+    arguments: Mapping[str, object]
+    models: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return _spelling[-1](self)
+
+
+class Text:
+    """A text of a table with parameters or calls in it: spelled whenever it is read, not when it is made."""
+
+    def __init__(self, template: str, *parts: Parameter | Invocation) -> None:
+        """Keep a template, whose `{}` stand for the parts."""
+        self.template, self.parts = template, parts
+
+    def __str__(self) -> str:
+        return self.template.format(*self.parts)
+
+
+Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"
+"""How parameters and calls are written; pickled by reference for the processes of a pool."""
+
+
+def in_python(part: Parameter | Invocation) -> str:
+    """Return the Python source of an argument or a call."""
+    if isinstance(part, Invocation):
+        arguments = [in_python(Parameter(*pair)) for pair in part.arguments.items()]
+        return f"{part.function}({', '.join([*map(_literal, part.models), *arguments])})"
+    return part.name if part.value is None else f"{part.name}={_literal(part.value)}"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+_spelling: list[Spelling] = [in_python]
+
+
+def current_spelling() -> Spelling:
+    """Return the spelling in effect, for processes that are started."""
+    return _spelling[-1]
+
+
+def use_spelling(spelling: Spelling) -> None:
+    """Spell parameters in this whole process as its parent does."""
+    _spelling[:] = [spelling]
+
+
+@contextmanager
+def spelled(spelling: Spelling) -> Iterator[None]:
+    """Spell parameters in another way within this block."""
+    _spelling.append(spelling)
+    try:
+        yield
+    finally:
+        _spelling.pop()
