@@ -1,4 +1,4 @@
-"""A model of each node that differs, with its inputs and the command that shows it."""
+"""Writes a one-node model of each node that differs, with its inputs and the command that repeats it."""
 
 import re
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
-from ir_scatter.compare.run import nodes_by_tap, output_of
+from ir_scatter.compare.nodes import nodes_by_tap, output_name
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable
@@ -20,52 +20,62 @@ from ir_scatter.ops.spec import Kind
 from ir_scatter.reading import read
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+"""Characters that a folder name must not contain."""
+
 _LONGEST = 60
+"""Characters of a folder name: file systems allow 255, and the paths inside need room."""
+
 _INPUTS, _README = "inputs.npz", "README.txt"
 
 
-def extract(found: Compared, folder: Path, *, overwrite: bool = True) -> Iterator[str]:
-    """Write one folder for each node of each runner that differs, and say so.
+def extract(compared: Compared, folder: Path, *, overwrite: bool = True) -> Iterator[str]:
+    """Write a folder for each node of each runner that differs; yield a line for each.
 
-    It holds the model of that one node, `inputs.npz`, and `README.txt` with the command: all of them appear
-    together or none. Unless they may `overwrite`, only what was extracted before is replaced; anything else
-    stays, and is a UsageError.
+    A folder holds the one-node model, `inputs.npz`, and `README.txt` with the command that repeats the
+    difference: all of them appear together or none. Without `overwrite`, only folders of an earlier
+    extraction are replaced; any other content stays, and raises UsageError.
     """
-    model = read(found.model)
-    nodes = {(scatter.node.scope, output_of(scatter)): scatter for scatter in nodes_by_tap(model).values()}
-    taken: set[str] = set()
-    seen: set[tuple[str, str, str]] = set()
-    for one in found.comparisons:
-        key = (one.subject, one.node or "", one.tensor)
-        if one.level is not Level.NODE or one.measure.verdict is not Verdict.MISMATCH or key in seen:
+    model = read(compared.model)
+    nodes = {(scatter.node.scope, output_name(scatter)): scatter for scatter in nodes_by_tap(model).values()}
+    folder_names: set[str] = set()
+    extracted: set[tuple[str, str, str]] = set()
+    for comparison in compared.comparisons:
+        key = (comparison.subject, comparison.node or "", comparison.tensor)
+        is_difference = comparison.measure.verdict is Verdict.MISMATCH
+        if comparison.level is not Level.NODE or not is_difference or key in extracted:
             continue
-        seen.add(key)
-        name = _UNSAFE.sub("_", f"{one.node}__{one.subject}").strip("._")[-_LONGEST:]
-        place = folder / free_name(name or "node", taken)
+        extracted.add(key)
+        name = _UNSAFE.sub("_", f"{comparison.node}__{comparison.subject}").strip("._")[-_LONGEST:]
+        place = folder / free_name(name or "node", folder_names)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            node = _node(one, nodes[key[1:]])
+            node = _one_node(comparison, nodes[key[1:]])
             files = FORMATS[model.format].nodes([node])
-            fed = (each for each in node.inputs if each is not None and not each.is_constant)
+            feeds = {
+                input.name: input.array
+                for input in node.inputs
+                if input is not None and not input.is_constant
+            }
             written = place / f"model{next(iter(files))}"
             contents = {f"model{suffix}": data for suffix, data in files.items()}
-            contents |= {_INPUTS: archived({each.name: each.array for each in fed})}
-            contents |= {_README: _readme(one, written, found).encode()}
+            contents |= {_INPUTS: archived(feeds)}
+            contents |= {_README: _readme(comparison, written, compared).encode()}
             is_new = not overwrite and not (place / _README).is_file()
             replace_files([Output(place / name, data, is_new=is_new) for name, data in contents.items()])
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise CannotWrite(f"{place} cannot be written: {reason}") from None
         except (NotEditable, TypeError) as error:
-            yield f"{one.node} on {one.subject} was not extracted: {error}"
+            yield f"{comparison.node} on {comparison.subject} was not extracted: {error}"
         else:
-            yield f"{one.node} on {one.subject} extracted to {written}"
+            yield f"{comparison.node} on {comparison.subject} extracted to {written}"
 
 
-def _node(one: Comparison, scatter: ScatterNode) -> OneNode:
+def _one_node(comparison: Comparison, scatter: ScatterNode) -> OneNode:
+    """Return a node with the attributes of a scatter node, and the inputs that it had on a runner."""
     spec, node = scatter.spec, scatter.node
     inputs: list[OneInput | None] = []
-    for port, input, array in zip(spec.ports, node.inputs, one.inputs, strict=False):
+    for port, input, array in zip(spec.ports, node.inputs, comparison.inputs, strict=False):
         is_constant = input.value is not None and scatter.facts.array(input.value) is not None
         inputs.append(None if array is None else OneInput(port.name, type_of(array), array, is_constant))
     attributes = {
@@ -73,17 +83,20 @@ def _node(one: Comparison, scatter: ScatterNode) -> OneNode:
         for name, value in node.attributes.items()
         if (row := spec.attribute(name)) is not None and (row.kind is not Kind.INT or value is not None)
     }
-    assert one.expected is not None
+    expected = comparison.expected
+    assert expected is not None
     assert node.opset is not None
-    return OneNode(spec.key.type, node.opset, attributes, inputs, type_of(one.expected), one.expected.shape)
+    return OneNode(spec.key.type, node.opset, attributes, inputs, type_of(expected), expected.shape)
 
 
-def _readme(one: Comparison, path: Path, found: Compared) -> str:
-    runner, measure, settings = one.subject.removeprefix(SAVED), one.measure, found.settings
+def _readme(comparison: Comparison, path: Path, compared: Compared) -> str:
+    runner, measure = comparison.subject.removeprefix(SAVED), comparison.measure
+    settings = compared.settings
     lines = [
-        f"{one.operator} on {runner} differs from its document.",
+        f"{comparison.operator} on {runner} differs from its specification.",
         "",
-        f"Node:     {one.node} of {Path(found.model).name}, case {one.case}, seed {settings.seed}",
+        f"Node:     {comparison.node} of {Path(compared.model).name}, "
+        f"case {comparison.case}, seed {settings.seed}",
         f"Elements: {measure.mismatched} of {measure.elements} differ",
     ]
     if measure.worst is not None:
@@ -91,12 +104,12 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
         lines.append(f"Worst:    {list(worst.index)} is {worst.got}, expected {worst.expected}")
     if measure.remark:
         lines.append(f"Output:   {measure.remark}")
-    versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
+    versions = {name: version for outcome in compared.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
     arguments: dict[str, object] = {"on": ["numpy", runner], "inputs": _INPUTS}
-    if settings.precision != Settings().precision:
+    if settings.precision != CompareSettings().precision:
         arguments["precision"] = settings.precision
-    requested = settings.tolerances.find(one.tensor, one.node)
+    requested = settings.tolerances.find(comparison.tensor, comparison.node)
     if requested is not None:
         arguments["tolerance"] = f"{requested.absolute:g},{requested.relative:g}"
     call = Invocation("compare", arguments, (path.name,))

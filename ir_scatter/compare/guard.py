@@ -1,19 +1,20 @@
-"""What of a model's outputs the document leaves open, and what its indices were: NumPy computes both.
+"""NumPy reference run that tracks indices and which output elements are unspecified.
 
-Where several updates that differ meet in an element without a reduction, any of them may stay. Operators
-that move elements, and those that work element by element, hand that on for single elements: what moves is
-a number for each element, beside the element. Behind every other operator a whole tensor is open. Where
-NumPy does not know an operator, or a model breaks a rule, as much is computed as can be.
+If several different updates target one element and there is no reduction, the specification allows any of
+them: the element is contested. The run stores, beside each tensor, where each of its elements comes from:
+
+    scatter:      data [5, 6, 7], indices [1, 1], updates [8, 9] -> origins [0, 2, 0]    2 is contested
+    Reverse:      operators that move elements move the origins  -> origins [0, 2, 0]
+    Add:          element by element: the value is computed      -> origins [0, -1, 0]   -1 is `COMPUTED`
+    any other:    the whole tensor may depend on the element     -> origins [-1, -1, -1]
+
+A moved element may only have one of the values that the specification allows; of a computed one nothing is
+known. If NumPy does not support an operator, or a model breaks a rule, as much as possible is computed.
 """
 
-import re
-import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,203 +35,209 @@ from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
-from ir_scatter.core.errors import (
-    BrokenModel,
-    Error,
-    EvaluationFailed,
-    IllegalCase,
-    UnknownOperator,
-    UnreadableModel,
-)
-from ir_scatter.core.model import Model
+from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.shapes import static
-from ir_scatter.core.words import counted
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import (
-    Program,
     Sketch,
     by_role,
     case_of_node,
     check_feeds,
     compute_node,
-    make_sketch,
-    prepare,
     scatter_node_of,
 )
 from ir_scatter.evaluate.operator import CheckedCase
-from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
 from ir_scatter.ops.general import GeneralOp, find
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
-from ir_scatter.ops.lookup import Lookup, scatter_types
+from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
-from ir_scatter.runners.base import Outcome, Status
-from ir_scatter.version import versions
 
 COMPUTED = np.int64(-1)
-"""The number of an element that was computed from a contested one, or may be one: nothing is known of it."""
+"""Origin of an element that was, or may have been, computed from a contested one: its value is unknown."""
 
 _CERTAIN = np.int64(0)
+"""Origin of an element that depends on no contested one."""
 
-_ROUNDS = 16
-"""So many copies of one contested element are looked at; further ones are open."""
+_MOST_COPIES = 16
+"""Copies of one contested element that are checked: each costs a pass over the result; others are excused."""
 
 
-class Register:
-    """Gives contested elements their numbers, and knows which values each of them may have."""
+class ContestedElements:
+    """Numbers the contested elements, and knows the values that each may have."""
 
     def __init__(self) -> None:
         self._results: list[tuple[int, DetailedResult]] = []
         self._next = 1
 
     def add(self, result: DetailedResult) -> Array:
-        """Return the numbers of all elements of a result."""
+        """Return a new number for each element of a result."""
         start, count = self._next, result.values.size
         self._results.append((start, result))
         self._next += count
         return np.arange(start, start + count, dtype=np.int64).reshape(result.values.shape)
 
-    def allowed(self, numbers: Array, values: Array, tolerance: Tolerance) -> Array:
-        """Tell for each contested element whether a value is one of those that the document allows.
+    def allows(self, numbers: Array, values: Array, tolerance: Tolerance) -> Array:
+        """Return for each contested element whether the specification allows a value.
 
-        A number may occur more than once.
+        A number may occur more than once, as elements are copied. `DetailedResult.allows` checks one value
+        for each element, so that each round checks one copy of every number.
         """
-        found = np.ones(numbers.shape, np.bool_)
+        are_allowed = np.ones(numbers.shape, np.bool_)
         for start, result in self._results:
             flat = result.values.reshape(-1)
-            left = np.flatnonzero((numbers >= start) & (numbers < start + flat.size))
-            for _ in range(_ROUNDS if flat.dtype == values.dtype else 0):
-                places, first = np.unique(numbers[left] - start, return_index=True)
+            remaining = np.flatnonzero((numbers >= start) & (numbers < start + flat.size))
+            for _ in range(_MOST_COPIES if flat.dtype == values.dtype else 0):
+                places, first = np.unique(numbers[remaining] - start, return_index=True)
                 if not places.size:
                     break
                 probe = flat.copy()
-                probe[places] = values[left[first]]
+                probe[places] = values[remaining[first]]
                 probe = probe.reshape(result.values.shape)
                 allowed = result.allows(probe, tolerance.absolute, tolerance.relative)
-                found[left[first]] = allowed.reshape(-1)[places]
-                left = np.delete(left, first)
-        return found
+                are_allowed[remaining[first]] = allowed.reshape(-1)[places]
+                remaining = np.delete(remaining, first)
+        return are_allowed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Open:
+class Unspecified:
+    """The elements of a tensor whose values the specification does not determine."""
+
     origins: Array | None
-    """i64 of the tensor's shape: 0 for an element that is not open, the number of a contested one that
-    only was moved, or `COMPUTED`. None if not even the shape is certain."""
+    """i64 of the tensor's shape: 0 for a certain element, the number of a contested element that was only
+    moved, or `COMPUTED`. None if not even the shape is certain."""
     why: str = ""
-    """Which operator made more of it open than the elements that are reached."""
-    register: Register = field(default_factory=Register)
-    """Of an output of a model: which values its contested elements may have."""
+    """The operator that made more elements unspecified than those that depend on a contested one."""
+    contested: ContestedElements = field(default_factory=ContestedElements)
+    """For an output of a model: the values that its contested elements may have."""
 
     @property
     def excuse(self) -> Excuse:
         return Excuse(None if self.origins is None else int(np.count_nonzero(self.origins)), self.why)
 
-    def where(self, tolerance: Tolerance, *arrays: Array) -> Array:
-        """Tell which elements are open; those that none of the allowed updates can have become are not."""
+    def mask(self, tolerance: Tolerance, *arrays: Array) -> Array:
+        """Return a mask of the unspecified elements.
+
+        An element that was only moved is left out if its value in one of the arrays is not allowed.
+        """
         shape = arrays[0].shape
         if self.origins is None or self.origins.shape != shape:
             return np.full(shape, self.origins is None)
         numbers = self.origins.reshape(-1)
-        found = numbers != 0
+        are_unspecified = numbers != 0
         moved = np.flatnonzero(numbers > 0)
         for array in arrays if moved.size else ():
-            found[moved] &= self.register.allowed(numbers[moved], array.reshape(-1)[moved], tolerance)
-        where: Array = found.reshape(shape)
-        return where
+            values = array.reshape(-1)[moved]
+            are_unspecified[moved] &= self.contested.allows(numbers[moved], values, tolerance)
+        mask: Array = are_unspecified.reshape(shape)
+        return mask
 
 
-def why_of(marks: Iterable[Open | None]) -> str:
-    return next((one.why for one in marks if one is not None and one.why), "")
+def first_reason(marks: Iterable[Unspecified | None]) -> str:
+    return next((mark.why for mark in marks if mark is not None and mark.why), "")
 
 
-def computed(where: Array, why: str = "") -> Open:
-    """Say that some elements are open, and nothing of their values."""
-    return Open(np.where(where, COMPUTED, _CERTAIN), why)
+def unspecified_where(mask: Array, why: str = "") -> Unspecified:
+    """Mark elements as unspecified, with unknown values."""
+    return Unspecified(np.where(mask, COMPUTED, _CERTAIN), why)
 
 
-def whole(why: str, shape: tuple[int, ...] | None) -> Open:
-    """Say that all of a tensor is open, its shape as well if that is not known."""
-    return Open(None if shape is None else np.broadcast_to(COMPUTED, shape), why)
+def whole_tensor(why: str, shape: tuple[int, ...] | None) -> Unspecified:
+    """Mark a whole tensor as unspecified, including its shape if that is None."""
+    return Unspecified(None if shape is None else np.broadcast_to(COMPUTED, shape), why)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marked:
-    """A tensor on its way through a model, as far as it is known, and what of it is open.
+class MarkedTensor:
+    """A tensor on its way through a model, with a mark for its unspecified elements.
 
-    `declared` is its shape where nothing else is known.
+    Attributes:
+        array: None if its values are unknown.
+        declared: its shape if nothing else is known.
     """
 
     array: Array | None
-    open: Open | None = None
+    mark: Unspecified | None = None
     declared: tuple[int, ...] | None = None
 
     @property
     def origins(self) -> Array | None:
-        return None if self.open is None else self.open.origins
+        return None if self.mark is None else self.mark.origins
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        known = self.origins if self.array is None else self.array
-        return self.declared if known is None else tuple(known.shape)
+        source = self.origins if self.array is None else self.array
+        return self.declared if source is None else tuple(source.shape)
 
     @property
     def numbers(self) -> Array:
-        """Return a number for each element, 0 for those that are not open; the shape must be known."""
+        """The origin of each element, 0 for certain ones; the shape must be known."""
         assert self.shape is not None
         return np.broadcast_to(_CERTAIN, self.shape) if self.origins is None else self.origins
 
 
-def excused(
-    found: Measure, got: Array, expected: Array, of_subject: Open | None, of_reference: Open | None
+def excuse_unspecified(
+    difference: Measure,
+    got: Array,
+    expected: Array,
+    of_subject: Unspecified | None,
+    of_reference: Unspecified | None,
 ) -> Measure:
-    """Leave out of a mismatch what the document leaves open in the model of either side."""
+    """Leave elements out of a mismatch that the specification does not determine in the model of a side."""
     sides = [(of_subject, [got]), (of_reference, [expected])]
     if of_subject is of_reference:
         sides = [(of_subject, [got, expected])]
-    known = [(one, arrays) for one, arrays in sides if one is not None]
-    if found.verdict is not Verdict.MISMATCH or not known:
-        return found
-    excuse = max((one.excuse for one, _ in known), key=lambda one: (one.is_whole, bool(one.elements)))
-    if found.remark:
-        is_open = any(one.origins is None for one, _ in known) and got.dtype == expected.dtype
-        return replace(found, verdict=Verdict.CONTESTED, excuse=excuse) if is_open else found
-    where = np.any([one.where(found.tolerance, *arrays) for one, arrays in known], axis=0)
-    rest = measure(got, expected, found.tolerance, contested=where)
+    marked = [(mark, arrays) for mark, arrays in sides if mark is not None]
+    if difference.verdict is not Verdict.MISMATCH or not marked:
+        return difference
+    excuses = [mark.excuse for mark, _ in marked]
+    excuse = max(excuses, key=lambda excuse: (excuse.is_whole, bool(excuse.elements)))
+    if difference.remark:  # shapes or types differ
+        is_shape_unknown = any(mark.origins is None for mark, _ in marked) and got.dtype == expected.dtype
+        if is_shape_unknown:
+            return replace(difference, verdict=Verdict.CONTESTED, excuse=excuse)
+        return difference
+    mask = np.any([mark.mask(difference.tolerance, *arrays) for mark, arrays in marked], axis=0)
+    rest = measure(got, expected, difference.tolerance, contested=mask)
     if rest.verdict is Verdict.MISMATCH:
         return replace(rest, excuse=excuse)
-    return replace(found, verdict=Verdict.CONTESTED, contested=rest.contested, excuse=excuse)
+    return replace(difference, verdict=Verdict.CONTESTED, contested=rest.contested, excuse=excuse)
 
 
-def open_once(
-    found: Measure, got: Array, expected: Array, of_subject: Open | None, of_reference: Open | None
+def find_one_sided(
+    difference: Measure,
+    got: Array,
+    expected: Array,
+    of_subject: Unspecified | None,
+    of_reference: Unspecified | None,
 ) -> Measure | None:
-    """Return a mismatch of two models where one of them leaves an element open, and the other one does not.
+    """Return a mismatch in elements that one of two models specifies and the other does not.
 
-    The second model may compute what the first one leaves open, if that is a value which it allows. None if
-    there is no such mismatch, or nothing can be said of single elements.
+    If the first model does not specify an element, the second may compute any value that the first allows.
+    None if there is no such mismatch, or single elements cannot be followed.
     """
-    sides = [one for one in (of_subject, of_reference) if one is not None]
-    if found.verdict is not Verdict.MISMATCH or found.remark or not sides:
+    marks = [mark for mark in (of_subject, of_reference) if mark is not None]
+    if difference.verdict is not Verdict.MISMATCH or difference.remark or not marks:
         return None
-    if any(one.origins is None or one.excuse.is_random for one in sides):
+    if any(mark.origins is None or mark.excuse.is_random for mark in marks):
         return None
-    nowhere, tolerance = np.zeros(got.shape, np.bool_), found.tolerance
-    of_got = nowhere if of_subject is None else of_subject.where(tolerance, got)
-    of_expected = nowhere if of_reference is None else of_reference.where(tolerance, expected)
-    narrowed = nowhere if of_reference is None else of_reference.where(tolerance, expected, got)
-    where = (of_got & of_expected) | (~of_got & narrowed)
-    rest = measure(got, expected, tolerance, contested=where)
+    nowhere, tolerance = np.zeros(got.shape, np.bool_), difference.tolerance
+    of_got = nowhere if of_subject is None else of_subject.mask(tolerance, got)
+    of_expected = nowhere if of_reference is None else of_reference.mask(tolerance, expected)
+    narrowed = nowhere if of_reference is None else of_reference.mask(tolerance, expected, got)
+    mask = (of_got & of_expected) | (~of_got & narrowed)
+    rest = measure(got, expected, tolerance, contested=mask)
     if rest.verdict is not Verdict.MISMATCH:
         return None
     if measure(got, expected, tolerance, contested=of_got | of_expected).verdict is Verdict.MISMATCH:
-        return None  # they differ elsewhere, too
-    rest_of_got = measure(got, expected, tolerance, contested=where | of_expected)
+        return None  # elements that both models specify differ as well
+    rest_of_got = measure(got, expected, tolerance, contested=mask | of_expected)
     side = SUBJECT if rest_of_got.verdict is Verdict.MISMATCH else REFERENCE
-    return replace(rest, open_once=side)
+    return replace(rest, unspecified_in=side)
 
 
-# How nodes hand it on.
+# How nodes propagate marks.
 
 
 def declared_shape(step: Step, number: int) -> tuple[int, ...] | None:
@@ -238,122 +245,147 @@ def declared_shape(step: Step, number: int) -> tuple[int, ...] | None:
     return static(outputs[number].shape) if number < len(outputs) else None
 
 
-def scattered(
-    step: Step, case: CheckedCase, result: DetailedResult, cells: Mapping[Role, Marked], register: Register
-) -> Open | None:
-    """Return what of the output of a scatter node is open."""
-    marks = {role: cell.open for role, cell in cells.items() if cell.open is not None}
-    is_free = any(one.origins is None for one in marks.values())
+def mark_scatter(
+    step: Step,
+    case: CheckedCase,
+    result: DetailedResult,
+    tensors: Mapping[Role, MarkedTensor],
+    elements: ContestedElements,
+) -> Unspecified | None:
+    """Return the mark of the output of a scatter node; its contested elements are added to `elements`."""
+    marks = {role: tensor.mark for role, tensor in tensors.items() if tensor.mark is not None}
+    is_shape_unknown = any(mark.origins is None for mark in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
     if deciding is not None:
         why = marks[deciding].why
         why = why or f"{deciding} of {step.node.type} {step.node.scope} depend on a contested element"
-        return whole(why, None if is_free else case.data.shape)
-    why = why_of(marks.values())
-    if is_free:
-        return Open(None, why)
+        return whole_tensor(why, None if is_shape_unknown else case.data.shape)
+    why = first_reason(marks.values())
+    if is_shape_unknown:
+        return Unspecified(None, why)
     contested, task = result.contested, case.task
     if not marks and not contested.any():
         return None
-    data, updates = cells[Role.DATA].numbers, cells[Role.UPDATES].numbers
-    # elements that are hit by an open update
+    data, updates = tensors[Role.DATA].numbers, tensors[Role.UPDATES].numbers
+    # elements that an unspecified update targets: scatter a mask of these updates with "max"
     hit = replace(task, reduction=Reduction.MAX, keeps_initial=True)
     is_hit = scatter(hit, np.zeros(data.shape, np.int8), case.indices, (updates != 0).astype(np.int8)) != 0
     if task.reduction is Reduction.NONE:
-        found = scatter(task, data, case.indices, updates)
+        origins = scatter(task, data, case.indices, updates)
     else:
         computed = np.where((data != 0) & task.keeps_initial, COMPUTED, _CERTAIN)
-        found = np.where(count_hits(task, data.shape, case.indices, updates.shape) > 0, computed, data)
-        found[is_hit] = COMPUTED
+        origins = np.where(count_hits(task, data.shape, case.indices, updates.shape) > 0, computed, data)
+        origins[is_hit] = COMPUTED
     if contested.any():
-        found[contested] = register.add(result)[contested]
-    if is_hit.any():  # which may be other numbers in another run, though they were equal in this one
+        origins[contested] = elements.add(result)[contested]
+    if is_hit.any():  # unspecified updates may be equal in this run and different in another
         several = result.hits > 1 if task.reduction is Reduction.NONE else contested
-        found[several & is_hit] = COMPUTED
-    return Open(found, why) if found.any() else None
+        origins[several & is_hit] = COMPUTED
+    return Unspecified(origins, why) if origins.any() else None
 
 
-def draws_numbers(step: Step, cells: Sequence[Marked | None]) -> bool:
-    """Tell whether a node draws random numbers, or may."""
+def draws_random_numbers(step: Step, tensors: Sequence[MarkedTensor | None]) -> bool:
+    """Return whether a node draws random numbers, or may do so."""
     op = find(step.node.domain, step.node.type)
     if op is None or not op.draws or op.draws_if is None:
         return op is not None and op.draws
-    condition = cells[op.draws_if] if op.draws_if < len(cells) else None
+    condition = tensors[op.draws_if] if op.draws_if < len(tensors) else None
     return condition is not None and (condition.array is None or bool(condition.array.any()))
 
 
-def spread(step: Step, cells: Sequence[Marked | None], arrays: Sequence[Array | None]) -> list[Open | None]:
-    """Return what of the outputs of a node is open; of one without bodies that is no scatter node.
+def mark_general(
+    step: Step, tensors: Sequence[MarkedTensor | None], arrays: Sequence[Array | None]
+) -> list[Unspecified | None]:
+    """Return the marks of the outputs of a node without bodies that is not a scatter node.
 
-    `arrays` are the outputs, as far as they were computed.
+    Args:
+        step: the node.
+        tensors: its inputs.
+        arrays: its outputs, None for those that were not computed.
     """
     count = len(step.outputs)
-    marks = {number: cell.open for number, cell in enumerate(cells) if cell is not None and cell.open}
+    marks = {
+        number: tensor.mark
+        for number, tensor in enumerate(tensors)
+        if tensor is not None and tensor.mark is not None
+    }
     op = find(step.node.domain, step.node.type) if marks else None
-    if op is not None and op.copies:
-        marks = {number: one for number, one in marks.items() if number == 0}  # a second tells only the type
-    is_free = any(one.origins is None for one in marks.values())
-    if not marks or (op is not None and op.reads_shapes_only and not is_free):
+    if op is not None and op.copies:  # a second input only sets the type
+        marks = {number: mark for number, mark in marks.items() if number == 0}
+    is_shape_unknown = any(mark.origins is None for mark in marks.values())
+    if not marks or (op is not None and op.reads_shapes_only and not is_shape_unknown):
         return [None] * count
-    before = why_of(marks.values())
-    found = None if op is None or is_free else _moved(step, op, cells, set(marks), arrays)
-    if found is not None:
-        return [Open(one, before) if one.any() else None for one in found]
-    why = before or f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
+    upstream_reason = first_reason(marks.values())
+    origins = None
+    if op is not None and not is_shape_unknown:
+        origins = _propagate_origins(step, op, tensors, set(marks), arrays)
+    if origins is not None:
+        return [Unspecified(array, upstream_reason) if array.any() else None for array in origins]
+    why = upstream_reason or _reason_of_whole(step)
     constraints = step.work.constraints_in(step.node.domain) if isinstance(step.work, GeneralOp) else ()
-    if is_free or any(one.port in marks and one.decides_shape for one in constraints):
-        return [Open(None, why)] * count
+    decides_shape = any(constraint.port in marks and constraint.decides_shape for constraint in constraints)
+    if is_shape_unknown or decides_shape:
+        return [Unspecified(None, why)] * count
     return [
-        whole(why, declared_shape(step, number) if array is None else array.shape)
+        whole_tensor(why, declared_shape(step, number) if array is None else array.shape)
         for number, array in enumerate(arrays)
     ]
 
 
-def _moved(
+def _reason_of_whole(step: Step) -> str:
+    return f"downstream of {step.node.type} {step.node.scope} every element may depend on a contested one"
+
+
+def _propagate_origins(
     step: Step,
     op: GeneralOp,
-    cells: Sequence[Marked | None],
-    touched: set[int],
+    tensors: Sequence[MarkedTensor | None],
+    marked_ports: set[int],
     arrays: Sequence[Array | None],
 ) -> Sequence[Array] | None:
-    """Return the numbers of the elements of the outputs, None if single elements cannot be followed."""
-    first, is_computed, is_choice = cells[0], isinstance(step.work, GeneralOp), op.is_elementwise and op.moves
+    """Return the origins of the elements of the outputs, None if single elements cannot be followed."""
+    first, is_computed = tensors[0], isinstance(step.work, GeneralOp)
+    is_choice = op.is_elementwise and op.moves
     if op.copies:
         assert first is not None
         output = arrays[0] if arrays else None
         if first.array is not None and output is not None and first.array.dtype == output.dtype:
             return [first.numbers]
-        return [np.where(first.numbers != 0, COMPUTED, _CERTAIN)]  # of another type
+        return [np.where(first.numbers != 0, COMPUTED, _CERTAIN)]  # converted to another type
     try:
-        if is_computed and is_choice and len(cells) == 3 and first and first.array is not None:
-            found = _followed(step, cells, (1, 2))  # a choice between two tensors
-            if found is None or first.open is None:
-                return found
-            # an open condition may choose either
-            return [np.where(np.broadcast_to(first.numbers != 0, found[0].shape), COMPUTED, found[0])]
-        moving = op.moved_inputs(len(cells)) if is_computed and not is_choice else ()
+        if is_computed and is_choice and len(tensors) == 3 and first and first.array is not None:
+            origins = _move_origins(step, tensors, (1, 2))  # a choice between two tensors
+            if origins is None or first.mark is None:
+                return origins
+            # where the condition is unspecified, either tensor may be chosen
+            condition = np.broadcast_to(first.numbers != 0, origins[0].shape)
+            return [np.where(condition, COMPUTED, origins[0])]
+        moving = op.moved_inputs(len(tensors)) if is_computed and not is_choice else ()
         if moving:
-            return _followed(step, cells, moving) if touched <= set(moving) else None
-        count = len(cells) if op.is_elementwise else 1 if op.is_pointwise else 0
-        known = [cell for cell in cells[:count] if cell is not None and cell.shape is not None]
+            return _move_origins(step, tensors, moving) if marked_ports <= set(moving) else None
+        count = len(tensors) if op.is_elementwise else 1 if op.is_pointwise else 0
+        operands = [tensor for tensor in tensors[:count] if tensor is not None and tensor.shape is not None]
         is_numpy = str(step.node.attributes.get("auto_broadcast", "numpy")).lower() == "numpy"
-        is_alike = is_numpy or len({cell.shape for cell in known}) < 2
-        if not touched <= set(range(count)) or len(known) < count or not is_alike:
+        can_broadcast = is_numpy or len({tensor.shape for tensor in operands}) < 2
+        if not marked_ports <= set(range(count)) or len(operands) < count or not can_broadcast:
             return None
-        open = np.broadcast_arrays(*(cell.numbers != 0 for cell in known))
-        return [np.where(np.any(open, axis=0), COMPUTED, _CERTAIN)]
-    except ValueError:  # shapes do not meet
+        masks = np.broadcast_arrays(*(tensor.numbers != 0 for tensor in operands))
+        return [np.where(np.any(masks, axis=0), COMPUTED, _CERTAIN)]
+    except ValueError:  # shapes cannot be broadcast
         return None
 
 
-def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int]) -> Sequence[Array] | None:
-    """Let an operator that moves elements move their numbers."""
-    inputs = [None if cell is None else cell.array for cell in cells]
+def _move_origins(
+    step: Step, tensors: Sequence[MarkedTensor | None], moving: Sequence[int]
+) -> Sequence[Array] | None:
+    """Compute a node that moves elements with origins in place of the inputs that it moves."""
+    inputs = [None if tensor is None else tensor.array for tensor in tensors]
     for number in moving:
-        cell = cells[number]
-        if cell is not None:
-            inputs[number] = None if cell.shape is None else cell.numbers
-    if any(cell is not None and array is None for cell, array in zip(cells, inputs, strict=True)):
+        tensor = tensors[number]
+        if tensor is not None:
+            inputs[number] = None if tensor.shape is None else tensor.numbers
+    pairs = zip(tensors, inputs, strict=True)
+    if any(tensor is not None and array is None for tensor, array in pairs):
         return None
     try:
         return compute_node(step, inputs)
@@ -361,394 +393,310 @@ def _followed(step: Step, cells: Sequence[Marked | None], moving: Sequence[int])
         return None
 
 
-Seeds = Mapping[str, Sequence[Array]]
-"""By the scope of a scatter node: where runners found it contested, once for each computation."""
+ContestedMasks = Mapping[str, Sequence[Array]]
+"""Masks of the contested elements that runners have shown, by scope of the node: one per computation."""
 
 
 @dataclass(slots=True, eq=False)
-class Sight:
-    """What was seen while a model was computed."""
+class Observations:
+    """Facts observed while NumPy computed a model."""
 
     nodes: Collection[str] = ()
-    """Those that there are, as `validate` prints them."""
-    seen: dict[str, Guarded] = field(default_factory=dict)
-    """What is to be said of some of them, once of each."""
-    open: Mapping[str, Open] | None = None
-    """The outputs of the model of which something is open; None if that is not known."""
+    """The scopes of all scatter nodes, as `validate` prints them."""
+    guarded: dict[str, Guarded] = field(default_factory=dict)
+    """A remark on the inputs of some of these nodes, by scope."""
+    unspecified: Mapping[str, Unspecified] | None = None
+    """The marks of the outputs of the model that have one, by name; None if they are unknown."""
     entered: set[str] = field(default_factory=set)
     """The scopes of the bodies that ran."""
 
-    def add(self, one: Guarded) -> None:
-        """Enter what is to be said of a node; the first illegal computation is the one that counts."""
-        scope = printed(one.node, self.nodes) or one.node
-        known = self.seen.get(scope)
-        if known is None or (one.is_illegal and not known.is_illegal):
-            self.seen[scope] = replace(one, node=scope)
+    def add(self, remark: Guarded) -> None:
+        """Enter a remark on a node: the first, or the first illegal one if there is any."""
+        scope = scope_in_report(remark.node, self.nodes) or remark.node
+        earlier = self.guarded.get(scope)
+        if earlier is None or (remark.is_illegal and not earlier.is_illegal):
+            self.guarded[scope] = replace(remark, node=scope)
 
     @property
     def contested(self) -> set[str]:
-        """Return the nodes whose result the document leaves open."""
-        return {scope for scope, one in self.seen.items() if not one.is_illegal}
+        """The scopes of the nodes with contested elements."""
+        return {scope for scope, remark in self.guarded.items() if not remark.is_illegal}
 
 
-def printed(scope: str, known: Collection[str]) -> str | None:
-    """Return the path by which `validate` prints a node, None if it is no known one.
+def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
+    """Return the scope under which `validate` prints a node, None if it is not among `scopes`.
 
-    That of "call:own::Store/written", the path through all calls, is "own::Store/written".
+    "call:own::Store/written", the path through all calls, is printed as "own::Store/written".
     """
-    while scope not in known:
+    while scope not in scopes:
         _, colon, scope = scope.partition(":")
         if not colon:
             return None
     return scope
 
 
-# A model that NumPy computes.
+# A model that NumPy can compute.
 
 
-class Watcher(Forward[Marked]):
-    """Computes, moves marks where arrays are moved, and enters what it sees."""
+class Watcher(Forward[MarkedTensor]):
+    """Computes a model, propagates marks beside the arrays, and enters observations."""
 
-    def __init__(self, plans: Plans, sight: Sight) -> None:
+    def __init__(self, plans: Plans, observations: Observations) -> None:
         super().__init__(plans)
-        self.register = Register()
-        self._sight = sight
+        self.elements = ContestedElements()
+        self._observations = observations
         self._undecided: dict[Step, str] = {}
+        """Why a step, whose control input is unspecified, may compute anything."""
         self._scopes = {plan: flow.graph.scope for flow, plan in plans.items() if plan.is_body}
 
-    def graph(self, plan: Plan, cells: Sequence[Marked | None]) -> list[Marked | None]:
+    def graph(self, plan: Plan, cells: Sequence[MarkedTensor | None]) -> list[MarkedTensor | None]:
         if plan.is_body:
             self.note_body(self._scopes[plan])
         return super().graph(plan, cells)
 
     def note_body(self, scope: str) -> None:
-        self._sight.entered.add(scope)
+        self._observations.entered.add(scope)
 
-    def lift(self, array: Array) -> Marked:
-        return Marked(array)
+    def lift(self, array: Array) -> MarkedTensor:
+        return MarkedTensor(array)
 
-    def array(self, cell: Marked) -> Array:
+    def array(self, cell: MarkedTensor) -> Array:
         assert cell.array is not None
         return cell.array
 
-    def move(self, function: Callable[..., Array], *cells: Marked) -> Marked:
+    def move(self, function: Callable[..., Array], *cells: MarkedTensor) -> MarkedTensor:
         array = function(*map(self.array, cells))
-        marks = [cell.open for cell in cells if cell.open is not None]
+        marks = [cell.mark for cell in cells if cell.mark is not None]
         if not marks:
-            return Marked(array)
-        is_free = any(one.origins is None for one in marks)
-        origins = None if is_free else function(*(cell.numbers for cell in cells))
-        return Marked(array, Open(origins, why_of(marks)))
+            return MarkedTensor(array)
+        is_shape_unknown = any(mark.origins is None for mark in marks)
+        origins = None if is_shape_unknown else function(*(cell.numbers for cell in cells))
+        return MarkedTensor(array, Unspecified(origins, first_reason(marks)))
 
-    def scalar(self, step: Step, cell: Marked | None, what: str) -> Any:
-        """Return one element that decides what is computed; if it is open, everything behind it is."""
-        if _is_open(cell):
-            self._undecided[step] = (
-                f"{what} of {step.node.type} {step.node.scope} depends on a contested element"
-            )
-        return super().scalar(step, cell, what)
+    def scalar(self, step: Step, cell: MarkedTensor | None, noun: str) -> Any:
+        """Return an element that controls the computation; if it is unspecified, so are all outputs."""
+        if _is_unspecified(cell):
+            node = step.node
+            self._undecided[step] = f"{noun} of {node.type} {node.scope} depends on a contested element"
+        return super().scalar(step, cell, noun)
 
-    def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
-        found = super().step(step, cells)
+    def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
+        outputs = super().step(step, cells)
         why = self._undecided.pop(step, None)
         if why is None:
-            return found
-        return [None if cell is None else Marked(cell.array, Open(None, why)) for cell in found]
+            return outputs
+        return [
+            None if output is None else MarkedTensor(output.array, Unspecified(None, why))
+            for output in outputs
+        ]
 
-    def compute(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
+    def compute(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         if isinstance(step.work, Lookup):
-            return [self.scatter(step, cells)]
-        arrays = self.outputs(step, cells)
-        return [Marked(array, open) for array, open in zip(arrays, spread(step, cells, arrays), strict=False)]
+            return [self.compute_scatter(step, cells)]
+        arrays = self.compute_general(step, cells)
+        marks = mark_general(step, cells, arrays)
+        return [MarkedTensor(array, mark) for array, mark in zip(arrays, marks, strict=False)]
 
-    def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
-        return compute_node(step, arrays_of(cells))
+    def compute_general(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> Sequence[Array | None]:
+        return compute_node(step, arrays_of(tensors))
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
-        """Return the output of a scatter node, and enter what is to be said of its indices.
+    def compute_scatter(
+        self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
+    ) -> MarkedTensor:
+        """Return the output of a scatter node, and enter a remark on its indices.
 
-        Without `knows_updates` the updates are any of their shape.
+        Without `knows_updates` the values of the updates are unknown.
         """
         scatter = scatter_node_of(step)
         try:
-            case = case_of_node(scatter, arrays_of(cells))
+            case = case_of_node(scatter, arrays_of(tensors))
             result = detail(case, knows_updates=knows_updates or scatter.has_equal_updates)
         except Error as error:
             if isinstance(error, IllegalCase):
-                self._sight.add(Guarded.illegal(NUMPY, scatter, 0, error))
+                self._observations.add(Guarded.illegal(NUMPY, scatter, 0, error))
             raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
         except MemoryError as error:
             raise failure(step, "there is not enough memory") from error
-        if guarded := Guarded.contested(NUMPY, scatter, 0, result):
-            self._sight.add(guarded)
-        return Marked(
-            result.values, scattered(step, case, result, by_role(scatter.lookup, cells), self.register)
-        )
+        if remark := Guarded.contested(NUMPY, scatter, 0, result):
+            self._observations.add(remark)
+        mark = mark_scatter(step, case, result, by_role(scatter.lookup, tensors), self.elements)
+        return MarkedTensor(result.values, mark)
 
-    def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[Marked | None]:
-        """Compute the main graph, and enter which of its outputs are open."""
-        cells = self.run(plan, list(map(Marked, arrays)))
-        self._sight.open = {
-            output.name: replace(cell.open, register=self.register)
-            for output, cell in zip(plan.outputs, cells, strict=True)
-            if cell is not None and cell.open is not None
+    def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[MarkedTensor | None]:
+        """Compute the main graph, and enter the marks of its outputs."""
+        tensors = self.run(plan, list(map(MarkedTensor, arrays)))
+        self._observations.unspecified = {
+            output.name: replace(tensor.mark, contested=self.elements)
+            for output, tensor in zip(plan.outputs, tensors, strict=True)
+            if tensor is not None and tensor.mark is not None
         }
-        return cells
+        return tensors
 
 
-def arrays_of(cells: Sequence[Marked | None]) -> list[Array | None]:
-    return [None if cell is None else cell.array for cell in cells]
+def arrays_of(tensors: Sequence[MarkedTensor | None]) -> list[Array | None]:
+    return [None if tensor is None else tensor.array for tensor in tensors]
 
 
-# A model that NumPy does not compute as a whole.
+# A model that NumPy can compute only in part.
 
 
-def foresee(
-    sketch: Sketch, feeds: Mapping[str, Any], sight: Sight, seeds: Seeds, *, computes: bool = True
+def watch_partially(
+    sketch: Sketch,
+    feeds: Mapping[str, Any],
+    observations: Observations,
+    masks: ContestedMasks,
+    *,
+    computes: bool = True,
 ) -> None:
-    """Compute as much of the main graph as NumPy knows: for its indices, and for what is open.
+    """Compute the part of the main graph that NumPy supports, to observe indices and unspecified outputs.
 
-    The seeds are what runners saw; without `computes` contested elements alone are followed.
+    Args:
+        sketch: the model.
+        feeds: its inputs by name.
+        observations: they are entered here.
+        masks: the contested elements that runners have shown.
+        computes: False to follow only contested elements, which takes less time.
     """
-    watcher = _Foresight(sketch.plans, sight, seeds, computes=computes)
+    watcher = _PartialWatcher(sketch.plans, observations, masks, computes=computes)
     watcher.watch(sketch.plan, check_feeds(sketch.inputs, feeds))
 
 
-class _Foresight(Watcher):
-    """Computes a graph of which some values stay unknown, and no body."""
+class _PartialWatcher(Watcher):
+    """Computes a graph some of whose values are unknown; bodies are not computed, only followed."""
 
-    def __init__(self, plans: Plans, sight: Sight, seeds: Seeds, *, computes: bool) -> None:
-        super().__init__(plans, sight)
-        self._seeds, self._computes = seeds, computes
+    def __init__(
+        self, plans: Plans, observations: Observations, masks: ContestedMasks, *, computes: bool
+    ) -> None:
+        super().__init__(plans, observations)
+        self._masks, self._computes = masks, computes
         self._facts = Facts()
-        self._drawn = ""
-        """Which operator drew random numbers last."""
+        self._random_source = ""
+        """The operator that drew random numbers last."""
 
-    def fetch(self, plan: Plan, values: dict[Key, Marked | None], key: Key) -> Marked | None:
-        """Return the cell of a key; what cannot be had is not known."""
+    def fetch(self, plan: Plan, values: dict[Key, MarkedTensor | None], key: Key) -> MarkedTensor | None:
+        """Like `Forward.fetch`, but with an unknown tensor for a constant that cannot be read."""
         if key not in plan.constants:
             return values.get(key)
         try:
             return super().fetch(plan, values, key)
         except Error:
-            return Marked(None)
+            return MarkedTensor(None)
 
     def note_body(self, scope: str) -> None:
-        """Note nothing: bodies are looked at whether they run or not."""
+        """Note nothing: bodies are followed whether they run or not."""
 
-    def step(self, step: Step, cells: list[Marked | None]) -> Sequence[Marked | None]:
+    def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         if isinstance(step.work, Call | Choice | Repeat):
-            self._drawn = ""
-            depends = self._depends(step, step.work, cells)
-            why = why_of([cell.open for cell in cells if cell is not None]) or self._drawn
-            why = why or f"what {step.node.type} {step.node.scope} computes depends on a contested element"
-            found = [
-                Marked(None, whole(why, declared_shape(step, number)) if one else None)
-                for number, one in enumerate(depends)
+            self._random_source = ""
+            depends = self._find_dependent_outputs(step, step.work, cells)
+            why = first_reason([cell.mark for cell in cells if cell is not None]) or self._random_source
+            why = why or f"the result of {step.node.type} {step.node.scope} depends on a contested element"
+            outputs = [
+                MarkedTensor(None, whole_tensor(why, declared_shape(step, number)) if is_dependent else None)
+                for number, is_dependent in enumerate(depends)
             ]
-        elif draws_numbers(step, cells):
-            self._drawn = f"{step.node.type} {step.node.scope} {RANDOM}"
+        elif draws_random_numbers(step, cells):
+            self._random_source = f"{step.node.type} {step.node.scope} {RANDOM}"
             shapes = [static(self._facts.shape(value)) for value in step.node.outputs]
-            found = [Marked(None, whole(self._drawn, shape)) for shape in shapes]
+            outputs = [MarkedTensor(None, whole_tensor(self._random_source, shape)) for shape in shapes]
         else:
-            found = [one or Marked(None) for one in self.compute(step, cells)]
-        for number, (one, value) in enumerate(zip(found, step.node.outputs, strict=False)):
-            if one.array is None:
-                found[number] = Marked(None, one.open, static(self._facts.shape(value)))
-        return found
+            outputs = [output or MarkedTensor(None) for output in self.compute(step, cells)]
+        for number, (output, value) in enumerate(zip(outputs, step.node.outputs, strict=False)):
+            if output.array is None:
+                outputs[number] = MarkedTensor(None, output.mark, static(self._facts.shape(value)))
+        return outputs
 
-    def _depends(self, step: Step, work: Call | Choice | Repeat, cells: list[Marked | None]) -> list[bool]:
-        """Tell which outputs depend on what is open, whatever a branch or a loop may do."""
-        inputs: list[Marked | None] = [_OPEN if _is_open(cell) else _UNKNOWN for cell in cells]
+    def _find_dependent_outputs(
+        self, step: Step, work: Call | Choice | Repeat, cells: list[MarkedTensor | None]
+    ) -> list[bool]:
+        """Return for each output whether it depends on an unspecified value in any branch or iteration."""
+        inputs: list[MarkedTensor | None] = [
+            _UNSPECIFIED if _is_unspecified(cell) else _UNKNOWN for cell in cells
+        ]
         computes, self._computes = self._computes, False
         try:
             if isinstance(work, Repeat):
-                return self._loop_depends(step, work, inputs)
+                return self._find_dependent_outputs_of_loop(step, work, inputs)
             calls = work.branches.values() if isinstance(work, Choice) else [work]
             outputs = zip(*(self.call(step, call, inputs) for call in calls), strict=True)
-            is_any = isinstance(work, Choice) and _is_open(inputs[work.condition])
-            return [is_any or any(map(_is_open, ways)) for ways in outputs]
+            is_any = isinstance(work, Choice) and _is_unspecified(inputs[work.condition])
+            return [is_any or any(map(_is_unspecified, alternatives)) for alternatives in outputs]
         finally:
             self._computes = computes
 
-    def _loop_depends(self, step: Step, work: Repeat, inputs: list[Marked | None]) -> list[bool]:
-        """Compute the body until what one iteration hands to the next changes nothing any more."""
+    def _find_dependent_outputs_of_loop(
+        self, step: Step, work: Repeat, inputs: list[MarkedTensor | None]
+    ) -> list[bool]:
+        """Iterate the body to a fixpoint of the marks of carried values."""
         plan = self.plans[work.body]
         captured = self.captured(step, plan, inputs)
-        given = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
+        body_inputs = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
         carried = [
-            (number, one.successor) for number, one in enumerate(work.inputs) if one.successor is not None
+            (number, input.successor)
+            for number, input in enumerate(work.inputs)
+            if input.successor is not None
         ]
         before = None
-        while before != given:
-            before, outputs = list(given), self.graph(plan, [*given, *captured])
+        while before != body_inputs:
+            before, outputs = list(body_inputs), self.graph(plan, [*body_inputs, *captured])
             for number, successor in carried:
-                if _is_open(outputs[successor]):
-                    given[number] = _OPEN
+                if _is_unspecified(outputs[successor]):
+                    body_inputs[number] = _UNSPECIFIED
         control = [inputs[number] for number in (work.trips, work.condition) if number is not None]
         control += [] if work.goes_on is None else [outputs[work.goes_on]]
-        if any(map(_is_open, control)):
+        if any(map(_is_unspecified, control)):
             return [True] * len(step.outputs)
-        initial = {successor for number, successor in carried if _is_open(given[number])}
-        return [one.inner in initial or _is_open(outputs[one.inner]) for one in work.outputs]
+        # without iterations an output of a carried value is its initial value
+        initial = {successor for number, successor in carried if _is_unspecified(body_inputs[number])}
+        return [output.inner in initial or _is_unspecified(outputs[output.inner]) for output in work.outputs]
 
-    def outputs(self, step: Step, cells: Sequence[Marked | None]) -> Sequence[Array | None]:
+    def compute_general(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> Sequence[Array | None]:
         arrays: Sequence[Array | None] = ()
-        if isinstance(step.work, GeneralOp) and self._computes and _are_known(cells):
-            with suppress(Error, MemoryError):  # then what comes of it is not known
-                arrays = compute_node(step, arrays_of(cells))
+        if isinstance(step.work, GeneralOp) and self._computes and _are_known(tensors):
+            with suppress(Error, MemoryError):  # the outputs stay unknown
+                arrays = compute_node(step, arrays_of(tensors))
         return [*arrays, *[None] * (len(step.outputs) - len(arrays))]
 
-    def scatter(self, step: Step, cells: Sequence[Marked | None], *, knows_updates: bool = True) -> Marked:
-        """Watch a scatter node, with zeros for unknown data and updates; or take what runners saw."""
+    def compute_scatter(
+        self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
+    ) -> MarkedTensor:
+        """Compute a scatter node with zeros for unknown data and updates, or use the masks of runners."""
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
-        alike = list(cells)
-        for number, (port, cell) in enumerate(zip(step.work.spec.ports, cells, strict=False)):
-            if cell is not None and cell.array is None and port.role in {Role.DATA, Role.UPDATES}:
+        completed = list(tensors)
+        for number, (port, tensor) in enumerate(zip(step.work.spec.ports, tensors, strict=False)):
+            if tensor is not None and tensor.array is None and port.role in {Role.DATA, Role.UPDATES}:
                 value = step.node.inputs[number].value
                 type = None if value is None or value.element_type is None else dtype(value.element_type)
-                if cell.declared is not None and type is not None and not type.hasobject:
-                    alike[number] = Marked(np.broadcast_to(np.zeros((), type), cell.declared), cell.open)
-        if self._computes and _are_known(alike):
-            with suppress(Error, MemoryError):  # what is to be said was entered
+                if tensor.declared is not None and type is not None and not type.hasobject:
+                    zeros = np.broadcast_to(np.zeros((), type), tensor.declared)
+                    completed[number] = MarkedTensor(zeros, tensor.mark)
+        if self._computes and _are_known(completed):
+            with suppress(Error, MemoryError):  # the remark was entered
                 place = step.work.spec.port_index(Role.UPDATES)
-                updates = None if place is None or place >= len(cells) else cells[place]
+                updates = None if place is None or place >= len(tensors) else tensors[place]
                 knows_updates = updates is not None and updates.array is not None
-                found = super().scatter(step, alike, knows_updates=knows_updates)
-                if _are_known(cells):
-                    return found
-                if found.open is None or found.open.origins is None:
-                    return Marked(None, found.open)
-                return Marked(None, computed(found.open.origins != 0, found.open.why))
-        seen = self._seeds.get(printed(step.node.scope, self._seeds) or "", ())
-        is_touched = any(map(_is_open, cells))
-        if not is_touched and not seen:
-            return Marked(None)
-        if not is_touched and len({one.shape for one in seen}) == 1:
-            return Marked(None, computed(np.any(seen, axis=0)))
-        why = f"behind {step.node.type} {step.node.scope} every element may depend on a contested one"
-        return Marked(None, whole(why, declared_shape(step, 0)))
+                output = super().compute_scatter(step, completed, knows_updates=knows_updates)
+                if _are_known(tensors):
+                    return output
+                if output.mark is None or output.mark.origins is None:
+                    return MarkedTensor(None, output.mark)
+                return MarkedTensor(None, unspecified_where(output.mark.origins != 0, output.mark.why))
+        masks = self._masks.get(scope_in_report(step.node.scope, self._masks) or "", ())
+        is_marked = any(map(_is_unspecified, tensors))
+        if not is_marked and not masks:
+            return MarkedTensor(None)
+        if not is_marked and len({mask.shape for mask in masks}) == 1:
+            return MarkedTensor(None, unspecified_where(np.any(masks, axis=0)))
+        return MarkedTensor(None, whole_tensor(_reason_of_whole(step), declared_shape(step, 0)))
 
 
-def _are_known(cells: Sequence[Marked | None]) -> bool:
-    return all(cell is None or cell.array is not None for cell in cells)
+def _are_known(tensors: Sequence[MarkedTensor | None]) -> bool:
+    return all(tensor is None or tensor.array is not None for tensor in tensors)
 
 
-_UNKNOWN, _OPEN = Marked(None), Marked(None, whole("", None))
+_UNKNOWN, _UNSPECIFIED = MarkedTensor(None), MarkedTensor(None, whole_tensor("", None))
 
 
-def _is_open(cell: Marked | None) -> bool:
-    return cell is not None and cell.open is not None
-
-
-# NumPy beside the runners.
-
-
-class Reference:
-    """Computes one model while runners do, in a thread, and watches the indices of its scatter nodes."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
-        self._timed_out: Outcome | None = None
-
-    def start(self, feeds: Mapping[str, Array], times: int = 1) -> Callable[[float], tuple[Outcome, Sight]]:
-        """Begin to compute, unless that took too long before; return what waits for the end.
-
-        That takes a time limit in seconds from now on, beyond which nothing is seen. It raises BadFeed if
-        feeds do not fit the model, and UnreadableModel if it, or a constant that is needed, cannot be read.
-        """
-        sight, known, started = Sight(self._nodes), self._timed_out, time.monotonic()
-        work = partial(self._compute, feeds, sight, times)
-        future = in_background(work if known is None else lambda: known)
-
-        def finish(timeout: float) -> tuple[Outcome, Sight]:
-            try:
-                outcome: Outcome = future.result(max(timeout - (time.monotonic() - started), 0))
-            except TimeoutError:
-                message = f"no answer within {counted(timeout, 'second')}"
-                outcome = self._timed_out = self._ended(Status.TIMEOUT, message)
-            return outcome, Sight() if outcome is self._timed_out else sight
-
-        return finish
-
-    def optional_bodies(self, *, has_scatter: bool) -> list[OptionalBody]:
-        """Return the bodies that may not run; none of a model of which nothing is known."""
-        program = self.__dict__.get("_program")  # not made anew only for that
-        model = program if isinstance(program, Sketch) else self._sketch
-        return [] if model is None else optional_bodies(model, has_scatter=has_scatter)
-
-    def foresee(self, feeds: Mapping[str, Array], seeds: Seeds, timeout: float) -> Mapping[str, Open]:
-        """Return the outputs of which something is open, as far as that can be told of a model that fails.
-
-        The time limit is for each of two ways: with what NumPy can compute, and without.
-        """
-        sketch, ways = self._sketch, (True, False) if self._timed_out is None else (False,)
-        for computes in ways if sketch is not None else ():
-            assert sketch is not None
-            found = Sight(self._nodes)
-            with suppress(TimeoutError, Error):
-                work = partial(foresee, sketch, feeds, found, seeds, computes=computes)
-                in_background(work).result(timeout)
-            if found.open is not None:
-                return found.open
-        return {}
-
-    @cached_property
-    def _program(self) -> "Program | Error":
-        """Return the model made ready to be run, or why NumPy cannot compute it."""
-        try:
-            return prepare(self._model)
-        except (BrokenModel, UnknownOperator, EvaluationFailed) as error:
-            return error
-
-    @cached_property
-    def _sketch(self) -> "Sketch | None":
-        """Return what is known of a model that cannot be computed; None if that is nothing."""
-        with suppress(Error):
-            return make_sketch(self._model)
-        return None
-
-    def _compute(self, feeds: Mapping[str, Array], sight: Sight, times: int) -> Outcome:
-        """Compute the model, and so many times in a row if it assigns states."""
-        start, program = time.perf_counter(), self._program
-        if isinstance(program, Error):
-            if self._sketch is not None:
-                with suppress(EvaluationFailed, UnreadableModel):
-                    foresee(self._sketch, feeds, sight, {})
-                sight.open = None  # as it does not know what runners saw
-            is_unknown = isinstance(program, UnknownOperator)
-            return self._ended(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
-        try:
-            watcher, runs = Watcher(program.plans, sight), list[dict[str, Array]]()
-            arrays, opened = check_feeds(program.inputs, feeds), dict[str, Open]()
-            for _ in range(times if program.plan.assigned else 1):
-                runs.append(program.named(arrays_of(watcher.watch(program.plan, arrays))))
-                opened = {**(sight.open or {}), **opened}
-                sight.open = opened
-        except EvaluationFailed as error:
-            return self._ended(Status.REFUSED, str(error))
-        except MemoryError:
-            return self._ended(Status.REFUSED, "there is not enough memory")
-        seconds = time.perf_counter() - start
-        return replace(self._ended(Status.OK), runs=tuple(runs), seconds=seconds)
-
-    def _ended(self, status: Status, message: str = "") -> Outcome:
-        path = re.escape(self._model.path)  # everybody knows it
-        message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
-        return Outcome(NUMPY, status, message, precision="model", versions=versions())
-
-
-def in_background(work: Callable[[], Any]) -> "Future[Any]":
-    """Do something in a thread that nobody has to wait for, not even at the end of the process."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # whoever asks for the result gets it
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
+def _is_unspecified(tensor: MarkedTensor | None) -> bool:
+    return tensor is not None and tensor.mark is not None

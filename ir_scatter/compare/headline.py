@@ -1,4 +1,4 @@
-"""What came of a comparison in one sentence, the same in every report."""
+"""Words the result of a comparison in one sentence, the same in every report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,9 +6,9 @@ from enum import StrEnum
 from operator import attrgetter
 
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import (
-    NEVER,
+    NOT_COMPUTED,
     NUMPY,
     SAVED,
     Compared,
@@ -21,32 +21,38 @@ from ir_scatter.compare.result import (
 from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
 
-_FEW = 3
-"""So many runners are named, of more their number is."""
+_MOST_NAMES = 3
+"""Runners, nodes or bodies that a sentence names; if there are more, it gives their number."""
+
 _LONGEST = 120
-"""Letters of a runtime's own words that a sentence holds."""
+"""Characters of a runtime's message that a sentence quotes."""
+
 NOTHING = "nothing was compared"
-"""What a remark begins with that says why."""
+"""The beginning of the remark that says why nothing was compared."""
 
 _FAILURES = {
     Status.REFUSED: ("refuses the model", "refuse the model"),
-    Status.UNSUPPORTED: ("does not know all of the model", "do not know all of the model"),
+    Status.UNSUPPORTED: (
+        "does not support an operator of the model",
+        "do not support an operator of the model",
+    ),
     Status.UNAVAILABLE: ("does not run here", "do not run here"),
     Status.CRASHED: ("crashed", "crashed"),
-    Status.TIMEOUT: ("took too long", "took too long"),
+    Status.TIMEOUT: ("exceeded the time limit", "exceeded the time limit"),
 }
+"""Verb phrases for one runner and for several."""
 
 
 class State(StrEnum):
-    """How it went, the worst first."""
+    """The kind of result, from worst to best."""
 
     DIFFERS = "differs"
     ILLEGAL = "illegal"
-    """Nodes get indices that their documents forbid."""
+    """Nodes get indices that their specification forbids."""
     FAILED = "failed"
-    """Nothing differs, and a runner that was named did not run the model."""
+    """Nothing differs, but a runner that the user named did not run the model."""
     INTERRUPTED = "interrupted"
-    """Nothing differs in what was finished."""
+    """Nothing differs in the finished part."""
     NOTHING = "nothing"
     """Nothing was compared."""
     AGREES = "agrees"
@@ -54,87 +60,91 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headline:
-    """The sentence, and what it is about, so that nobody needs to say that again."""
+    """The sentence, and the result that it is about, which a report need not repeat."""
 
     state: State
     sentence: str
     subject: Comparison | Guarded | Outcome | None = None
 
 
-def headline(found: Compared) -> Headline:
-    """Word what came of a model: what is wrong and where, who failed, or who agrees on what."""
-    told = _headline(found)
-    if found.apart:
-        told = replace(told, sentence=_joined(found.apart, told.sentence))
-    return _and_interrupted(told, found.interrupted)
+def headline(compared: Compared) -> Headline:
+    """Word the result for a model: what is wrong and where, which runner failed, or which runners agree."""
+    line = _headline(compared)
+    if compared.apart:
+        line = replace(line, sentence=_join(compared.apart, line.sentence))
+    return _add_interruption(line, compared.interrupted)
 
 
-def _and_interrupted(told: Headline, missing: str) -> Headline:
-    if not missing:
-        return told
-    is_worse = told.state in {State.DIFFERS, State.ILLEGAL, State.FAILED}
+def _add_interruption(line: Headline, interrupted: str) -> Headline:
+    """Add what is missing to a headline; "" if nothing is."""
+    if not interrupted:
+        return line
+    is_worse = line.state in {State.DIFFERS, State.ILLEGAL, State.FAILED}
     return replace(
-        told,
-        state=told.state if is_worse else State.INTERRUPTED,
-        sentence=missing if told.state is State.NOTHING else _joined(told.sentence, missing),
+        line,
+        state=line.state if is_worse else State.INTERRUPTED,
+        sentence=interrupted if line.state is State.NOTHING else _join(line.sentence, interrupted),
     )
 
 
-def _headline(found: Compared) -> Headline:
-    differing = [one for one in found.comparisons if one.measure.verdict.is_difference]
-    illegal = [one for one in found.guarded if one.is_illegal]
-    more = _failures([one for one in found.failed if not (illegal and one.runner == NUMPY)])
-    order = list(found.operators)
-    nodes = [one for one in differing if one.level is Level.NODE]
-    nodes.sort(key=lambda one: order.index(one.node) if one.node in order else len(order))
+def _headline(compared: Compared) -> Headline:
+    differing = list(filter(_is_difference, compared.comparisons))
+    illegal = [remark for remark in compared.guarded if remark.is_illegal]
+    suffixes = _failures(
+        [outcome for outcome in compared.failed if not (illegal and outcome.runner == NUMPY)]
+    )
+    order = list(compared.operators)
+    nodes = [comparison for comparison in differing if comparison.level is Level.NODE]
+    nodes.sort(key=lambda each: order.index(each.node) if each.node in order else len(order))
     if nodes:
-        wrong = [one for one in nodes if one.relation is Relation.DOCUMENT] or nodes
+        wrong = [node for node in nodes if node.relation is Relation.DOCUMENT] or nodes
         if illegal:
-            more = [f"{counted(len({one.node for one in illegal}), 'node')} with illegal indices", *more]
-        return Headline(State.DIFFERS, _joined(_of_node(wrong, found), *more), wrong[0])
+            count = len({remark.node for remark in illegal})
+            suffixes = [f"{counted(count, 'node')} with illegal indices", *suffixes]
+        return Headline(State.DIFFERS, _join(_word_node(wrong, compared), *suffixes), wrong[0])
     if illegal:
-        return Headline(State.ILLEGAL, _joined(_of_illegal(illegal, found), *more), illegal[0])
+        return Headline(State.ILLEGAL, _join(_word_illegal(illegal, compared), *suffixes), illegal[0])
     if differing:
-        return Headline(State.DIFFERS, _joined(_of_output(differing, found), *more), differing[0])
+        return Headline(State.DIFFERS, _join(_word_output(differing, compared), *suffixes), differing[0])
     refusal = [
-        f"NumPy refuses the model: {_short(one.message)}"
-        for one in found.outcomes
-        if (one.runner, one.status) == (NUMPY, Status.REFUSED) and one not in found.failed
+        f"NumPy refuses the model: {_shorten(outcome.message)}"
+        for outcome in compared.outcomes
+        if (outcome.runner, outcome.status) == (NUMPY, Status.REFUSED) and outcome not in compared.failed
     ]
-    if found.failed:
-        rest = _agreement(found) if found.comparisons else NOTHING
-        if len(found.failed) == 1 and found.failed[0].message and not refusal:
-            more = [f"{more[0]}: {_short(found.failed[0].message)}"]
-        return Headline(State.FAILED, _joined(*refusal, *more, rest), found.failed[0])
-    if found.comparisons and all(map(_is_random, found.comparisons)):
-        return Headline(State.NOTHING, _joined(*refusal, *_of_random(found)))
-    if not found.comparisons:
-        reasons = (remark for remark in found.remarks if remark.startswith(NOTHING))
-        return Headline(State.NOTHING, _joined(*refusal, next(reasons, NOTHING)))
-    return Headline(State.AGREES, _agreement(found))
+    if compared.failed:
+        rest = _word_agreement(compared) if compared.comparisons else NOTHING
+        if len(compared.failed) == 1 and compared.failed[0].message and not refusal:
+            suffixes = [f"{suffixes[0]}: {_shorten(compared.failed[0].message)}"]
+        return Headline(State.FAILED, _join(*refusal, *suffixes, rest), compared.failed[0])
+    if compared.comparisons and all(map(_is_random, compared.comparisons)):
+        return Headline(State.NOTHING, _join(*refusal, *_word_random(compared)))
+    if not compared.comparisons:
+        reasons = (remark for remark in compared.remarks if remark.startswith(NOTHING))
+        return Headline(State.NOTHING, _join(*refusal, next(reasons, NOTHING)))
+    return Headline(State.AGREES, _word_agreement(compared))
 
 
-def is_single(done: Done) -> bool:
-    """Tell whether one model is all there is to tell of."""
+def is_single(done: ComparedModels) -> bool:
+    """Return whether the results are those of one model, and nothing else is to be reported."""
     return len(done.found) == 1 and not done.failures and done.interrupted in {"", done.found[0].interrupted}
 
 
-def headline_of_many(done: Done) -> Headline:
-    """Word what came of models that were each compared for themselves; of a single one what came of it."""
+def headline_of_many(done: ComparedModels) -> Headline:
+    """Word the results for models that were compared separately; for a single model, its result."""
     if is_single(done):
         return headline(done.found[0])
-    states = [*(headline(one).state for one in done.found), *(State.FAILED for _ in done.failures)]
+    states = [*(headline(compared).state for compared in done.found), *(State.FAILED for _ in done.failures)]
     parts = []
-    wrong = [_subjects(filter(_is_wrong, found.comparisons)) for found in done.found]
+    wrong = [_subjects(filter(_is_difference, compared.comparisons)) for compared in done.found]
     if differing := states.count(State.DIFFERS):
         verb = "differs" if differing == 1 else "differ"
-        runners = dict.fromkeys(runner for each in wrong for runner in each)
-        counts = [f"{runner} in {sum(runner in each for each in wrong)}" for runner in runners]
+        runners = dict.fromkeys(runner for of_model in wrong for runner in of_model)
+        counts = [f"{runner} in {sum(runner in of_model for of_model in wrong)}" for runner in runners]
         parts.append(f"{differing} of {counted(len(done.found), 'model')} {verb}: {listed(counts)}")
-    illegal = sum(any(one.is_illegal for one in found.guarded) for found in done.found)
+    illegal = sum(any(remark.is_illegal for remark in compared.guarded) for compared in done.found)
     for count, words in (
         (illegal, "{} with illegal indices"),
-        (states.count(State.FAILED) - len(done.failures), "{} not run by every runner that was named"),
+        (states.count(State.FAILED) - len(done.failures), "{} not run by every named runner"),
         (states.count(State.NOTHING), "{} with nothing to compare"),
         (states.count(State.AGREES), "no difference in {}"),
         (len(done.failures), "{} could not be compared"),
@@ -142,262 +152,284 @@ def headline_of_many(done: Done) -> Headline:
         if count:
             parts.append(words.format(counted(count, "model")))
     state = min(states, key=list(State).index, default=State.NOTHING)
-    return _and_interrupted(Headline(state, _joined(*parts) or "there are no models"), done.interrupted)
+    return _add_interruption(Headline(state, _join(*parts) or "there are no models"), done.interrupted)
 
 
-def _short(words: str) -> str:
-    words = " ".join(words.split())
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+def _shorten(message: str) -> str:
+    message = " ".join(message.split())
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _is_wrong(one: Comparison) -> bool:
-    return one.measure.verdict.is_difference
+def _is_difference(comparison: Comparison) -> bool:
+    return comparison.measure.verdict.is_difference
 
 
 def _names(runners: Sequence[str]) -> str:
-    return listed(runners) if len(runners) <= _FEW else f"{len(runners)} runners"
+    return listed(runners) if len(runners) <= _MOST_NAMES else f"{len(runners)} runners"
 
 
-def _do(runners: Sequence[str], singular: str, plural: str) -> str:
+def _with_verb(runners: Sequence[str], singular: str, plural: str) -> str:
     return f"{_names(runners)} {singular if len(runners) == 1 else plural}"
 
 
-def _subjects(found: Iterable[Comparison]) -> list[str]:
-    return list(dict.fromkeys(one.subject for one in found))
+def _subjects(comparisons: Iterable[Comparison]) -> list[str]:
+    return list(dict.fromkeys(comparison.subject for comparison in comparisons))
 
 
-def _of_node(wrong: Sequence[Comparison], found: Compared) -> str:
-    """Word what is wrong at the first node, and at how many others."""
+def _word_node(wrong: Sequence[Comparison], compared: Compared) -> str:
+    """Word the difference at the first node, and the number of the others."""
     first = wrong[0]
-    runners = {one.node: _subjects(other for other in wrong if other.node == one.node) for one in wrong}
-    here = runners[first.node]
+    runners = {
+        comparison.node: _subjects(each for each in wrong if each.node == comparison.node)
+        for comparison in wrong
+    }
+    of_first = runners[first.node]
     if first.relation is Relation.DOCUMENT:
-        worst = first.measure.worst  # no document says what becomes of NaN
+        worst = first.measure.worst  # no specification covers NaN in a reduction
         is_nan = worst is not None and worst.expected != worst.expected
-        known = "NumPy computes" if is_nan else "the document says"
-        start = f"{_do(here, 'is', 'are')} wrong at {first.node}{_how_often(first, found)}"
-        sentence = f"{start}: {_element(first, here, known)}"
+        source = "NumPy computes" if is_nan else "the specification requires"
+        start = f"{_with_verb(of_first, 'is', 'are')} wrong at {first.node}{_how_often(first, compared)}"
+        sentence = f"{start}: {_word_element(first, of_first, source)}"
     else:
-        start = f"{_do(here, 'changes', 'change')} from run to run at {first.node}"
-        sentence = f"{start}: {_element(first, here)}"
+        start = f"{_with_verb(of_first, 'changes', 'change')} from run to run at {first.node}"
+        sentence = f"{start}: {_word_element(first, of_first)}"
     if len(runners) == 1:
         return sentence
-    total = len({one.node for one in found.comparisons if one.level is Level.NODE})
+    total = len({comparison.node for comparison in compared.comparisons if comparison.level is Level.NODE})
     verb = "are wrong" if first.relation is Relation.DOCUMENT else "change"
-    others = "" if all(each == here for each in runners.values()) else " on one runner or another"
-    return f"{sentence}; {len(runners)} of {counted(total, 'node')} {verb}{others}"
+    are_same = all(of_node == of_first for of_node in runners.values())
+    where = "" if are_same else " on one runner or another"
+    return f"{sentence}; {len(runners)} of {counted(total, 'node')} {verb}{where}"
 
 
-def _how_often(one: Comparison, found: Compared) -> str:
+def _how_often(comparison: Comparison, compared: Compared) -> str:
     parts = []
-    if one.wrong_runs is not None:
-        parts.append(f" in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
+    if comparison.wrong_runs is not None:
+        parts.append(f" in {comparison.wrong_runs[0]} of {comparison.wrong_runs[1]} runs")
     key = attrgetter("level", "node", "tensor", "subject", "reference")
-    same = [other for other in found.comparisons if key(other) == key(one)]
-    cases = {other.case for other in same}
-    wrong = {other.case for other in same if _is_wrong(other)}
+    of_tensor = [each for each in compared.comparisons if key(each) == key(comparison)]
+    cases = {each.case for each in of_tensor}
+    wrong = {each.case for each in of_tensor if _is_difference(each)}
     if len(wrong) < len(cases):
         parts.append(f" in {len(wrong)} of {len(cases)} cases")
     return "".join(parts)
 
 
-def _element(one: Comparison, runners: Sequence[str] = (), known: str = "") -> str:
-    """Word the worst element: what it is, and what it is by others."""
-    found = one.measure
-    if found.remark:
-        return f"the output {found.remark}"
-    if found.worst is None:
-        return f"{found.mismatched} of {counted(found.elements, 'element')} differ"
-    place, got, expected = found.worst.words
-    if known:
-        on = f" on {one.subject}" if len(runners) > 1 else ""
-        return f"{place} {got}{on}, {known} {expected}"
-    return f"{place} {one.both(got, expected)}"
+def _word_element(comparison: Comparison, runners: Sequence[str] = (), source: str = "") -> str:
+    """Word the worst element and its reference: "[0] is 2, NumPy computes 3"."""
+    difference = comparison.measure
+    if difference.remark:
+        return f"the output {difference.remark}"
+    if difference.worst is None:
+        return f"{difference.mismatched} of {counted(difference.elements, 'element')} differ"
+    place, got, expected = difference.worst.words
+    if source:
+        on = f" on {comparison.subject}" if len(runners) > 1 else ""
+        return f"{place} {got}{on}, {source} {expected}"
+    return f"{place} {comparison.describe_pair(got, expected)}"
 
 
-def _of_illegal(illegal: Sequence[Guarded], found: Compared) -> str:
+def _word_illegal(illegal: Sequence[Guarded], compared: Compared) -> str:
     first = illegal[0]
-    nodes = {one.node for one in illegal}
-    runners = list(dict.fromkeys(one.runner for one in illegal if one.node == first.node))
-    on = "" if set(runners) >= {*found.ran} else f" on {_names(runners)}"
-    what = "inputs" if first.kind == "illegal" else "indices"
-    others = f"; {counted(len(nodes), 'node')} in all" if len(nodes) > 1 else ""
-    return f"{first.node} gets illegal {what}{on}: {first.message}{others}"
+    nodes = {remark.node for remark in illegal}
+    runners = list(dict.fromkeys(remark.runner for remark in illegal if remark.node == first.node))
+    on = "" if set(runners) >= {*compared.ran} else f" on {_names(runners)}"
+    noun = "inputs" if first.kind == "illegal" else "indices"
+    total = f"; {counted(len(nodes), 'node')} in total" if len(nodes) > 1 else ""
+    return f"{first.node} gets illegal {noun}{on}: {first.message}{total}"
 
 
-def _of_output(differing: list[Comparison], found: Compared) -> str:
-    """Word what differs at the first output, where every node is right or could not be looked at."""
+def _word_output(differing: list[Comparison], compared: Compared) -> str:
+    """Word the difference at the first output, if no node differs or nodes could not be tapped."""
     order = list(Relation)
-    if found.other:  # whether the models differ comes first
+    if compared.other:  # the difference between the models comes first
         order.sort(key=lambda relation: relation is not Relation.MODELS)
-    named = [one.tensor for one in found.outliers if found.other]
-    differing.sort(key=lambda one: (one.tensor not in named, order.index(one.relation)))
+    of_outliers = [outlier.tensor for outlier in compared.outliers if compared.other]
+    differing.sort(key=lambda each: (each.tensor not in of_outliers, order.index(each.relation)))
     first = differing[0]
-    same = [one for one in differing if (one.tensor, one.relation) == (first.tensor, first.relation)]
-    here, where = _subjects(same), f"at output {first.tensor}"
-    outputs = len({one.tensor for one in differing})
-    total = len({one.tensor for one in found.comparisons if one.level is Level.MODEL})
-    parts = [f"{outputs} of {counted(total, 'output')} differ"] if outputs > 1 else []
-    blamed = next(
-        (one.runners for one in found.outliers if (one.node, one.tensor) == (None, first.tensor)), None
+    runners = _subjects(
+        each for each in differing if (each.tensor, each.relation) == (first.tensor, first.relation)
     )
-    often = _how_often(first, found)
-    if blamed is not None and found.other:
-        message = next(one.message for one in found.outliers if one.tensor == first.tensor)
-        return _joined(f"output {first.tensor}: {message}", *parts)
+    outputs = len({each.tensor for each in differing})
+    total = len({each.tensor for each in compared.comparisons if each.level is Level.MODEL})
+    suffixes = [f"{outputs} of {counted(total, 'output')} differ"] if outputs > 1 else []
+    blamed = next(
+        (
+            outlier.runners
+            for outlier in compared.outliers
+            if (outlier.node, outlier.tensor) == (None, first.tensor)
+        ),
+        None,
+    )
+    if blamed is not None and compared.other:
+        message = next(outlier.message for outlier in compared.outliers if outlier.tensor == first.tensor)
+        return _join(f"output {first.tensor}: {message}", *suffixes)
+    where = f"at output {first.tensor}{_how_often(first, compared)}"
     match first.relation:
         case Relation.DOCUMENT if blamed is not None and blamed[0].removeprefix(SAVED) == NUMPY:
-            start = f"{_names(here)} agree with each other against NumPy {where}{often}"
-            sentence = f"{start}: {_element(first, (), 'NumPy computes')}"
+            start = f"{_names(runners)} agree with each other against NumPy {where}"
+            sentence = f"{start}: {_word_element(first, (), 'NumPy computes')}"
         case Relation.DOCUMENT:
-            start = f"{_do(here, 'is', 'are')} wrong {where}{often}"
-            sentence = f"{start}: {_element(first, here, 'NumPy computes')}"
-            nodes = [
-                one for one in found.comparisons if one.level is Level.NODE and one.subject == first.subject
-            ]
-            if nodes and not any(one.runner == first.subject for one in found.not_tapped):
-                parts.append(_of_right_nodes(first, found))
+            start = f"{_with_verb(runners, 'is', 'are')} wrong {where}"
+            sentence = f"{start}: {_word_element(first, runners, 'NumPy computes')}"
+            has_nodes = any(
+                each.level is Level.NODE and each.subject == first.subject for each in compared.comparisons
+            )
+            is_hidden = any(failure.runner == first.subject for failure in compared.not_tapped)
+            if has_nodes and not is_hidden:
+                suffixes.append(_word_right_nodes(first, compared))
         case Relation.RUNNERS:
-            others = _names([first.reference, *_right(found, first, here)])
-            start = f"{_do(here, 'differs', 'differ')} from {others} {where}{often}"
-            sentence = f"{start}: {_element(first)}"
-            parts.append("NumPy does not say who is right")
+            majority = _names([first.reference, *_agreeing(compared, first, runners)])
+            start = f"{_with_verb(runners, 'differs', 'differ')} from {majority} {where}"
+            sentence = f"{start}: {_word_element(first)}"
+            suffixes.append("no reference is available for this output")
         case Relation.MODELS:
             names = short_names(first.subject_model, first.reference_model)
             worst = first.measure.worst
-            how = _element(first)
+            how = _word_element(first)
             if worst is not None and not first.measure.remark:
                 place, got, expected = worst.words
                 how = f"{place} {got}, not {expected}"
-            sentence = f"{names[0]} departs from {names[1]} on {_names(here)} {where}{often}: {how}"
+            sentence = f"{names[0]} differs from {names[1]} on {_names(runners)} {where}: {how}"
         case Relation.EARLIER:
-            start = _do(here, "is not what it was", "are not what they were")
-            sentence = f"{start} {where}{often}: {_element(first)}"
+            start = _with_verb(runners, "differs from its saved result", "differ from their saved results")
+            sentence = f"{start} {where}: {_word_element(first)}"
         case Relation.REPEAT if not first.tapped:
-            sentence = f"{_do(here, 'changes', 'change')} from run to run {where}: {_element(first)}"
+            start = _with_verb(runners, "changes", "change")
+            sentence = f"{start} from run to run at output {first.tensor}: {_word_element(first)}"
         case Relation.REPEAT:
-            told = (one.message for one in found.outliers if one.tapped and one.tensor == first.tensor)
-            message = next(told, f"{first.subject} changes when nodes are tapped: {_element(first)}")
-            sentence = f"output {first.tensor}: {message}"
-            parts += _of_suspects(first.subject, found)
-    return _joined(sentence, *parts)
+            messages = (
+                outlier.message
+                for outlier in compared.outliers
+                if outlier.tapped and outlier.tensor == first.tensor
+            )
+            default = f"{first.subject} changes when nodes are tapped: {_word_element(first)}"
+            sentence = f"output {first.tensor}: {next(messages, default)}"
+            suffixes += _word_suspects(first.subject, compared)
+    return _join(sentence, *suffixes)
 
 
-def _of_right_nodes(first: Comparison, found: Compared) -> str:
-    """Word what follows for an output that is wrong without taps from nodes that are right with taps."""
-    begin, contradicts = "every scatter node is right", f"{first.subject} contradicts itself"
-    is_other = any(
-        one.tapped and one.tensor == first.tensor and first.subject in one.runners for one in found.outliers
-    ) or any(remark.startswith(contradicts) for remark in found.remarks)
+_SUSPECT_NODE = "a node before the output is suspect"
+
+
+def _word_right_nodes(first: Comparison, compared: Compared) -> str:
+    """Word the conclusion for an output that is wrong without taps although all nodes are right with taps."""
+    sentence, contradicts = "every scatter node is right", f"{first.subject} contradicts itself"
+    do_taps_change = any(
+        outlier.tapped and outlier.tensor == first.tensor and first.subject in outlier.runners
+        for outlier in compared.outliers
+    ) or any(remark.startswith(contradicts) for remark in compared.remarks)
     if first.wrong_runs is not None:
-        begin += " in the first inference, and none was looked at in later ones"
-    suspects = _of_suspects(first.subject, found)
-    if is_other:
-        return _joined(f"with taps {begin}, but taps change the result", *(suspects or [_ONE_IS_SUSPECT]))
-    return _joined(begin, *suspects)
+        sentence += " in the first inference; nodes are not tapped in later inferences"
+    suspects = _word_suspects(first.subject, compared)
+    if do_taps_change:
+        return _join(f"with taps {sentence}, but taps change the result", *(suspects or [_SUSPECT_NODE]))
+    return _join(sentence, *suspects)
 
 
-_ONE_IS_SUSPECT = "a node before the output is suspect"
-
-
-def _of_suspects(runner: str, found: Compared) -> list[str]:
-    """Word which nodes meet a known defect of a runner that taps hide."""
-    nodes = found.suspects.get(runner.removeprefix(SAVED), {})
+def _word_suspects(runner: str, compared: Compared) -> list[str]:
+    """Word which nodes may be affected by a known defect of a runner that taps hide."""
+    nodes = compared.suspects.get(runner.removeprefix(SAVED), {})
     codes = dict.fromkeys(nodes.values())
+    names = {code: [node for node in nodes if nodes[node] == code][:_MOST_NAMES] for code in codes}
+    return [f"{listed(names[code])} may be affected by {code}, which taps hide" for code in codes]
+
+
+def _is_random(comparison: Comparison) -> bool:
+    excuse = comparison.measure.excuse
+    return comparison.measure.verdict is Verdict.CONTESTED and excuse is not None and excuse.is_random
+
+
+def _word_random(compared: Compared) -> list[str]:
+    """Word which operators draw random numbers, and which outputs have no verdict therefore."""
+    reason_of = dict[str, str]()
+    for comparison in filter(_is_random, compared.comparisons):
+        assert comparison.measure.excuse is not None
+        reason_of.setdefault(comparison.tensor, comparison.measure.excuse.why)
+    outputs_of = dict[str, list[str]]()
+    for name, reason in reason_of.items():
+        outputs_of.setdefault(reason, []).append(name)
     return [
-        f"{listed([node for node in nodes if nodes[node] == code][:_FEW])} may meet {code}, which taps hide"
-        for code in codes
+        f"{reason}: no verdict on {'output' if len(names) == 1 else 'outputs'} {listed(names)}"
+        for reason, names in outputs_of.items()
     ]
 
 
-def _is_random(one: Comparison) -> bool:
-    excuse = one.measure.excuse
-    return one.measure.verdict is Verdict.CONTESTED and excuse is not None and excuse.is_random
-
-
-def _of_random(found: Compared) -> list[str]:
-    """Word which operators draw random numbers, and of which outputs nothing can be said therefore."""
-    outputs = dict[str, str]()
-    for one in filter(_is_random, found.comparisons):
-        assert one.measure.excuse is not None
-        outputs.setdefault(one.tensor, one.measure.excuse.why)
-    reasons = dict[str, list[str]]()
-    for name, why in outputs.items():
-        reasons.setdefault(why, []).append(name)
-    word = {True: "output", False: "outputs"}
-    return [f"{why}: no verdict on {word[len(names) == 1]} {listed(names)}" for why, names in reasons.items()]
-
-
-def _right(found: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
-    """Return the other runners that agree with the reference of a comparison."""
-    key, others = attrgetter("level", "tensor", "case", "reference"), (*wrong, first.reference)
-    same = (one.subject for one in found.comparisons if key(one) == key(first))
-    return [subject for subject in same if subject not in others]
+def _agreeing(compared: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
+    """Return the runners that agree with the reference of a comparison."""
+    key, disagreeing = attrgetter("level", "tensor", "case", "reference"), (*wrong, first.reference)
+    subjects = (each.subject for each in compared.comparisons if key(each) == key(first))
+    return [subject for subject in subjects if subject not in disagreeing]
 
 
 def _failures(failed: Sequence[Outcome]) -> list[str]:
-    """Word who did not run the model, those together that ended alike."""
+    """Word which runners did not run the model, grouped by status."""
     groups: dict[Status, list[str]] = {}
-    for one in failed:
-        groups.setdefault(one.status, []).append(one.runner)
-    return [_do(names, *_FAILURES[status]) for status, names in groups.items()]
+    for outcome in failed:
+        groups.setdefault(outcome.status, []).append(outcome.runner)
+    return [_with_verb(names, *_FAILURES[status]) for status, names in groups.items()]
 
 
-def _untried(found: Compared) -> list[str]:
-    """Word which bodies ran in no case, and what else may hide a difference."""
-    names = found.not_run
+def _word_untried(compared: Compared) -> list[str]:
+    """Word which bodies ran in no case, and which other conditions may hide a difference."""
+    names = compared.not_run
     if not names:
-        return [*found.not_tried]
-    shown = counted(len(names), "body", "bodies") if len(names) > _FEW else listed(names)
-    return [f"{shown} {'was' if len(names) == 1 else 'were'} not run", *found.not_tried]
+        return [*compared.not_tried]
+    bodies = counted(len(names), "body", "bodies") if len(names) > _MOST_NAMES else listed(names)
+    return [f"{bodies} {'was' if len(names) == 1 else 'were'} not run", *compared.not_tried]
 
 
-def _agreement(found: Compared) -> str:
-    """Word who agrees on what, and on how many cases that rests."""
-    levels = {
-        level: [one for one in found.comparisons if one.level is level] for level in (Level.NODE, Level.MODEL)
-    }
-    outputs, nodes = levels[Level.MODEL], levels[Level.NODE]
-    random = {one.tensor for one in outputs if _is_random(one)}
-    outputs = [one for one in outputs if one.tensor not in random]
-    cases = counted(len(found.feeds), "case")
-    what = []
+def _word_agreement(compared: Compared) -> str:
+    """Word which runners agree on what, and in how many cases."""
+    nodes = [comparison for comparison in compared.comparisons if comparison.level is Level.NODE]
+    outputs = [comparison for comparison in compared.comparisons if comparison.level is Level.MODEL]
+    random = {comparison.tensor for comparison in outputs if _is_random(comparison)}
+    outputs = [comparison for comparison in outputs if comparison.tensor not in random]
+    cases = counted(len(compared.feeds), "case")
+    tensors = []
     if nodes:
-        what.append(counted(len({one.node for one in nodes}), "node"))
-    if outputs and not (nodes and found.is_one_node):
-        what.append(counted(len({one.tensor for one in outputs}), "output"))
-    parts = []
-    if contested := {
-        one.node or one.tensor for one in (*outputs, *nodes) if one.measure.verdict is Verdict.CONTESTED
-    }:
-        parts.append(f"the document leaves {len(contested)} of them open")
-    parts += _of_random(found)
-    for runner in found.suspects if not outputs else ():
-        parts += ["no output was compared", *_of_suspects(runner, found)]
-    scopes = tuple(f"{name.partition(' ')[2]}/" for name in found.not_run)
-    missing = {one.node for one in found.not_tapped if one.reason != NEVER or not one.node.startswith(scopes)}
-    if hidden := missing - {one.node for one in nodes}:
-        parts.append(f"{counted(len(hidden), 'node')} could not be looked at")
-    parts += _untried(found)
-    between = [one for one in outputs if one.relation is Relation.MODELS]
-    if between:
-        runners = _subjects(between)
-        names = short_names(found.model, found.other)
-        on = counted(len({one.tensor for one in between}), "output")
-        for name in dict.fromkeys(one.subject for one in outputs if one.subject not in runners):
-            path = next(one.subject_model for one in outputs if one.subject == name)
-            parts.append(f"{name} agrees on {names[path != found.model]}")
-        sentence = f"{_do(runners, 'computes', 'compute')} the same for {names[0]} and {names[1]}"
-        return _joined(f"{sentence}: {on}, {cases}", *parts)
-    runners = list(dict.fromkeys(name for one in outputs for name in (one.reference, one.subject)))
-    runners = [one.runner for one in found.outcomes if one.runner in runners]
+        tensors.append(counted(len({comparison.node for comparison in nodes}), "node"))
+    if outputs and not (nodes and compared.is_one_node):
+        tensors.append(counted(len({comparison.tensor for comparison in outputs}), "output"))
+    suffixes = []
+    contested = {
+        comparison.node or comparison.tensor
+        for comparison in (*outputs, *nodes)
+        if comparison.measure.verdict is Verdict.CONTESTED
+    }
+    if contested:
+        suffixes.append(f"the specification allows several results for {len(contested)} of them")
+    suffixes += _word_random(compared)
+    for runner in compared.suspects if not outputs else ():
+        suffixes += ["no output was compared", *_word_suspects(runner, compared)]
+    bodies = tuple(f"{name.partition(' ')[2]}/" for name in compared.not_run)
+    missing = {
+        failure.node
+        for failure in compared.not_tapped
+        if failure.reason != NOT_COMPUTED or not failure.node.startswith(bodies)
+    }
+    if hidden := missing - {comparison.node for comparison in nodes}:
+        suffixes.append(f"{counted(len(hidden), 'node')} could not be tapped")
+    suffixes += _word_untried(compared)
+    between_models = [comparison for comparison in outputs if comparison.relation is Relation.MODELS]
+    if between_models:
+        runners = _subjects(between_models)
+        names = short_names(compared.model, compared.other)
+        count = counted(len({comparison.tensor for comparison in between_models}), "output")
+        for name in dict.fromkeys(each.subject for each in outputs if each.subject not in runners):
+            path = next(each.subject_model for each in outputs if each.subject == name)
+            suffixes.append(f"{name} agrees on {names[path != compared.model]}")
+        sentence = f"{names[0]} and {names[1]} give the same results on {_names(runners)}"
+        return _join(f"{sentence}: {count}, {cases}", *suffixes)
+    names_of_outputs = {name for each in outputs for name in (each.reference, each.subject)}
+    runners = [outcome.runner for outcome in compared.outcomes if outcome.runner in names_of_outputs]
     if len(runners) > 1:
-        who = f"{len(runners)} runners agree" if len(runners) > 2 else f"{_names(runners)} agree"
+        subject = f"{len(runners)} runners agree" if len(runners) > 2 else f"{_names(runners)} agree"
     else:
         runners = _subjects(nodes or outputs)
-        who = f"{_do(runners, 'agrees', 'agree')} with the documents"
-    return _joined(f"{who} on {listed(what)}, {cases}", *parts)
+        subject = f"{_with_verb(runners, 'agrees', 'agree')} with the specification"
+    return _join(f"{subject} on {listed(tensors)}, {cases}", *suffixes)

@@ -1,4 +1,4 @@
-"""How far two tensors are apart, element by element, and how far they may be."""
+"""Differences between two tensors, element by element, and the tolerances for them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ir_scatter.ops.spec import Reduction
 
 @record()
 class Tolerance:
-    """How far apart two elements may be: |got - expected| <= absolute + relative * |expected|."""
+    """Largest allowed difference of two elements: |got - expected| <= absolute + relative * |expected|."""
 
     absolute: float = 0.0
     relative: float = 0.0
@@ -30,8 +30,8 @@ class Tolerance:
 
 
 def magnitudes(array: Array) -> Array:
-    found: Array = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
-    return found
+    sizes: Array = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    return sizes
 
 
 EXACT = Tolerance()
@@ -40,77 +40,90 @@ FRACTION_BITS = {
     "float8_e5m2": 2, "float8_e5m2fnuz": 2, "float8_e8m0fnu": 0, "float4_e2m1fn": 1, "float6_e2m3fn": 3,
     "float6_e3m2fn": 2, "complex64": 23, "complex128": 52,
 }  # fmt: skip
-"""Bits of the fraction, by the name of the dtype."""
+"""Explicit fraction bits of the floating-point types, by dtype name."""
 
 PRECISION_BITS = {"f16": 10, "bf16": 7, "f32": 23}
-_WIDE = 23
-"""Types with more bits are not what a precision is asked for: an f64 that is computed as f32 is found."""
+"""Fraction bits of the precisions of inference."""
 
-_LEAST = {52: 2.0**-1022, 23: 2.0**-126, 7: 2.0**-126, 10: 2.0**-24}
-"""By bits: what may be lost as too small. Below the normal numbers many devices know only 0; those of
-f16 are numbers like others."""
+_MOST_PRECISION_BITS = 23
+"""Fraction bits above which an inference precision does not apply: f64 computed as f32 is a difference."""
 
-_DEEP, _SHALLOW = 1024, 32
-"""Units in the last place that the output of a model may be off, for types of many and of few bits."""
-_SAMPLE = 1 << 16
+_SMALLEST = {52: 2.0**-1022, 23: 2.0**-126, 7: 2.0**-126, 10: 2.0**-24}
+"""Smallest magnitude that a device must not flush to 0, by fraction bits.
+
+Many devices flush subnormal numbers; those of f16 count as ordinary numbers, as devices keep them.
+"""
+
+_DEEP_ULPS, _SHALLOW_ULPS = 1024, 32
+"""Units in the last place by which an output of a model may differ: f32 and wider types, narrower types."""
+
+_SAMPLE_SIZE = 1 << 16
+"""Elements of which the median magnitude is computed: enough for a scale, and fast for large tensors."""
 
 
 def default_tolerance(array: Array, precision: str = "", *, is_node: bool = False) -> Tolerance:
-    """Return what is allowed where nobody asked for anything else.
+    """Return the tolerance that applies unless the user sets one.
 
-    Whole numbers, booleans and strings must be equal. Of a node, beside what rounding makes of its
-    reduction: it moves elements as they are, and in a coarser precision each is rounded. Of a model, whatever
-    operators are in between, a share of each element, and the same share of an element of middling
-    size, as sums of large numbers that cancel out leave the rounding of the large ones.
+    Integers, booleans and strings must be equal. A scatter node only moves elements, so its output must be
+    equal but for subnormal numbers, and for the rounding of each element in a coarsest precision; the bounds
+    of its reduction are added elsewhere. An output of a model may pass any operators: it may differ by a
+    share of each element, plus the same share of the median magnitude, because sums of large numbers that
+    cancel out keep the rounding errors of the large numbers.
 
-    The precision is what was computed in, "f32", "f16", "bf16"; of others nothing is known.
+    Args:
+        array: the expected values.
+        precision: the precision of the inference: "f32", "f16" or "bf16"; any other means unknown.
+        is_node: whether the tensor is the output of a scatter node that was computed from given inputs.
     """
-    own = FRACTION_BITS.get(array.dtype.name)
-    if own is None:
+    type_bits = FRACTION_BITS.get(array.dtype.name)
+    if type_bits is None:
         return EXACT
-    bits = computed_bits(own, precision)
+    bits = computed_bits(type_bits, precision)
     if is_node:
-        return Tolerance(_LEAST.get(bits, 0.0), 2.0**-bits if bits < own else 0.0)
-    share = (_DEEP if bits >= _WIDE else _SHALLOW) * 2.0 ** -(bits + 1)
-    return Tolerance(share * _middling(array), share)
+        return Tolerance(_SMALLEST.get(bits, 0.0), 2.0**-bits if bits < type_bits else 0.0)
+    share = (_DEEP_ULPS if bits >= _MOST_PRECISION_BITS else _SHALLOW_ULPS) * 2.0 ** -(bits + 1)
+    return Tolerance(share * _median_magnitude(array), share)
 
 
-def computed_bits(own: int, precision: str) -> int:
-    """Return the bits of the fraction that a computation has: those of the type, or fewer."""
-    return own if own > _WIDE else min(own, PRECISION_BITS.get(precision, own))
+def computed_bits(type_bits: int, precision: str) -> int:
+    """Return the fraction bits of a computation: those of its type, or of a coarsest inference precision."""
+    if type_bits > _MOST_PRECISION_BITS:
+        return type_bits
+    return min(type_bits, PRECISION_BITS.get(precision, type_bits))
 
 
-def coarser(*precisions: str) -> str:
+def coarsest(*precisions: str) -> str:
+    """Return the precision with the fewest fraction bits; an unknown one only if all are unknown."""
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 
-def _middling(array: Array) -> float:
-    """Return the median magnitude of the elements that are finite and not 0; of many a sample."""
+def _median_magnitude(array: Array) -> float:
+    """Return the median magnitude of the finite elements other than 0, of large tensors from a sample."""
     flat = array.reshape(-1)
-    flat = flat[:: max(flat.size // _SAMPLE, 1)]
+    flat = flat[:: max(flat.size // _SAMPLE_SIZE, 1)]
     with np.errstate(all="ignore"):
         sizes = magnitudes(flat)
-    known = sizes[np.isfinite(sizes) & (sizes > 0)]
-    return float(np.median(known)) if known.size else 1.0
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return float(np.median(sizes)) if sizes.size else 1.0
 
 
 @dataclass(init=False, eq=False)
 class Tolerances:
-    """The tolerances that the user asks for, by the name of an output or node; "" for all others."""
+    """The tolerances that the user sets, by the name of an output or node; "" for all other tensors."""
 
     named: Mapping[str, Tolerance]
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
-        """Read `NAME=ABS,REL` or `ABS,REL`; raise UsageError if a text is no tolerance."""
+        """Parse texts `NAME=ABS,REL` or `ABS,REL`; raise UsageError if a text is not a tolerance."""
         self.named = dict(map(_parse, texts))
 
     def find(self, *names: str | None) -> Tolerance | None:
-        """Return the tolerance that was asked for by one of these names, or for all; None without one."""
-        known = (self.named[name] for name in (*names, "") if name is not None and name in self.named)
-        return next(known, None)
+        """Return the tolerance of the first name that has one, else that of all tensors, else None."""
+        matches = (self.named[name] for name in (*names, "") if name is not None and name in self.named)
+        return next(matches, None)
 
     def demand_known(self, names: Collection[str]) -> None:
-        """Raise UsageError if a tolerance is for something that does not exist."""
+        """Raise UsageError if a tolerance has a name that is not among these."""
         for name in self.named:
             if name and name not in names:
                 guess = did_you_mean(name, names)
@@ -127,21 +140,21 @@ def _parse(text: str) -> tuple[str, Tolerance]:
     except ValueError:
         absolute = relative = -1.0
     if not (absolute >= 0 and relative >= 0) or (equals and not name):
-        raise UsageError(f"{text!r} is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE")
+        raise UsageError(f"{text!r} is not a tolerance, expected OUTPUT=ABSOLUTE,RELATIVE")
     return name, Tolerance(absolute, relative)
 
 
 class Verdict(StrEnum):
-    """What is said of one tensor, the better ones first."""
+    """The judgement on one tensor, from best to worst."""
 
     EQUAL = "equal"
-    """Bit by bit, NaN being equal to NaN."""
+    """Bit by bit; NaN equals NaN."""
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """Several updates meet without a reduction, or NaN and numbers in a min or max: the value is allowed."""
+    """The specification allows several values: updates collide without a reduction, or NaN meets numbers."""
     NONDETERMINISTIC = "nondeterministic"
-    """The same runner gives another result for the same inputs."""
+    """The same runner gives different results for the same inputs."""
     MISMATCH = "mismatch"
 
     @property
@@ -151,7 +164,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The element that is farthest off: its position, and both values of it."""
+    """The element with the largest difference: its position, and both values."""
 
     index: tuple[int, ...]
     got: Any
@@ -159,27 +172,27 @@ class Worst:
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """What reports print: "[0, 1] is", or "it is" of a scalar; and both values."""
+        """Texts for reports: "[0, 1] is" (or "it is" for a scalar), and both values."""
         place = f"{list(self.index)} is" if self.index else "it is"
-        return place, shown(self.got), shown(self.expected)
+        return place, format_element(self.got), format_element(self.expected)
 
 
-def shown(element: object) -> str:
+def format_element(element: object) -> str:
     return f"{element:.9g}" if isinstance(element, float) else str(element)
 
 
 RANDOM = "draws random numbers"
-"""How the reason of an excuse ends that is no contested element."""
+"""The end of an excuse's reason if the output depends on random numbers and not on contested elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """What of an output was not judged, because contested elements come before it."""
+    """The part of an output that is not judged: it depends on contested elements or random numbers."""
 
     elements: int | None
-    """None if not even the shape is certain."""
+    """Number of elements that were not judged; None if not even the shape is certain."""
     why: str = ""
-    """Why tensors are excused as a whole, and not the single elements that a contested one reaches."""
+    """Why whole tensors were not judged; "" if only elements that depend on a contested one were not."""
 
     @property
     def is_whole(self) -> bool:
@@ -187,21 +200,21 @@ class Excuse:
 
     @property
     def is_random(self) -> bool:
-        """Whether an operator draws random numbers, so that no run tells what is right."""
+        """Whether an operator draws random numbers, so that no result is the correct one."""
         return self.why.endswith(RANDOM)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How two tensors differ; pairs are of the subject and the reference."""
+    """The differences between two tensors; pairs are (subject, reference)."""
 
     verdict: Verdict
     elements: int = 0
     mismatched: int = 0
     contested: int = 0
-    """Of a node, elements that the document leaves open; of an output, those that such a one reaches."""
+    """Elements with several allowed values: those of a node, or those of an output that depend on one."""
     max_abs: float = 0.0
-    """Infinite where only one is finite."""
+    """Infinite if only one of two elements is finite."""
     max_rel: float = 0.0
     max_ulp: int = 0
     worst: Worst | None = None
@@ -209,15 +222,18 @@ class Measure:
     infinities: tuple[int, int] = (0, 0)
     tolerance: Tolerance = EXACT
     remark: str = ""
-    """Why tensors could not be compared element by element."""
+    """Why the tensors could not be compared element by element."""
     excuse: Excuse | None = None
-    open_once: str = ""
-    """Which of two models does not specify what differs, where the other one does: `SUBJECT`, `REFERENCE`."""
+    unspecified_in: str = ""
+    """The one of two models that does not specify the differing elements: `SUBJECT`, `REFERENCE`, or ""."""
 
 
 SUBJECT, REFERENCE = "subject", "reference"
 _ULP_LIMIT = 2**63 - 1
-_WITHOUT_SIGN = frozenset({"float8_e8m0fnu"})
+"""The largest distance in units in the last place; also that of a number from infinity or NaN."""
+
+_UNSIGNED_FLOATS = frozenset({"float8_e8m0fnu"})
+"""Floating-point types without a sign bit, by dtype name."""
 
 
 def measure(
@@ -230,14 +246,20 @@ def measure(
 ) -> Measure:
     """Compare two tensors.
 
-    NaN is equal to NaN. -0.0 and 0.0 are not the same bits, and close under any tolerance. An element may
-    be farther off by its `bound`, because rounding depends on the order; `contested` ones, for which the
-    document allows the value that was got, are not compared.
+    NaN equals NaN. -0.0 and 0.0 have different bits, but are close under any tolerance.
+
+    Args:
+        got: the tensor that is judged.
+        expected: the tensor that it is compared with.
+        tolerance: for every element.
+        bound: for each element a difference that is allowed on top, as rounding depends on the order.
+        contested: a mask of elements that are not compared, because the specification allows the value.
     """
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
-        what = f"{got.dtype.name} {show(got.shape)}, expected {expected.dtype.name} {show(expected.shape)}"
-        return Measure(Verdict.MISMATCH, expected.size, expected.size, remark=f"is {what}")
+        remark = f"is {got.dtype.name} {show(got.shape)}, "
+        remark += f"expected {expected.dtype.name} {show(expected.shape)}"
+        return Measure(Verdict.MISMATCH, expected.size, expected.size, remark=remark)
     count = 0 if contested is None else int(np.count_nonzero(contested))
     if not count and are_equal(got, expected):
         return Measure(Verdict.EQUAL, got.size, tolerance=tolerance, **_specials(got, expected))
@@ -279,7 +301,7 @@ def measure_node(
     precision: str = "f32",
     requested: Tolerance | None = None,
 ) -> Measure:
-    """Return how the output of a scatter node differs from its document, which may allow several values."""
+    """Compare the output of a scatter node with its specification, which may allow several values."""
     values = expected.values
     tolerance = requested or default_tolerance(values, precision, is_node=True)
     if reduction is not Reduction.NONE and are_equal(got, values):
@@ -296,8 +318,8 @@ def measure_node(
     )
 
 
-def plain(element: Any) -> Any:
-    """Return an element as Python prints it."""
+def to_python(element: Any) -> Any:
+    """Convert an element of an array to a Python str, int, float, bool or complex."""
     if isinstance(element, str):
         return element
     if isinstance(element, np.generic) and type(element).__module__ == "numpy":
@@ -306,29 +328,29 @@ def plain(element: Any) -> Any:
 
 
 def _wide(array: Array) -> Array:
-    """Return numbers in a type in which their differences can be said."""
+    """Convert numbers to a type that can represent their differences."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if kind(array) == "float":
-        with np.errstate(invalid="ignore"):  # a NaN that signals
+        with np.errstate(invalid="ignore"):  # signalling NaN
             return array.astype(np.float64)
     return array if array.dtype.kind in "iu" else array.astype(np.int64)
 
 
 def distances(got: Array, expected: Array) -> Array:
-    """Return |got - expected| as f64: 0 for NaN and NaN, infinite where only one is finite."""
+    """Return |got - expected| as f64: 0 for two NaN, infinite if only one of the two is finite."""
     left, right = _wide(got), _wide(expected)
     if left.dtype.kind in "iu":
         greater, smaller = np.maximum(left, right), np.minimum(left, right)
-        found: Array = (greater.astype(np.uint64) - smaller.astype(np.uint64)).astype(np.float64)
-        return found
+        difference: Array = greater.astype(np.uint64) - smaller.astype(np.uint64)
+        return difference.astype(np.float64)
     distance = np.abs(left - right)
     same = (left == right) | ((left != left) & (right != right))
     return np.asarray(np.where(np.isnan(distance), np.where(same, 0.0, np.inf), distance))
 
 
 def _ulps(got: Array, expected: Array) -> int:
-    """Return the greatest number of representable values between two of some elements."""
+    """Return the largest difference of two elements, counted in representable values."""
     if got.dtype.kind == "c":
         return 0
     if kind(got) == "float":
@@ -339,23 +361,24 @@ def _ulps(got: Array, expected: Array) -> int:
 
 
 def _ordered(array: Array) -> Array:
-    """Number the values of a floating-point type in their order; both zeros are 0."""
+    """Map floating-point numbers to integers of the same order; neighbours differ by 1, both zeros are 0."""
     size = array.dtype.itemsize
-    if array.dtype.name in _WITHOUT_SIGN:
+    if array.dtype.name in _UNSIGNED_FLOATS:
         return array.view(np.uint8).astype(np.int64)
     bits = array.view(f"i{size}").astype(np.int64)
     least = np.int64(-(1 << (8 * size - 1)))
     return np.where(bits < 0, least - bits, bits)
 
 
-def _worst(got: Array, expected: Array, shown: Array, distance: Array) -> Worst:
-    """Return the element that is farthest off among those that are shown."""
-    ranked = np.where(shown, distance.astype(np.float64), -1.0)
+def _worst(got: Array, expected: Array, candidates: Array, distance: Array) -> Worst:
+    """Return the element with the largest distance among those of a mask."""
+    ranked = np.where(candidates, distance.astype(np.float64), -1.0)
     place = np.unravel_index(int(np.argmax(ranked)), got.shape)
-    return Worst(tuple(map(int, place)), plain(got[place]), plain(expected[place]))
+    return Worst(tuple(map(int, place)), to_python(got[place]), to_python(expected[place]))
 
 
 def _specials(got: Array, expected: Array) -> dict[str, Any]:
+    """Count NaN and infinities of both tensors, as fields of a `Measure`."""
     if kind(got) not in INEXACT:
         return {}
     with np.errstate(all="ignore"):

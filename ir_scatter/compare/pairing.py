@@ -1,4 +1,4 @@
-"""Which inputs and outputs of two models are the same, though a converter renamed or narrowed them."""
+"""Matches inputs and outputs of two models, even if a converter renamed or narrowed them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ir_scatter.analysis.interpreter import load
-from ir_scatter.compare.measure import FRACTION_BITS, PRECISION_BITS, Tolerance, coarser, default_tolerance
+from ir_scatter.compare.measure import FRACTION_BITS, PRECISION_BITS, Tolerance, coarsest, default_tolerance
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.dataflow import GraphInput, GraphOutput
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
@@ -23,28 +23,31 @@ from ir_scatter.inputs.search import Twin
 
 Feeds = Mapping[str, Array]
 
-_Told = TypeVar("_Told")
+_Value = TypeVar("_Value")
 _End = TypeVar("_End", GraphInput, GraphOutput)
 
-_WHOLE = frozenset({"signed", "unsigned"})
+NamePair = str | tuple[str, str]
+"""An input or output of the first model and one of the second: two names, or the text "A=B"."""
+
+_INTEGER_KINDS = frozenset({"signed", "unsigned"})
 _BYTES = frozenset({"u8", "i8"})
-"""What some runtimes make of booleans."""
+"""Types to which some converters change booleans."""
 
 
 class By(StrEnum):
-    """How it is known that two inputs or outputs are the same."""
+    """The criterion by which two inputs or outputs were matched."""
 
     MAP = "map"
-    """The caller says so."""
+    """The caller pairs them."""
     NAME = "name"
     ORDER = "order"
     SHAPE = "shape"
-    """No other one has a type and shape that fit."""
+    """No other end has a compatible type and shape."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(Generic[_End]):
-    """An input or output of the first model, and that of the second which is the same."""
+    """An input or output of the first model, and its counterpart in the second model."""
 
     first: _End
     second: _End
@@ -52,28 +55,28 @@ class Match(Generic[_End]):
 
     @property
     def types(self) -> tuple[str, str] | None:
-        """The element types, if they are known and not the same."""
-        one, other = self.first.element_type, self.second.element_type
-        return None if one is None or other is None or one is other else (one.name, other.name)
+        """The names of both element types; None if they are equal or one is unknown."""
+        first, second = self.first.element_type, self.second.element_type
+        return None if first is None or second is None or first is second else (first.name, second.name)
 
     @property
     def narrower(self) -> ElementType | None:
-        """The element type whose numbers both can have."""
-        one, other = self.first.element_type, self.second.element_type
-        return one or other if one is None or other is None else narrower(one, other)
+        """The element type whose values both ends can hold."""
+        first, second = self.first.element_type, self.second.element_type
+        return first or second if first is None or second is None else narrower(first, second)
 
-    def name_in(self, known: Mapping[str, object]) -> str | None:
-        """Return the name of the first model's by which it is known."""
-        return next((name for name in self.first.names if name in known), None)
+    def name_in(self, values: Mapping[str, object]) -> str | None:
+        """Return the name of the first model's end under which `values` has an entry."""
+        return next((name for name in self.first.names if name in values), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """How two models belong together.
+    """The matching inputs and outputs of two models.
 
     Attributes:
-        ends: all inputs of both.
-        notes: what is to be said of it, a sentence each.
+        ends: all inputs of both models.
+        notes: remarks for the user, a sentence each.
     """
 
     models: tuple[Model, Model]
@@ -82,10 +85,10 @@ class Pairing:
     outputs: tuple[Match[GraphOutput], ...]
     notes: tuple[str, ...]
     precision: str = ""
-    """In what one of the models stores its numbers, if that is narrower than what the other one does."""
+    """The precision in which one model stores its weights, if coarser than that of the other; else ""."""
 
     def twin(self) -> Twin:
-        """Return the second model as one that gets the inputs of the first."""
+        """Return the second model, with an input of the first or a constant as source of each input."""
         firsts = [input for input in self.ends[0] if input.default is None]
         matches = {match.second: match for match in self.inputs}
         types = {match.first: match.narrower for match in self.inputs}
@@ -101,53 +104,51 @@ class Pairing:
         drawn = tuple(types.get(input, input.element_type) for input in firsts)
         return Twin(make_sketch(self.models[1]), tuple(sources), drawn)
 
-    def shapes(self, given: Mapping[str, Shape]) -> dict[str, Shape]:
-        """Return the shapes of the first model's inputs as far as both models, and the caller, say them.
+    def shapes(self, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+        """Intersect the shapes of the first model's inputs with those of the second and of the caller.
 
         Raises:
             BadFeed: the caller contradicts the second model.
         """
-        found = {self._of_first(name): shape for name, shape in given.items()}
+        shapes = {self._name_in_first(name): shape for name, shape in input_shapes.items()}
         for match in self.inputs:
-            name = match.name_in(found) or match.first.names[0]
-            shape = found.get(name)
+            name = match.name_in(shapes) or match.first.names[0]
+            shape = shapes.get(name)
             if not agree(shape, match.second.shape):
                 second = f"{match.second.names[0]} of {self.models[1].path}"
-                raise BadFeed(
-                    f"{second} has shape {show(match.second.shape)}, which {show(shape)} does not fit"
-                )
-            found[name] = narrow(shape, match.second.shape)
-        return found
+                raise BadFeed(f"{second} has shape {show(match.second.shape)}, expected {show(shape)}")
+            shapes[name] = narrow(shape, match.second.shape)
+        return shapes
 
-    def given(self, feeds: Feeds) -> tuple[dict[str, Array], list[str]]:
-        """Return feeds that the caller gave as both models take them, by names of the first; and notes.
+    def adapt_feeds(self, feeds: Feeds) -> tuple[dict[str, Array], list[str]]:
+        """Return the caller's feeds by names of the first model, in types that both accept; and notes.
 
-        They may have names and types of the second. Floating-point numbers that a narrower type does not
-        hold are rounded for both.
+        The feeds may have names and types of the second model. Floating-point numbers that the narrower
+        type cannot represent are rounded for both models.
 
         Raises:
-            BadFeed: a number is beyond a type.
+            BadFeed: a number is outside the range of a type.
         """
-        found, notes = {self._of_first(name): array for name, array in feeds.items()}, list[str]()
+        adapted, notes = {self._name_in_first(name): array for name, array in feeds.items()}, list[str]()
         for match in self.inputs:
-            name, type = match.name_in(found), match.narrower
+            name, type = match.name_in(adapted), match.narrower
             if name is None:
                 continue
-            array = found[name]
+            array = adapted[name]
             if type is not None and kind(array) == type.kind == "float":
                 rounded = _converted(array, type)
-                _demand_kept(np.isfinite(array) & ~np.isfinite(rounded), array, type, name)
+                _demand_lossless(np.isfinite(array) & ~np.isfinite(rounded), array, type, name)
                 if not np.array_equal(rounded.astype(array.dtype), array, equal_nan=True):
                     notes.append(f"input {name} is rounded to {type.name} for both models")
                     array = rounded.astype(array.dtype)
-            found[name] = self._cast(array, match.first.element_type, name, self.models[0])
-        return found, notes
+            adapted[name] = self._cast(array, match.first.element_type, name, self.models[0])
+        return adapted, notes
 
     def feeds(self, feeds: Feeds) -> tuple[Feeds, Feeds]:
-        """Return for both models what they are given, each in its own types.
+        """Return the feeds of both models, each in its own names and types.
 
         Raises:
-            BadFeed: a type does not hold a number.
+            BadFeed: a type cannot represent a number.
         """
         first, second = dict(feeds), dict[str, Array]()
         for match in self.inputs:
@@ -158,14 +159,19 @@ class Pairing:
                 second[match.second.names[0]] = self._fed(match, load(match.first.default))
         return first, second
 
-    def by_first(self, outputs: Mapping[str, _Told]) -> dict[str, _Told]:
-        """Return what is told of outputs of the second model by the names that they have in the first."""
-        names = {match.second.name: match.first.name for match in self.outputs}
-        taken = set(names.values())  # a name that stands for another output here
-        return {names.get(name, f"{name}'" if name in taken else name): one for name, one in outputs.items()}
+    def by_first(self, outputs: Mapping[str, _Value]) -> dict[str, _Value]:
+        """Rename the outputs of the second model to their counterparts in the first.
 
-    def _of_first(self, name: str) -> str:
-        """Return the name that an input has in the first model."""
+        An output without a counterpart whose name another output has in the first model gets a prime.
+        """
+        names = {match.second.name: match.first.name for match in self.outputs}
+        matched = set(names.values())
+        return {
+            names.get(name, f"{name}'" if name in matched else name): value for name, value in outputs.items()
+        }
+
+    def _name_in_first(self, name: str) -> str:
+        """Return the name of an input in the first model."""
         if any(name in input.names for input in self.ends[0]):
             return name
         return next((match.first.names[0] for match in self.inputs if name in match.second.names), name)
@@ -174,174 +180,207 @@ class Pairing:
         return self._cast(array, match.second.element_type, match.second.names[0], self.models[1])
 
     def _cast(self, array: Array, type: ElementType | None, name: str, model: Model) -> Array:
-        """Return an array in the type of an input, if nothing is lost by that."""
-        wanted = None if type is None else dtype(type)
-        if type is None or wanted is None or not _are_alike(from_dtype(array.dtype), type):
-            return array  # what does not fit is for others to say
-        if wanted == array.dtype:
+        """Convert an array to the type of an input if no value changes; raise BadFeed if one does.
+
+        An array of an incompatible type is returned unchanged: `check_feeds` reports it.
+        """
+        target = None if type is None else dtype(type)
+        if type is None or target is None or not _are_compatible(from_dtype(array.dtype), type):
             return array
-        found = _converted(array, type)
+        if target == array.dtype:
+            return array
+        converted = _converted(array, type)
         with np.errstate(all="ignore"):
-            is_lost = np.asarray(found.astype(array.dtype) != array)
+            is_lost = np.asarray(converted.astype(array.dtype) != array)
         if kind(array) == "float":
             is_lost &= array == array
-        elif array.dtype.kind == "i" or found.dtype.kind == "i":  # whose ends wrap around to each other
-            is_lost |= (found < 0) != (array < 0)
-        _demand_kept(is_lost, array, type, f"{model.path}: {name}")
-        return found
+        elif array.dtype.kind == "i" or converted.dtype.kind == "i":  # 255 as u8 -> -1 as i8 -> 255: lost
+            is_lost |= (converted < 0) != (array < 0)
+        _demand_lossless(is_lost, array, type, f"{model.path}: {name}")
+        return converted
 
 
-def _demand_kept(is_lost: Array, array: Array, type: ElementType, name: str) -> None:
+def _demand_lossless(is_lost: Array, array: Array, type: ElementType, name: str) -> None:
     if is_lost.any():
         place = tuple(map(int, np.argwhere(is_lost)[0]))
         where = f" at {show_numbers(place)}" if place else ""
-        raise BadFeed(f"{name} holds {array[place]}{where}, which {type.name} does not hold")
+        raise BadFeed(f"{name} holds {array[place]}{where}, which {type.name} cannot represent")
 
 
-def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Pairing:
-    """Find out which inputs and outputs of two models are the same.
+def pair_text(pair: NamePair) -> str:
+    return pair if isinstance(pair, str) else "=".join(pair)
 
-    That is so by any of their names; of the rest, in order where types and shapes fit, or where only one
-    fits. The caller says others as "A=B", A being of the first model and B of the second.
+
+def pair_names(pair: NamePair) -> tuple[str, str]:
+    """Return the names of a pair; those of a text as if the first of them contained no "="."""
+    if not isinstance(pair, str):
+        return pair
+    first, _, second = pair.partition("=")
+    return first, second
+
+
+def pair(
+    first: Model, second: Model, inputs: Sequence[NamePair] = (), outputs: Sequence[NamePair] = ()
+) -> Pairing:
+    """Match the inputs and the outputs of two models.
+
+    The caller's pairs come first, then ends with a common name. The rest are matched in their order if
+    their types and shapes are compatible that way only, or else one by one if only one end is compatible.
 
     Raises:
-        BadFeed: an input of the second model has no counterpart, or the caller names what is not there.
+        BadFeed: an input of the second model has no counterpart, or a name of the caller does not exist.
     """
     models = first, second
     before, after = dataflow_of(first), dataflow_of(second)
-    found = _Matcher(models, "input", (before.inputs, after.inputs), inputs)
-    found.by_name()
-    for match in found.matches:
-        if not _fits(match.first, match.second):
-            one, other = found.describe(match.first), found.describe(match.second)
-            same = "are mapped" if match.by is By.MAP else "have the same name"
-            message = f"input {one} of {first.path} and {other} of {second.path} {same}, and do not fit"
-            raise BadFeed(f"{message}; pair them with {Parameter('map_inputs', {'A': 'B'})}")
-    required = [[input for input in side if input.default is None] for side in found.rest()]
-    if required[1] and not (found.in_order(*required) or found.by_shape(*required)):
-        lacking, left = (", ".join(map(found.describe, side)) or "nothing" for side in reversed(required))
-        message = f"{second.path} has input {lacking}, and {first.path} has {left}"
-        raise BadFeed(
-            f"{message}: these cannot be matched, pair them with {Parameter('map_inputs', {'A': 'B'})}"
+    ends = _Matcher(models, "input", (before.inputs, after.inputs), inputs)
+    ends.match_by_name()
+    for match in ends.matches:
+        if not _fit(match.first, match.second):
+            descriptions = ends.describe(match.first), ends.describe(match.second)
+            why = "are mapped" if match.by is By.MAP else "have the same name"
+            message = f"input {descriptions[0]} of {first.path} and {descriptions[1]} of {second.path} {why}"
+            hint = Parameter("map_inputs", {"A": "B"})
+            raise BadFeed(f"{message}, but are not compatible; pair inputs with {hint}")
+    required = [[input for input in side if input.default is None] for side in ends.unmatched()]
+    if required[1] and not (ends.match_in_order(*required) or ends.match_by_shape(*required)):
+        missing, candidates = (
+            ", ".join(map(ends.describe, side)) or "nothing" for side in reversed(required)
         )
-    notes = list(found.notes())
+        message = f"{second.path} has input {missing}, and {first.path} has {candidates}"
+        hint = Parameter("map_inputs", {"A": "B"})
+        raise BadFeed(f"{message}: cannot match these inputs; pair them with {hint}")
+    notes = list(ends.notes())
     notes += [
-        f"input {input.names[0]} of {first.path} is not in {second.path}, and not given to it"
-        for input in found.rest()[0]
+        f"input {input.names[0]} of {first.path} is not in {second.path}, which does not get it"
+        for input in ends.unmatched()[0]
         if input.default is None
     ]
-    ends = _Matcher(models, "output", (before.outputs, after.outputs), outputs)
-    ends.by_name()
-    rest = ends.rest()
-    if not (ends.in_order(*rest) or ends.by_shape(*rest)) and len(rest[0]) == len(rest[1]) == 1:
-        ends.add(rest[0][0], rest[1][0], By.ORDER)
-    notes += ends.notes()
+    results = _Matcher(models, "output", (before.outputs, after.outputs), outputs)
+    results.match_by_name()
+    rest = results.unmatched()
+    is_matched = results.match_in_order(*rest) or results.match_by_shape(*rest)
+    if not is_matched and len(rest[0]) == len(rest[1]) == 1:
+        results.add(rest[0][0], rest[1][0], By.ORDER)
+    notes += results.notes()
     order = {output: number for number, output in enumerate(before.outputs)}
-    sorted_outputs = sorted(ends.matches, key=lambda match: order[match.first])
-    stored = [_stored_in(model) for model in models]
-    precision = "" if stored[0] == stored[1] else coarser(*stored)
+    sorted_outputs = sorted(results.matches, key=lambda match: order[match.first])
+    stored = [_stored_precision(model) for model in models]
+    precision = "" if stored[0] == stored[1] else coarsest(*stored)
     if precision:
         path = models[stored.index(precision)].path
-        notes.append(f"{path} stores numbers as {precision}: the tolerance follows that")
+        notes.append(f"{path} stores numbers as {precision}, which the tolerance allows for")
     return Pairing(
         models,
         (before.inputs, after.inputs),
-        tuple(found.matches),
+        tuple(ends.matches),
         tuple(sorted_outputs),
         tuple(notes),
         precision,
     )
 
 
-def _stored_in(model: Model) -> str:
-    """Return the coarsest precision that the numbers of a model are stored in: that of weights, "f16"."""
+def _stored_precision(model: Model) -> str:
+    """Return the coarsest precision of the stored weights of a model: "f16"."""
     values = (input.value for node in model.walk() for input in node.inputs)
     types = {value.element_type for value in values if value is not None and value.constant is not None}
-    return coarser("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
+    return coarsest("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
 
 
 class _Matcher(Generic[_End]):
-    """Puts inputs or outputs of two models together, the surest first."""
+    """Matches the inputs, or the outputs, of two models, by the surest criterion first."""
 
     def __init__(
         self,
         models: tuple[Model, Model],
         noun: str,
         ends: tuple[Sequence[_End], Sequence[_End]],
-        wanted: Sequence[str],
+        pairs: Sequence[NamePair],
     ) -> None:
         self.models, self.noun = models, noun
         self._ends: tuple[Sequence[_End], Sequence[_End]] = ends
         self.matches: list[Match[_End]] = []
-        for text in wanted:
-            one, other = self._parsed(text)
-            if any(one is match.first or other is match.second for match in self.matches):
-                raise BadFeed(f"{self._parameter()} {text}: one of the two is mapped twice")
-            self.add(one, other, By.MAP)
+        for pair in pairs:
+            first, second = self._ends_of(pair)
+            if any(first is match.first or second is match.second for match in self.matches):
+                raise BadFeed(f"{self._parameter()} {pair_text(pair)}: one of the two is mapped twice")
+            self.add(first, second, By.MAP)
 
     def add(self, first: _End, second: _End, by: By) -> None:
         self.matches.append(Match(first, second, by))
 
-    def rest(self) -> tuple[list[_End], list[_End]]:
-        """Return those that nothing is known of yet."""
-        taken = {end for match in self.matches for end in (match.first, match.second)}
-        first, second = ([end for end in side if end not in taken] for side in self._ends)
+    def unmatched(self) -> tuple[list[_End], list[_End]]:
+        matched = {end for match in self.matches for end in (match.first, match.second)}
+        first, second = ([end for end in side if end not in matched] for side in self._ends)
         return first, second
 
-    def by_name(self) -> None:
-        """Match by names: first by those that are used, then by any."""
+    def match_by_name(self) -> None:
+        """Match ends with a common name: first the usual names, then all names."""
         for count in (1, None):
-            first, second = self.rest()
-            known = {name: end for end in reversed(second) for name in reversed(end.names[:count])}
+            first, second = self.unmatched()
+            by_name = {name: end for end in reversed(second) for name in reversed(end.names[:count])}
             for end in first:
-                match = next((known[name] for name in end.names[:count] if name in known), None)
+                match = next((by_name[name] for name in end.names[:count] if name in by_name), None)
                 if match is not None:
                     self.add(end, match, By.NAME)
-                    known = {name: other for name, other in known.items() if other is not match}
+                    by_name = {
+                        name: candidate for name, candidate in by_name.items() if candidate is not match
+                    }
 
-    def in_order(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
-        """Match by order, if that is possible in one way; some of the first may be left over."""
+    def match_in_order(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
+        """Match by order, if only one way is possible; ends of the first model may remain.
+
+        The way is unique if matching from the front and from the back gives the same pairs.
+        """
         earliest, latest = _in_order(first, second), _in_order(first[::-1], second[::-1])
         if earliest is None or latest is None or earliest != latest[::-1]:
             return False
-        for end, other in zip(earliest, second, strict=True):
-            self.add(end, other, By.ORDER)
+        for first_end, second_end in zip(earliest, second, strict=True):
+            self.add(first_end, second_end, By.ORDER)
         return True
 
-    def by_shape(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
-        """Match what only one fits, one after the other; nothing if some is left over then."""
-        fitting = {end: [one for one in first if _fits(one, end)] for end in second}
-        found: dict[_End, _End] = {}
-        while fitting:
-            sure = next((end for end, ones in fitting.items() if len(ones) == 1), None)
+    def match_by_shape(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
+        """Match, one after the other, ends that only one remaining end fits; none if an end is left over.
+
+        Before: a fits {x}, b fits {x, y}. After a=x was matched, b fits {y} only: b=y.
+        """
+        candidates = {end: [candidate for candidate in first if _fit(candidate, end)] for end in second}
+        matches: dict[_End, _End] = {}
+        while candidates:
+            sure = next((end for end, fitting in candidates.items() if len(fitting) == 1), None)
             if sure is None:
                 return False
-            (found[sure],) = fitting.pop(sure)
-            fitting = {end: [one for one in ones if one is not found[sure]] for end, ones in fitting.items()}
-        for end in second if found else ():
-            self.add(found[end], end, By.SHAPE)
-        return bool(found)
+            (match,) = candidates.pop(sure)
+            matches[sure] = match
+            candidates = {
+                end: [candidate for candidate in fitting if candidate is not match]
+                for end, fitting in candidates.items()
+            }
+        for end in second if matches else ():
+            self.add(matches[end], end, By.SHAPE)
+        return bool(matches)
 
     def notes(self) -> Iterator[str]:
-        """Yield what is to be said of matches: those that rest on no name, and those of other types."""
+        """Yield a sentence for matches that rest on no name, and for those of different types."""
         paths = self.models[0].path, self.models[1].path
         for by, how in ((By.ORDER, "by their order"), (By.SHAPE, "by type and shape")):
-            ends = [(one.first.names[0], one.second.names[0]) for one in self.matches if one.by is by]
+            ends = [(match.first.names[0], match.second.names[0]) for match in self.matches if match.by is by]
             if ends:
                 pairs = ", ".join(f"{first}={second}" for first, second in ends)
-                yield f"{self.noun}s are matched {how}: {pairs} (else {self._parameter()})"
+                yield f"{self.noun}s are matched {how}: {pairs} (to change that: {self._parameter()})"
         groups: dict[tuple[str, str], list[str]] = {}
         for match in self.matches:
-            if match.types is not None and _are_alike(match.first.element_type, match.second.element_type):
+            if match.types is not None and _are_compatible(
+                match.first.element_type, match.second.element_type
+            ):
                 groups.setdefault(match.types, []).append(match.first.names[0])
-        for (one, other), members in groups.items():
-            end = "both get the same numbers"
+        for (first_type, second_type), members in groups.items():
+            consequence = "both get the same numbers"
             if self.noun == "output":
-                end = "compared as numbers, with the tolerance of the narrower type"
+                consequence = "compared as numbers, with the tolerance of the narrower type"
             subject = f"{self.noun} {members[0]} is"
             if len(members) > 1:
                 subject = f"{self.noun}s {', '.join(members)} are"
-            yield f"{subject} {one} in {paths[0]}, {other} in {paths[1]}: {end}"
+            yield f"{subject} {first_type} in {paths[0]}, {second_type} in {paths[1]}: {consequence}"
 
     def _parameter(self) -> Parameter:
         return Parameter(f"map_{self.noun}s")
@@ -350,73 +389,83 @@ class _Matcher(Generic[_End]):
         type = "" if end.element_type is None else f"{end.element_type.name} "
         return f"{end.names[0]} ({type}{show(end.shape)})"
 
-    def _parsed(self, text: str) -> tuple[_End, _End]:
-        """Return what "A=B" means; names may hold the sign as well."""
-        known = [{name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends]
-        cuts = [number for number, letter in enumerate(text) if letter == "="]
-        ways = [(text[:cut], text[cut + 1 :]) for cut in cuts]
+    def _ends_of(self, pair: NamePair) -> tuple[_End, _End]:
+        """Return the ends that a pair names; in "A=B" both names may contain "=" themselves."""
+        by_name = [
+            {name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends
+        ]
+        text = pair_text(pair)
+        if isinstance(pair, str):
+            cuts = [number for number, letter in enumerate(pair) if letter == "="]
+            ways = [(pair[:cut], pair[cut + 1 :]) for cut in cuts]
+        else:
+            ways = [pair]
         if not ways:
             raise BadFeed(f"{self._parameter()} is {text!r}, expected A=B")
-        good = [way for way in ways if way[0] in known[0] and way[1] in known[1]]
+        good = [way for way in ways if way[0] in by_name[0] and way[1] in by_name[1]]
         for number, name in enumerate(good[0] if good else ways[0]):
-            if name not in known[number]:
-                close = get_close_matches(name, known[number], 1)
+            if name not in by_name[number]:
+                close = get_close_matches(name, by_name[number], 1)
                 guess = f" (did you mean {close[0]}?)" if close else ""
                 names = ", ".join(end.names[0] for end in self._ends[number])
                 message = f"{self.models[number].path} has no {self.noun} {name!r}{guess}, expected {names}"
                 raise BadFeed(f"{self._parameter()} {text}: {message}")
         first, second = good[0]
-        return known[0][first], known[1][second]
+        return by_name[0][first], by_name[1][second]
 
 
 def _in_order(first: Sequence[_End], second: Sequence[_End]) -> list[_End] | None:
-    """Return for each of the second ones the earliest of the first that fits, in their order."""
+    """Return for each second end the earliest first end that fits, in their order; None if one has none."""
     rest = iter(first)
-    found = [next((end for end in rest if _fits(end, other)), None) for other in second]
-    return None if None in found else [end for end in found if end is not None]
+    matches = [next((end for end in rest if _fit(end, target)), None) for target in second]
+    return None if None in matches else [end for end in matches if end is not None]
 
 
-def _fits(first: GraphInput | GraphOutput, second: GraphInput | GraphOutput) -> bool:
-    return _are_alike(first.element_type, second.element_type) and agree(first.shape, second.shape)
+def _fit(first: GraphInput | GraphOutput, second: GraphInput | GraphOutput) -> bool:
+    """Return whether the types and shapes of two ends are compatible."""
+    return _are_compatible(first.element_type, second.element_type) and agree(first.shape, second.shape)
 
 
-def _are_alike(one: ElementType | None, other: ElementType | None) -> bool:
-    """Tell whether numbers of two types may stand for each other, as a converter narrows them."""
-    if one is None or other is None or one.kind == other.kind or {one.kind, other.kind} == _WHOLE:
+def _are_compatible(first: ElementType | None, second: ElementType | None) -> bool:
+    """Return whether a converter may replace one type by the other, or one of them is unknown."""
+    if first is None or second is None or first.kind == second.kind:
         return True
-    kinds = {one.kind: one, other.kind: other}
+    kinds = {first.kind: first, second.kind: second}
+    if kinds.keys() == _INTEGER_KINDS:
+        return True
     return "boolean" in kinds and any(type.name in _BYTES for type in kinds.values())
 
 
 def in_one_type(got: Array, expected: Array, precision: str) -> tuple[Array, Array, Tolerance | None]:
-    """Return outputs of two models in a type that holds the numbers of both; as they are without one.
+    """Convert outputs of two models to a type that can represent the numbers of both.
 
-    The tolerance is what the narrower type may be off; None if there is none.
+    They stay unchanged if there is no such type. The tolerance is that of the narrower type; None if the
+    types are not compatible.
     """
-    one, other = from_dtype(got.dtype), from_dtype(expected.dtype)
-    if one is None or other is None or not _are_alike(one, other):
+    first, second = from_dtype(got.dtype), from_dtype(expected.dtype)
+    if first is None or second is None or not _are_compatible(first, second):
         return got, expected, None
-    allowed = default_tolerance(_converted(expected, narrower(one, other)), precision)
-    kinds, names = {one.kind, other.kind}, {one.name, other.name}
+    tolerance = default_tolerance(_converted(expected, narrower(first, second)), precision)
+    kinds, names = {first.kind, second.kind}, {first.name, second.name}
     if "u64" in names and kinds != {"unsigned"}:
-        return got, expected, allowed
+        return got, expected, tolerance
     name = "u64" if kinds == {"unsigned"} else "i64"
     if kinds == {"float"}:
         name = "f64" if "f64" in names else "f32"
     type = ELEMENT_TYPES[name]
-    return _converted(got, type), _converted(expected, type), allowed
+    return _converted(got, type), _converted(expected, type), tolerance
 
 
-def narrower(one: ElementType, other: ElementType) -> ElementType:
+def narrower(first: ElementType, second: ElementType) -> ElementType:
     def width(type: ElementType) -> tuple[bool, int, bool]:
         bits = FRACTION_BITS.get(type.dtype_name or "", type.bits)
         return type.kind != "boolean", bits, type.kind == "signed"
 
-    return min(one, other, key=width)
+    return min(first, second, key=width)
 
 
 def _converted(array: Array, type: ElementType) -> Array:
-    wanted = dtype(type)
-    assert wanted is not None
+    target = dtype(type)
+    assert target is not None
     with np.errstate(all="ignore"):
-        return np.asarray(array.astype(wanted))
+        return np.asarray(array.astype(target))

@@ -1,4 +1,4 @@
-"""What a comparison is doing, told to whoever waits for it; and that it was interrupted."""
+"""Progress of a comparison, reported to a listener; and the exception for an interrupted one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def told_to(listener: Listener | None) -> Iterator[None]:
-    """Let somebody hear of every phase that begins in this block."""
+def report_to(listener: Listener | None) -> Iterator[None]:
+    """Report progress to `listener` within this block."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -22,20 +22,27 @@ def told_to(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def within(whole: str) -> Iterator[None]:
-    """Let the phases in this block be told as parts of a whole."""
+    """Report the phases of this block as parts of a whole: "2 of 5, model.xml: reading"."""
     listener = _LISTENER.get()
-    with told_to(None if listener is None else lambda part: listener(f"{whole}: {part}")):
+    with report_to(None if listener is None else lambda part: listener(f"{whole}: {part}")):
         yield
 
 
 def begin(phase: str) -> None:
+    """Report that a phase begins."""
     if listener := _LISTENER.get():
         listener(phase)
 
 
-class Interrupted(KeyboardInterrupt):
-    """Somebody did not want to wait any longer; `found` is what was finished, and says what is missing."""
+def case_of(number: int, total: int) -> str:
+    """Return ", case 2 of 5", "" if there is only one; cases may be added to those that were requested."""
+    total = max(total, number + 1)
+    return f", case {number + 1} of {total}" if total > 1 else ""
 
-    def __init__(self, found: Any) -> None:
+
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted; `found` is the result of the finished part, and names the missing one."""
+
+    def __init__(self, result: Any) -> None:
         super().__init__("interrupted")
-        self.found = found
+        self.found = result

@@ -1,18 +1,21 @@
-"""One call of `compare`: models, who runs them by the names that users write, inputs, and what is written."""
+"""One call of `compare`: its request, runners by the names that users write, and the files that it writes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from ir_scatter import runners
 from ir_scatter.compare.extract import extract
+from ir_scatter.compare.nodes import nodes_by_tap, tolerance_names
 from ir_scatter.compare.phases import Interrupted, begin, within
-from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
-from ir_scatter.compare.run import compare, nodes_by_tap, tolerance_names
+from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Relation
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
@@ -22,9 +25,7 @@ from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
-from ir_scatter.formats.base import IR
-from ir_scatter.jobs import Executor, Gone, NotDone, register
-from ir_scatter.jobs import Job as Work
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
@@ -33,14 +34,11 @@ from ir_scatter.version import versions
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
 
-_BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
-"""Runners that are no devices, or stand in for one."""
-
 _USED = WeakSet[Runner]()
-"""Runners whose processes have run a model of many."""
+"""Runners whose processes have already run a model in this process, and may be damaged by it."""
 
 _SAVED = "saved"
-"""The runner that is named when nothing is to run, and only what was saved is to be looked at."""
+"""The name that users write for "no runner": only saved results are judged."""
 
 _INPUTS, _AGAINST, _EACH = Parameter("inputs"), Parameter("against"), Parameter("each", True)
 _SAVE, _EXTRACT, _CASES = Parameter("save"), Parameter("extract"), Parameter("cases")
@@ -49,7 +47,11 @@ _MAP_INPUTS, _MAP_OUTPUTS = Parameter("map_inputs"), Parameter("map_outputs")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """Who computes: NumPy or not, and runners; and runners that cannot run here, and why."""
+    """The runners of a comparison, and whether NumPy is named among them.
+
+    Attributes:
+        skipped: runners that are not available here, and why.
+    """
 
     runners: tuple[Runner, ...]
     with_numpy: bool
@@ -57,33 +59,35 @@ class Sources:
 
 
 def find_sources(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Sources:
-    """Return who computes.
+    """Return the runners of these names; without names NumPy and all default runners available here.
 
-    Without names that is NumPy and everything found here that takes a model of this format: OpenVINO's
-    devices, and onnxruntime for ONNX.
+    Args:
+        names: as users write them, "CPU" or "numpy".
+        format: default runners must read this format.
+        skip_missing: whether a named runner that is not available is skipped.
     """
-    others = [name for name in names if name.strip().lower() != NUMPY]
+    runner_names = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        known = [name for name in runners.known() if name not in _BY_NAME_ONLY]
-        others = [name for name in known if name.startswith("openvino:") or format != IR]
-    found: dict[str, Runner] = {}
+        runner_names = runners.default_runners(format)
+    available: dict[str, Runner] = {}
     skipped = []
-    for name in others:
+    for name in runner_names:
         runner = runners.find(name, (NUMPY,))
-        here = runner.availability() if skip_missing or not names else None
-        if here is None or here.is_available:
-            found[runner.name] = runner
+        availability = runner.availability() if skip_missing or not names else None
+        if availability is None or availability.is_available:
+            available[runner.name] = runner
         else:
-            skipped.append((runner.name, here.why_not))
-    return Sources(tuple(found.values()), not names or len(others) < len(names), tuple(skipped))
+            skipped.append((runner.name, availability.why_not))
+    with_numpy = not names or len(runner_names) < len(names)
+    return Sources(tuple(available.values()), with_numpy, tuple(skipped))
 
 
 def survey() -> list[Availability]:
-    """Return of every known runner whether it can run here: NumPy first."""
+    """Return the availability of NumPy and of every other runner."""
     numpy = Availability(
         NUMPY,
         is_available=True,
-        full_name="the evaluator of ir-scatter: what the documents say",
+        full_name="the evaluator of ir-scatter, which follows the specifications",
         default_precision="model",
         versions={name: version for name, version in versions().items() if name in {"ir-scatter", "numpy"}},
     )
@@ -91,30 +95,35 @@ def survey() -> list[Availability]:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What the caller wants; the last three are folders."""
+class CompareRequest:
+    """The arguments of a comparison; `save`, `against` and `extract` are folders."""
 
     models: tuple[str, ...]
-    """One, or two that are compared with each other; any number of files and folders with `each`."""
+    """One path, or two to compare with each other; with `each`, any number of files and folders."""
     names: tuple[str, ...] = ()
-    """The runners that are asked; empty for NumPy and every device found."""
-    settings: Settings = field(default_factory=Settings)
+    """The names of the runners; empty for NumPy and all default runners that are available."""
+    settings: CompareSettings = field(default_factory=CompareSettings)
     each: bool = False
-    inputs: str | None = None
-    """An npz with the inputs of the first case, None to generate them."""
+    """Whether every model is compared separately."""
+    inputs: str | Mapping[str, Array] | None = None
+    """The inputs of the first case: the path of an npz, or arrays by name; None to generate them."""
     skip_missing: bool = False
+    """Whether runners that are not available here are skipped."""
     save: str | None = None
+    """Where the results are saved."""
     against: str | None = None
-    """Results of another time or place."""
+    """Saved results to compare with."""
     extract: str | None = None
-    """Models of single nodes that differ."""
+    """Where a one-node model of each node that differs is written."""
     overwrite: bool = True
-    """Whether results and models that stand in these folders already are replaced."""
+    """Whether results and models that these folders already contain are replaced."""
+    loaded: tuple[Model | None, ...] = ()
+    """The models in the order of `models`, None for a model that is still to be read; or empty."""
 
 
 @record(eq=False, is_brief=True)
-class Failure:
-    """A model that was not compared, and why."""
+class NotCompared:
+    """A model that could not be compared, and why."""
 
     model: str
     message: str
@@ -122,179 +131,206 @@ class Failure:
 
 
 @record(eq=False)
-class Done:
-    """What came of it: of each model one that was `found`, or with `each` a failure."""
+class ComparedModels:
+    """The results of a request.
+
+    Attributes:
+        found: one for each model, or for two that were compared with each other.
+    """
 
     found: tuple[Compared, ...]
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[NotCompared, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
-    """Runners that were passed over, and why."""
+    """Runners that were skipped, and why."""
     written: tuple[str, ...] = ()
+    """Lines about saved results and extracted models."""
     unwritten: tuple[str, ...] = ()
+    """Lines about files that could not be written."""
     interrupted: str = ""
-    """What is missing because somebody did not want to wait; "" if nothing is."""
+    """What is missing because the user interrupted the comparison; "" if it is complete."""
     machines: "tuple[Machine, ...]" = ()
-    """Of the fleet that did it."""
+    """The machines of the fleet that made the comparison."""
 
 
-def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Executor | None = None) -> Done:
-    """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
+def run_job(request: CompareRequest, executor: Executor | None = None) -> ComparedModels:
+    """Compare models, save results and extract nodes.
 
-    With `each` an executor may do it, elsewhere.
+    Args:
+        request: the arguments.
+        executor: compares the models of a request with `each`; None for this process.
 
     Raises:
-        Interrupted: by the user, with a `Done` of what was finished; an unfinished model is not saved.
+        Interrupted: by the user, with the `ComparedModels` of the finished part; an unfinished model is not
+            saved.
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
     """
-    if STANDARD_INPUT in job.models:
-        raise UsageError("standard input cannot be compared, expected the path of a model")
-    if job.each and (job.inputs or job.against):
-        raise UsageError(f"{_INPUTS} and {_AGAINST} are for one model, not for {_EACH}")
-    if not job.each and not 1 <= len(job.models) <= 2:
-        raise UsageError(f"there are {len(job.models)} models, expected one or two, or {_EACH}")
-    for path in () if job.each else job.models:
-        if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; with {_EACH} every model in it is compared for itself")
-    if not job.each and len(job.models) == 2 and (job.against or job.extract or job.save):
-        raise UsageError(f"{_SAVE}, {_AGAINST} and {_EXTRACT} are for one model, not two")
-    if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
-        raise UsageError(f"{_MAP_INPUTS} and {_MAP_OUTPUTS} are for two models")
-    if job.against and (job.inputs or job.settings.cases > 1):
-        raise UsageError(f"{_AGAINST} goes without {_INPUTS} and {_CASES}: the inputs are the saved ones")
-    job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
+    _check(request)
+    request = replace(request, settings=replace(request.settings, keeps_runs=bool(request.save)))
     begin("reading")
-    models = [] if job.each else [read(path) for path in job.models]
-    names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
+    pairs = () if request.each else zip_longest(request.models, request.loaded)
+    models = [read(path) if model is None else model for path, model in pairs]
+    names = tuple(name for name in request.names if name.strip().lower() != _SAVED or not request.against)
     sources = Sources((), False)
-    if names or not job.names:
+    if names or not request.names:
         format = models[0].format if models else None
         begin("looking for devices")
-        sources = find_sources(names, format=format, skip_missing=job.skip_missing)
+        sources = find_sources(names, format=format, skip_missing=request.skip_missing)
     machines: tuple[Machine, ...] = tuple(getattr(executor, "machines", ()))
-    found, failures = list[Compared](), list[Failure]()
+    results, failures = list[Compared](), list[NotCompared]()
     written, unwritten = list[str](), list[str]()
     try:
-        for one, folder in (
-            _each(job, sources, seen, executor) if job.each else [(_one(job, models, sources), "")]
+        for result, folder in (
+            _compare_each(request, sources, executor)
+            if request.each
+            else [(_compare_models(request, models, sources), "")]
         ):
-            if isinstance(one, Failure):
-                failures.append(one)
+            if isinstance(result, NotCompared):
+                failures.append(result)
                 continue
             try:
-                if job.save:
-                    written.append(save(one, Path(job.save) / folder, overwrite=job.overwrite))
-                if job.extract:
-                    written.extend(extract(one, Path(job.extract) / folder, overwrite=job.overwrite))
+                if request.save:
+                    place = Path(request.save) / folder
+                    written.append(save(result, place, overwrite=request.overwrite))
+                if request.extract:
+                    place = Path(request.extract) / folder
+                    written.extend(extract(result, place, overwrite=request.overwrite))
             except (CannotWrite, UsageError) as error:
                 unwritten.append(str(error))
-            found.append(replace(one, runs=(), apart=_apart(one, machines)))
+            results.append(replace(result, runs=(), apart=_explain_machines(result, machines)))
     except KeyboardInterrupt as interrupt:
-        part = interrupt.found if isinstance(interrupt, Interrupted) else None
-        found += [replace(one, runs=()) for one in (part,) if one is not None]
-        if not found:
+        partial = interrupt.found if isinstance(interrupt, Interrupted) else None
+        if partial is not None:
+            results.append(replace(partial, runs=()))
+        if not results:
             raise
-        missing = "" if part is None else part.interrupted
-        if job.each:
-            total = len(find_files(job.models, ()).sources)
-            finished = len(found) + len(failures) - (part is not None)
+        missing = "" if partial is None else partial.interrupted
+        if request.each:
+            total = len(find_files(request.models, ()).sources)
+            finished = len(results) + len(failures) - (partial is not None)
             missing = f"interrupted: {total - finished} of {counted(total, 'model')} were not finished"
-        what = tuple(failures), sources.skipped, tuple(written), tuple(unwritten), missing
-        raise Interrupted(Done(tuple(found), *what)) from None
+        finished_part = ComparedModels(
+            tuple(results), tuple(failures), sources.skipped, tuple(written), tuple(unwritten), missing
+        )
+        raise Interrupted(finished_part) from None
     finally:
         _close(sources)
-    done = Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
-    return replace(done, machines=machines)
+    return ComparedModels(
+        tuple(results), tuple(failures), sources.skipped, tuple(written), tuple(unwritten), machines=machines
+    )
 
 
-def _apart(found: Compared, machines: "Sequence[Machine]") -> str:
-    """Say what differs between two machines that gave different results on a device; "" if none did."""
+def _check(request: CompareRequest) -> None:
+    """Raise UsageError if arguments exclude each other."""
+    is_one_or_two = 1 <= len(request.models) <= 2
+    if STANDARD_INPUT in request.models:
+        raise UsageError("standard input cannot be compared, expected the path of a model")
+    if request.each and (request.inputs is not None or request.against):
+        raise UsageError(f"{_INPUTS} and {_AGAINST} are for one model, not for {_EACH}")
+    if not request.each and not is_one_or_two:
+        raise UsageError(f"there are {len(request.models)} models, expected one or two, or {_EACH}")
+    for path in () if request.each else request.models:
+        if Path(path).is_dir():
+            raise UsageError(f"{path} is a folder; with {_EACH} every model in it is compared separately")
+    is_pair = not request.each and len(request.models) == 2
+    if is_pair and (request.against or request.extract or request.save):
+        raise UsageError(f"{_SAVE}, {_AGAINST} and {_EXTRACT} are for one model, not two")
+    if (request.settings.map_inputs or request.settings.map_outputs) and not is_pair:
+        raise UsageError(f"{_MAP_INPUTS} and {_MAP_OUTPUTS} are for two models")
+    if request.against and (request.inputs is not None or request.settings.cases > 1):
+        raise UsageError(f"{_AGAINST} goes without {_INPUTS} and {_CASES}: it uses the saved inputs")
+
+
+def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:
+    """Say how two machines differ that gave different results on the same device; "" if none did."""
     results: dict[str, dict[str, object]] = {}
-    for outcome in found.outcomes:
+    for outcome in compared.outcomes:
         machine, _, device = outcome.runner.rpartition("/")
-        told = [
-            (one.node, one.tensor, one.case, one.place, one.measure)
-            for one in found.comparisons
-            if outcome.runner == one.subject and one.relation is Relation.DOCUMENT
+        measures = [
+            (comparison.node, comparison.tensor, comparison.case, comparison.place, comparison.measure)
+            for comparison in compared.comparisons
+            if outcome.runner == comparison.subject and comparison.relation is Relation.DOCUMENT
         ]
         if machine:
-            results.setdefault(device, {})[machine] = outcome.status, told
-    by_name = {one.name: one for one in machines}
-    for device, each in results.items():
-        (first, result), *others = each.items()
-        other = next((name for name, told in others if told != result), None)
-        if other is not None:
+            results.setdefault(device, {})[machine] = outcome.status, measures
+    by_name = {machine.name: machine for machine in machines}
+    for device, of_machines in results.items():
+        (first, first_result), *rest = of_machines.items()
+        second = next((name for name, result in rest if result != first_result), None)
+        if second is not None:
             from ir_scatter.jobs.machine import differences
 
-            what = "; ".join(differences(by_name[first], by_name[other]))
-            what = what or "nothing that they say of themselves"
-            return f"{first} and {other} differ on {device}, and in {what}"
+            facts = "; ".join(differences(by_name[first], by_name[second]))
+            return f"{first} and {second} differ on {device}, and in {facts or 'nothing that they report'}"
     return ""
 
 
-def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
-    settings = job.settings
+def _compare_models(request: CompareRequest, models: list[Model], sources: Sources) -> Compared:
+    settings = request.settings
     if settings.tolerances.named:
         names = {output.name for model in models for output in dataflow_of(model).outputs}
         scatters = [scatter for model in models for scatter in nodes_by_tap(model).values()]
         settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
-    if job.inputs is not None:
-        feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
-    with_numpy, against = sources.with_numpy, job.against
+    if request.inputs is not None:
+        inputs = request.inputs
+        arrays = archive.read_arrays(inputs) if isinstance(inputs, str) else inputs
+        feeds = archive.fit_types(arrays, dataflow_of(models[0]).inputs)
+    with_numpy, against = sources.with_numpy, request.against
     return compare(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, against=against)
 
 
-def _each(
-    job: Job, sources: Sources, seen: Callable[[object], None] | None, executor: Executor | None
-) -> Iterator[tuple[Compared | Failure, str]]:
-    """Yield what came of each model, and the folder for what is written of it.
+def _compare_each(
+    request: CompareRequest, sources: Sources, executor: Executor | None
+) -> Iterator[tuple[Compared | NotCompared, str]]:
+    """Yield the result of each model, and the name of a folder for its files.
 
-    That has the name of the model, with folders before it if the name is taken. Who interrupts gets what is
-    finished behind the one that was waited for, too.
+    The folder is named like the model, with the names of parent folders in front if the name is taken. After
+    an interrupt the results of models that are finished already follow, before it is raised.
     """
-    taken, interrupt = set[str](), None
-    models = find_files(job.models, ()).sources
+    folder_names, interrupt = set[str](), None
+    models = find_files(request.models, ()).sources
     needs = tuple(runner.name for runner in sources.runners)
     names = (NUMPY, *needs) if sources.with_numpy else needs
-    with local() if executor is None else nullcontext(executor) as used:
+    with local() if executor is None else nullcontext(executor) as pool:
         futures = [
-            used.submit(Work("compare", (one, names, job.settings), one.path), needs) for one in models
+            pool.submit(Job("compare", (source, names, request.settings), source.path), needs)
+            for source in models
         ]
         for number, (source, future) in enumerate(zip(models, futures, strict=True)):
             if interrupt is not None and not future.done():
                 continue
             with within(f"{number + 1} of {len(models)}, {source.path}"):
                 try:
-                    found = future.result()
+                    result = future.result()
                 except Gone:
                     continue
                 except KeyboardInterrupt as error:
                     interrupt = error
                     continue
                 except NotDone as error:
-                    found = Failure(source.path, str(error), is_unreadable=False)
-            if isinstance(found, Failure):
-                yield found, ""
-            elif found is not None:
+                    result = NotCompared(source.path, str(error), is_unreadable=False)
+            if isinstance(result, NotCompared):
+                yield result, ""
+            elif result is not None:
                 path = Path(source.path).with_suffix("")
                 parts = [part for part in path.parts if part not in {"/", "..", "."}]
                 tails = ["__".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-                found = replace(found, machine=future.machine)
-                yield found, free_name(next((one for one in tails if one not in taken), tails[-1]), taken)
-            if seen is not None:
-                seen(source.path)
+                name = next((tail for tail in tails if tail not in folder_names), tails[-1])
+                yield replace(result, machine=future.machine), free_name(name, folder_names)
         if interrupt is not None:
             raise interrupt
 
 
 @register("compare")
-def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:
-    """Compare one of many models, on runners that keep their processes; None if it is no model.
+def compare_file(
+    source: Source, names: Sequence[str], settings: CompareSettings
+) -> Compared | NotCompared | None:
+    """Compare one of many models on runners that keep their processes; None if the file is not a model.
 
-    A difference counts if processes of its own show it as well: a plugin that wrote outside of its memory
-    for an earlier model spoils what comes after it.
+    A plugin that has written outside of its memory for an earlier model may fail for later ones. So a
+    difference counts only if it also occurs in fresh processes.
     """
     try:
         sources = find_sources(names)
@@ -308,21 +344,23 @@ def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Co
     except Gone:
         raise
     except UnreadableModel as error:
-        is_passed_over = not (source.is_named or error.is_model)
-        return None if is_passed_over else Failure(source.path, error.message, is_unreadable=True)
+        is_no_model = not (source.is_named or error.is_model)
+        return None if is_no_model else NotCompared(source.path, error.message, is_unreadable=True)
     except Error as error:
         message = str(error).removeprefix(f"{source.path}: ")
-        return Failure(source.path, message, is_unreadable=False)
+        return NotCompared(source.path, message, is_unreadable=False)
     _USED.update(sources.runners)
     if second.differs:
         return second
     remark = "results differed in processes that had run other models, and do not in fresh ones"
-    changed = [one for one in first.comparisons if one.subject == one.reference]  # one process, two results
-    outliers = [one for one in first.outliers if one.runners in {(each.subject,) for each in changed}]
+    # results that change within one process are differences in any case
+    changing = [comparison for comparison in first.comparisons if comparison.subject == comparison.reference]
+    subjects = {(comparison.subject,) for comparison in changing}
+    outliers = [outlier for outlier in first.outliers if outlier.runners in subjects]
     return replace(
         second,
         remarks=(*second.remarks, remark),
-        comparisons=(*second.comparisons, *changed),
+        comparisons=(*second.comparisons, *changing),
         outliers=(*second.outliers, *outliers),
     )
 

@@ -1,4 +1,4 @@
-"""What a comparison is asked for, and what it finds: one result for each tensor, and notes beside them."""
+"""Settings and results of comparisons: one `Comparison` for each tensor, and remarks about the runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
-from ir_scatter.compare.pairing import Pairing
+from ir_scatter.compare.pairing import NamePair, Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
@@ -19,84 +19,85 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
+from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TIME_LIMIT
 
 NUMPY = "numpy"
-"""The evaluator, by the name that it has among runners."""
+"""The name of the NumPy evaluator among runners."""
 
 SAVED = "saved:"
-"""What stands before the name of a runner whose results were saved."""
+"""Prefix of the name of a runner whose results were loaded from a folder."""
 
-NEVER = "it is not computed with these inputs"
-"""Why a node has no level of its own whose branch is not taken, or whose loop does not run."""
+NOT_COMPUTED = "it is not computed with these inputs"
+"""Why a node was not tapped whose branch is not taken, or whose loop does not run."""
 
 
 def short_names(first: str, second: str) -> tuple[str, str]:
-    """Return the names of two files, with as many of their folders as tell them apart."""
-    both = PurePath(first).parts, PurePath(second).parts
-    for count in range(1, max(map(len, both))):
-        ends = ["/".join(parts[-count:]) for parts in both]
-        if ends[0] != ends[1]:
-            return ends[0], ends[1]
+    """Return the names of two files, each with as many parent folders as are needed to distinguish them."""
+    first_parts, second_parts = PurePath(first).parts, PurePath(second).parts
+    for count in range(1, max(len(first_parts), len(second_parts))):
+        names = "/".join(first_parts[-count:]), "/".join(second_parts[-count:])
+        if names[0] != names[1]:
+            return names
     return first, second
 
 
-def act(names: Sequence[str], singular: str, plural: str) -> str:
-    """Say who does something: "a departs", "a and b depart"."""
+def with_verb(names: Sequence[str], singular: str, plural: str) -> str:
+    """Return names as the subject of a verb: "a differs", "a and b differ"."""
     return f"{listed(names)} {singular if len(names) == 1 else plural}"
 
 
 class Level(StrEnum):
-    """What is compared: the outputs of a model, or a node on the inputs that its runner gave it."""
+    """The kind of tensor: an output of the model, or of a node for the inputs that it had on its runner."""
 
     MODEL = "model"
     NODE = "node"
 
 
 class Relation(StrEnum):
-    """What a tensor is held against, and so who may be called wrong."""
+    """The kind of reference that a tensor is compared with; it decides which side can be called wrong."""
 
     DOCUMENT = "document"
-    """What NumPy computes as the document says: it is what is expected."""
+    """The result of NumPy, which follows the specification: the expected result."""
     RUNNERS = "runners"
-    """What another runtime computes: the two differ, and none of them is right before the other."""
+    """The result of another runtime: if the two differ, neither is known to be wrong."""
     REPEAT = "repeat"
     """Another run of the same runner."""
     MODELS = "models"
-    """What the runner makes of the first of two models."""
+    """The result of the same runner for the first of two models."""
     EARLIER = "earlier"
-    """What was saved of the runner."""
+    """The saved result of the same runner."""
 
 
 @record(eq=False)
 class Comparison:
-    """One tensor of one runner, held against that of another, or of another of its own runs.
+    """One tensor of one runner, compared with that of another runner or of another run of the same runner.
 
-    `got`, `expected` and the `inputs` of a node are for reports, and not there if the tensors are equal.
+    `got`, `expected` and the `inputs` of a node are for reports; they are missing if the tensors are equal.
     """
 
     level: Level
     node: str | None
-    """Its scope as `validate` prints it; None at level model."""
+    """The scope of the node as `validate` prints it; None for an output of the model."""
     tensor: str
     case: int
     subject: str
     reference: str
     measure: Measure
     place: tuple[int, ...] = ()
-    """The iteration of each loop around the node, the outermost first."""
+    """The iteration numbers of the loops around the node, outermost first."""
     operator: str = ""
-    """Of the node, "ScatterUpdate-3"."""
+    """The operator of the node: "ScatterUpdate-3"."""
     got: Array | None = field(default=None, repr=False)
     expected: Array | None = field(default=None, repr=False)
     inputs: tuple[Array | None, ...] = field(default=(), repr=False)
     subject_model: str = ""
     reference_model: str = ""
     caller: str = ""
-    """For a node of a function the scope of the node that called it."""
+    """For a node in a function, the scope of the node that calls the function."""
     tapped: bool = False
     """Whether one of two runs of the same runner had taps."""
     wrong_runs: tuple[int, int] | None = None
-    """In how many runs a node was wrong, of how many; None if it was the same each time."""
+    """(runs with a wrong result, all runs); None if all runs gave the same verdict."""
 
     @property
     def relation(self) -> Relation:
@@ -110,7 +111,7 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Where the two are from, "on openvino:CPU" and "on onnxruntime"; or "got" and "expected"."""
+        """Labels of the two tensors: "on openvino:CPU" and "on onnxruntime", or "got" and "expected"."""
         match self.relation:
             case Relation.DOCUMENT:
                 return "got", "expected"
@@ -126,8 +127,8 @@ class Comparison:
         sides = "with taps", "without"
         return sides if self.measure.verdict is Verdict.NONDETERMINISTIC else sides[::-1]
 
-    def both(self, got: object, expected: object) -> str:
-        """Say two things of the two sides: "2, expected 3", or "2 on openvino:CPU, 3 on onnxruntime"."""
+    def describe_pair(self, got: object, expected: object) -> str:
+        """Label two values: "2, expected 3", or "2 on openvino:CPU, 3 on onnxruntime"."""
         first, second = self.sides
         if self.relation is Relation.DOCUMENT:
             return f"{got}, expected {expected}"
@@ -136,7 +137,7 @@ class Comparison:
 
 @record(is_brief=True)
 class Guarded:
-    """Indices that a node got and that its rules say something about."""
+    """A remark on the inputs of a node: illegal or negative indices, or several updates of one element."""
 
     runner: str
     node: str
@@ -146,9 +147,9 @@ class Guarded:
     """"out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers."""
     message: str
     is_illegal: bool = True
-    """Repeated ones and NaN are not: they only leave open which value stays."""
+    """False for "repeated" and "nan": these inputs are legal, but several results are correct."""
     model: str = ""
-    """Which one of two."""
+    """The path of the model if two are compared."""
 
     @classmethod
     def illegal(cls, runner: str, scatter: ScatterNode, case: int, error: IllegalCase) -> Self:
@@ -158,40 +159,40 @@ class Guarded:
         return cls(runner, scatter.node.scope, str(scatter.spec.key), case, kind, str(error))
 
     @classmethod
-    def contested(cls, runner: str, scatter: ScatterNode, case: int, found: DetailedResult) -> Self | None:
-        """Say of how many elements the document leaves open which value stays; None if of none."""
-        count = int(np.count_nonzero(found.contested))
+    def contested(cls, runner: str, scatter: ScatterNode, case: int, result: DetailedResult) -> Self | None:
+        """Report how many elements have several allowed values; None if each has only one."""
+        count = int(np.count_nonzero(result.contested))
         if not count:
             return None
-        kind, elements = "repeated", f"{counted(count, 'element')} of {found.values.size}"
-        message = f"several updates meet in {elements} without a reduction"
+        kind, elements = "repeated", f"{counted(count, 'element')} of {result.values.size}"
+        message = f"several updates target {elements} without a reduction"
         if scatter.reduction is not Reduction.NONE:
             kind = "nan"
-            message = f"NaN and numbers meet in {elements}, and no document says which one stays"
+            message = f"NaN and numbers meet in {elements}, and no specification says which one remains"
         operator = str(scatter.spec.key)
         return cls(runner, scatter.node.scope, operator, case, kind, message, is_illegal=False)
 
 
 @record(is_brief=True)
 class Outlier:
-    """Of three or more runners the one or more that say something else; or one that contradicts itself."""
+    """Runners that disagree with the others, if there are at least three, or one that contradicts itself."""
 
     level: Level
     node: str | None
     tensor: str
     case: int
     runners: tuple[str, ...]
-    """Empty if two models differ by the document itself."""
+    """Empty if two models differ although each is computed as specified."""
     message: str
     tapped: bool = False
-    """Whether a runner contradicts itself when nodes are tapped."""
+    """Whether the outputs of the runner change when nodes are tapped."""
     model: str = ""
-    """Which one of two it is about; "" for both, or if there is only one."""
+    """The path of the model concerned; "" for both of two models, or if there is only one."""
 
 
 @record()
 class NotTapped:
-    """A node whose inputs could not be had on a runner, and why."""
+    """A node whose inputs could not be read on a runner, and why."""
 
     runner: str
     node: str
@@ -199,37 +200,38 @@ class NotTapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What is wanted of a comparison."""
+class CompareSettings:
+    """Options of a comparison."""
 
     seed: int = 0
     cases: int = 1
     repeat: int = 1
     values: str = "plain"
-    """Or "edge"."""
+    """Numbers in generated inputs: "plain" for ordinary ones, "edge" for extreme ones."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     tolerances: Tolerances = field(default_factory=Tolerances)
-    precision: str = "f32"
+    precision: str = PRECISION
     pairwise: bool = False
-    """Whether every pair of runners is compared at level model."""
-    map_inputs: tuple[str, ...] = ()
-    """Which inputs of two models are the same, "A=B"; so are `map_outputs`."""
-    map_outputs: tuple[str, ...] = ()
+    """Whether outputs of every pair of runners are compared, not only those with the reference."""
+    map_inputs: tuple[NamePair, ...] = ()
+    """Inputs of the first model and the inputs of the second that get the same values."""
+    map_outputs: tuple[NamePair, ...] = ()
+    """Outputs of the first model and the outputs of the second that are compared with them."""
     reference: bool = True
-    """Whether NumPy computes the model as the reference though nobody named it."""
-    timeout: float = 600.0
-    """In seconds, for each run."""
-    tap_memory: int = 1 << 30
-    """Bytes of tapped tensors that may be held at once."""
+    """Whether NumPy computes the model as the reference even if the caller does not name it."""
+    timeout: float = TIME_LIMIT
+    """Seconds for each run."""
+    tap_memory: int = TAP_MEMORY
+    """Bytes of tapped tensors in memory at once, at most."""
     keeps_runs: bool = False
-    """Whether outputs and tapped values are kept, for saving."""
+    """Whether outputs and tapped values stay in the result, to be saved."""
     describes: bool = False
-    """Whether runners are asked what they are, and models are told by their hashes."""
+    """Whether the result describes devices, and models with the hashes of their files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model is, so that somebody else can tell whether he has the same."""
+    """Facts that identify a model, so that a reader of a report can check that they have the same."""
 
     path: str
     format: str
@@ -237,12 +239,12 @@ class ModelFacts:
     opsets: tuple[str, ...]
     """"opset13", or "ai.onnx 18"."""
     files: tuple[tuple[str, int, str], ...]
-    """Path, bytes and SHA-256 of the file and of those beside it."""
+    """Path, size in bytes and SHA-256 of the model file and its files of weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """What one runner made of one set of inputs: without taps, and each time with them."""
+    """The runs of one runner on one set of inputs: the plain run, and the runs with taps."""
 
     plain: Outcome
     tapped: tuple[Outcome, ...] = ()
@@ -250,87 +252,96 @@ class Runs:
 
 @record(eq=False)
 class Compared:
-    """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
+    """The result of comparing one model, or two, whose paths are `model` and `other`."""
 
     model: str
-    settings: Settings
+    settings: CompareSettings
     outcomes: tuple[Outcome, ...] = ()
-    """One for each runner, the first that was not ok if there is one; without outputs."""
+    """One for each runner, without outputs: the first that is not ok, else the first."""
     comparisons: tuple[Comparison, ...] = ()
-    """Of outputs, then of nodes."""
+    """First those of outputs, then those of nodes."""
     guarded: tuple[Guarded, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
     feeds: tuple[Mapping[str, Array], ...] = ()
-    """One for each case."""
+    """The inputs of each case, by name."""
     runs: tuple[tuple[Runs, ...], ...] = ()
-    """For each case those of all runners, if they were to be kept."""
+    """The runs of all runners for each case; empty unless the settings keep them."""
     other: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
-    """The element type of each scatter node's output in the model, by scope; so are `operators`."""
+    """The element type of each scatter node's output, by scope."""
     operators: Mapping[str, str] = field(default_factory=dict)
+    """The operator of each scatter node, by scope."""
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What must be known to judge the results of a runner."""
+    """Limits of the results of a runner, by its name."""
     suspects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of runners with a wrong output, or whose outputs are compared with nothing, the nodes that meet a known
-    defect which taps hide, and its code."""
+    """Nodes that may be affected by a known defect which taps hide, with its code, by runner and scope.
+
+    Only for runners with a wrong output, or whose outputs were compared with nothing.
+    """
     is_one_node: bool = False
-    """Whether the model is a scatter node and what feeds it: its output is that of the node."""
+    """Whether the model is a single scatter node with its inputs, so that its output is that of the node."""
     pairing: Pairing | None = None
-    """How two models belong together; None if there is only one."""
+    """The matching inputs and outputs of two models; None if there is only one."""
     by_model: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
-    """Of two models, what each runner made of each, as `outcomes`."""
+    """For two models, the outcomes of each runner for both, as in `outcomes`."""
     model_facts: tuple[ModelFacts, ...] = ()
-    """Of each model, if that was to be known."""
+    """One for each model; empty unless the settings ask for it."""
     interrupted: str = ""
-    """What is missing because somebody did not want to wait; "" if nothing is."""
+    """What is missing because the user interrupted the comparison; "" if it is complete."""
     machine: str = ""
-    """Of a fleet the one that compared it."""
+    """The machine of a fleet that made this comparison."""
     not_run: tuple[str, ...] = ()
-    """The scopes of bodies that ran in no case: those with a scatter node, of two models all."""
+    """Bodies that ran in no case: those with a scatter node; if two models are compared, all bodies."""
     not_tried: tuple[str, ...] = ()
-    """What no case tries, and may hide a difference."""
+    """Conditions that no case tried and that may hide a difference."""
     apart: str = ""
-    """What differs between two machines that gave different results on the same device; "" if none did."""
+    """How two machines differ that gave different results on the same device; "" if none did."""
 
     @property
     def differs(self) -> bool:
-        """Tell whether something differs, changes from run to run, or got illegal indices."""
-        found = any(one.measure.verdict.is_difference for one in self.comparisons)
-        return found or any(one.is_illegal for one in self.guarded)
+        """Whether a result differs or changes from run to run, or a node gets illegal indices."""
+        is_any_different = any(comparison.measure.verdict.is_difference for comparison in self.comparisons)
+        return is_any_different or any(guarded.is_illegal for guarded in self.guarded)
 
     @property
     def ran(self) -> tuple[str, ...]:
-        return tuple(one.runner for one in self.outcomes if one.status is Status.OK)
+        """The names of the runners that ran the model."""
+        return tuple(outcome.runner for outcome in self.outcomes if outcome.status is Status.OK)
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """Those named that could not run; NumPy need not know each operator, nor a runtime each format."""
+        """Outcomes of named runners that failed.
+
+        It is no failure if NumPy does not support an operator, or a runtime does not read the format.
+        """
         return tuple(
-            one
-            for one in self.outcomes
-            if one.status is not Status.OK
-            and one.reason != OTHER_FORMAT
-            and not one.implicit
-            and not one.runner.startswith(SAVED)
-            and not (one.runner == NUMPY and one.status is Status.UNSUPPORTED)
+            outcome
+            for outcome in self.outcomes
+            if outcome.status is not Status.OK
+            and outcome.reason != OTHER_FORMAT
+            and not outcome.implicit
+            and not outcome.runner.startswith(SAVED)
+            and not (outcome.runner == NUMPY and outcome.status is Status.UNSUPPORTED)
         )
 
 
-def has_failed(found: Sequence[Compared]) -> bool:
-    """Tell whether runners that were named did not do what they were named for.
+def has_failed(results: Sequence[Compared]) -> bool:
+    """Return whether the runners that the user named failed to do their part.
 
-    That is so if one of them could not run, if none of them reads files of a model's format, and if
-    nothing was compared at all although there was something to compare.
+    That is so if one of them could not run, if none of them reads the format of a model, or if nothing at
+    all was compared although there was something to compare.
     """
-    for one in found:
+    for compared in results:
         named = [
-            outcome for outcome in one.outcomes if not (outcome.implicit or outcome.runner.startswith(SAVED))
+            outcome
+            for outcome in compared.outcomes
+            if not (outcome.implicit or outcome.runner.startswith(SAVED))
         ]
-        if one.failed or (named and all(outcome.reason == OTHER_FORMAT for outcome in named)):
+        if compared.failed or (named and all(outcome.reason == OTHER_FORMAT for outcome in named)):
             return True
-    is_nothing = not any(one.comparisons for one in found)
-    return bool(found) and is_nothing and not all(len(one.ran) > 1 for one in found)
+    is_nothing_compared = not any(compared.comparisons for compared in results)
+    return bool(results) and is_nothing_compared and not all(len(compared.ran) > 1 for compared in results)

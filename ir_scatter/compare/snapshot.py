@@ -1,8 +1,8 @@
-"""Results in a folder: for another time, another machine, another driver, other tolerances.
+"""Saves results in a folder, to be compared later, on another machine or driver, or with other tolerances.
 
-Beside `results.json` there is one npz without pickles for each case, whose arrays have numbers. The
-format of NumPy knows neither bf16 and its like nor strings of any length, and names of tensors may
-hold anything: what a number stands for is said in the JSON.
+Beside `results.json` there is one npz without pickles for each case, whose arrays are named "0", "1" ...:
+the format of NumPy supports neither bf16 and similar types nor strings of any length, and names of tensors
+may contain any characters. The JSON holds the name, element type and shape of each array.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Runs
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
@@ -34,32 +34,36 @@ MANIFEST = "results.json"
 _SCHEMA = 1
 _SAVE = Parameter("save")
 _STRING = "string"
-_LIMIT = 64
-"""Dimensions that NumPy can have at most."""
+_MOST_DIMENSIONS = 64
+"""Largest number of dimensions that NumPy supports."""
 
 
-def save(found: Compared, folder: Path, *, overwrite: bool = True) -> str:
-    """Write inputs, outputs, tapped values, versions and what devices say of themselves; say so in words.
+def save(compared: Compared, folder: Path, *, overwrite: bool = True) -> str:
+    """Write inputs, outputs, tapped values, versions and descriptions of devices; return a line about it.
 
-    All files appear together or not at all. Unless they may `overwrite`, results that another program has
-    saved there in the meantime stay, and are a UsageError.
+    All files appear together or not at all. Without `overwrite`, results that another program has saved
+    there in the meantime stay, and raise UsageError.
     """
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         cases, outputs = [], list[Output]()
-        for number, (feeds, runs) in enumerate(zip(found.feeds, found.runs, strict=True)):
+        for number, (feeds, runs) in enumerate(zip(compared.feeds, compared.runs, strict=True)):
             store, name = ArrayStore(), f"case_{number}.npz"
-            case = {"arrays": name, "inputs": feeds, "runs": [_entry_of(one) for one in runs]}
+            case = {
+                "arrays": name,
+                "inputs": feeds,
+                "runs": [_entry_of(runs_of_runner) for runs_of_runner in runs],
+            }
             cases.append(json.loads(json.dumps(case, default=store.add)))
             outputs.append(Output(folder / name, archived(store.stored)))
         document = {
             "schema": _SCHEMA,
             "versions": versions(),
-            "model": found.model,
-            "seed": found.settings.seed,
-            "precision": found.settings.precision,
-            "devices": found.devices,
-            "facts": found.facts,
+            "model": compared.model,
+            "seed": compared.settings.seed,
+            "precision": compared.settings.precision,
+            "devices": compared.devices,
+            "facts": compared.facts,
             "cases": cases,
         }
         text = json.dumps(document, indent=1, ensure_ascii=True, default=asdict)
@@ -69,9 +73,10 @@ def save(found: Compared, folder: Path, *, overwrite: bool = True) -> str:
 
 
 def load(folder: "str | Path") -> Compared:
-    """Read what `save` wrote: the model, and inputs, runs and facts of runners named "saved:...".
+    """Read the results that `save` wrote; names of runners get the prefix "saved:".
 
-    Whatever else the folder holds is BadFeed.
+    Raises:
+        BadFeed: the folder holds no such results, or damaged ones.
     """
     path = Path(folder) / MANIFEST
     try:
@@ -88,55 +93,58 @@ def load(folder: "str | Path") -> Compared:
         for case in document["cases"]:
             name = str(case["arrays"])
             if Path(name).name != name:
-                raise BadFeed(f"{path}: {name!r} is no file of this folder")
+                raise BadFeed(f"{path}: {name!r} is not a file of this folder")
             shelf = ArrayShelf(Path(folder) / name)
             feeds.append(shelf.get_all(case["inputs"]))
             runs.append(tuple(_runs(entry, shelf) for entry in case["runs"]))
         facts = {
             _saved_name(name): tuple(
                 NodeFacts(
-                    str(one["name"]),
-                    tuple(map(str, one["originals"])),
-                    str(one["kind"]),
-                    str(one["kernel"]),
-                    str(one["precision"]),
-                    tuple(map(str, one["outputs"])),
-                    None if one["microseconds"] is None else float(one["microseconds"]),
+                    str(fact["name"]),
+                    tuple(map(str, fact["originals"])),
+                    str(fact["kind"]),
+                    str(fact["kernel"]),
+                    str(fact["precision"]),
+                    tuple(map(str, fact["outputs"])),
+                    None if fact["microseconds"] is None else float(fact["microseconds"]),
                 )
-                for one in entry
+                for fact in entries
             )
-            for name, entry in document["facts"].items()
+            for name, entries in document["facts"].items()
         }
         model = str(document["model"])
         remarks = (f"saved results of {model}, from {folder}",)
-        return Compared(model, Settings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs))
+        return Compared(
+            model, CompareSettings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs)
+        )
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: not the results of compare ({_SAVE}), or damaged") from None
 
 
-# What JSON says of the runs of one runner: those with taps one after the other.
+# The runs of one runner in JSON; the runs with taps are joined to one list.
 
 _PLAIN = ("runner", "status", "reason", "implicit", "remarks", "message", "precision", "seconds", "versions")
 
 
 def _entry_of(runs: Runs) -> dict[str, Any]:
-    tapped = [
+    entries = [
         {
-            "scope": one.tap.scope,
-            "output": one.tap.output,
-            "callers": one.tap.callers,
-            "problem": one.problem,
+            "scope": tapped.tap.scope,
+            "output": tapped.tap.output,
+            "callers": tapped.tap.callers,
+            "problem": tapped.problem,
             "executions": [
-                {field.name: getattr(each, field.name) for field in fields(each)} for each in one.executions
+                {field.name: getattr(execution, field.name) for field in fields(execution)}
+                for execution in tapped.executions
             ],
         }
         for run in runs.tapped
-        for one in run.tapped
+        for tapped in run.tapped
     ]
     return {
         **{name: getattr(runs.plain, name) for name in _PLAIN},
         "outputs": runs.plain.runs,
-        "tapped": tapped,
+        "tapped": entries,
         "tapped_outputs": [run.outputs for run in runs.tapped if run.outputs],
     }
 
@@ -157,24 +165,24 @@ def _runs(entry: Entry, shelf: "ArrayShelf") -> Runs:
         remarks=tuple(map(str, entry.get("remarks", ()))),
         implicit=entry.get("implicit") is True,
     )
-    repetitions: list[list[Tapped]] = []  # of each node the first answer, the second, and so on
-    seen = Counter[Tap]()
-    for one in entry["tapped"]:
+    repetitions: list[list[Tapped]] = []  # first the first answer of each node, then the second ...
+    counts = Counter[Tap]()
+    for node in entry["tapped"]:
         executions = [
             Execution(
-                tuple(map(int, each["place"])),
-                tuple(None if array is None else shelf.get(array) for array in each["inputs"]),
-                shelf.get(each["output"]),
-                str(each["caller"]),
+                tuple(map(int, execution["place"])),
+                tuple(None if array is None else shelf.get(array) for array in execution["inputs"]),
+                shelf.get(execution["output"]),
+                str(execution["caller"]),
             )
-            for each in one["executions"]
+            for execution in node["executions"]
         ]
-        tap = Tap(str(one["scope"]), str(one["output"]), callers=tuple(map(str, one["callers"])))
-        tapped = Tapped(tap, tuple(executions), str(one["problem"]))
-        if seen[tap] == len(repetitions):
+        tap = Tap(str(node["scope"]), str(node["output"]), callers=tuple(map(str, node["callers"])))
+        tapped = Tapped(tap, tuple(executions), str(node["problem"]))
+        if counts[tap] == len(repetitions):
             repetitions.append([])
-        repetitions[seen[tap]].append(tapped)
-        seen[tap] += 1
+        repetitions[counts[tap]].append(tapped)
+        counts[tap] += 1
     with_taps = [shelf.get_all(run) for run in entry.get("tapped_outputs", ())]
     runs = [
         replace(plain, runs=() if run is None else (run,), tapped=tuple(taps or ()))
@@ -187,19 +195,19 @@ def _saved_name(runner: object) -> str:
     return SAVED + str(runner).removeprefix(SAVED)
 
 
-# Arrays of any element type in one npz.
+# Arrays of any element type in one npz file.
 
 
 class ArrayStore:
-    """Collects arrays as NumPy can write them; the same object is stored once."""
+    """Collects arrays in forms that NumPy can write; the same object is stored once."""
 
     def __init__(self) -> None:
         self.stored: dict[str, Array] = {}
-        self._known: dict[int, tuple[Array, dict[str, Any]]] = {}
+        self._entries: dict[int, tuple[Array, dict[str, Any]]] = {}
 
     def add(self, array: Array) -> dict[str, Any]:
-        """Take an array and return what JSON says of it."""
-        if id(array) not in self._known:
+        """Store an array and return its JSON entry."""
+        if id(array) not in self._entries:
             key, type, raw = str(len(self.stored)), type_of(array), array
             if type.name == _STRING:  # as lengths and bytes: fixed-width text would lose zeros at the end
                 texts = [str(text).encode("utf-8", "surrogateescape") for text in array.flat]
@@ -208,19 +216,19 @@ class ArrayStore:
             elif array.dtype.type.__module__ != "numpy":
                 raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             self.stored[key] = raw
-            self._known[id(array)] = array, {"key": key, "type": type.name, "shape": list(array.shape)}
-        return self._known[id(array)][1]
+            self._entries[id(array)] = array, {"key": key, "type": type.name, "shape": list(array.shape)}
+        return self._entries[id(array)][1]
 
 
 class ArrayShelf:
-    """Reads arrays that were stored; raises BadFeed if they are not, or not as they were."""
+    """Reads stored arrays; raises BadFeed if one is missing or does not match its entry."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._arrays = read_arrays(path)
 
     def get(self, entry: Entry) -> Array:
-        """Return an array in the type that it had."""
+        """Return an array in its original type and shape."""
         array = self._arrays.get(str(entry["key"]))
         if array is None:
             raise BadFeed(f"{self._path}: array {entry['key']} is missing")
@@ -229,16 +237,16 @@ class ArrayShelf:
             if type is not None and type.name == _STRING:
                 return _texts(array, shape)
             expected = None if type is None else dtype(type)
-            if expected is None or len(shape) > _LIMIT or array.dtype not in (expected, np.uint8):
+            if expected is None or len(shape) > _MOST_DIMENSIONS or array.dtype not in (expected, np.uint8):
                 raise ValueError
             return array.view(expected).reshape(shape)
         except (TypeError, ValueError):
             raise BadFeed(
-                f"{self._path}: array {entry['key']} is not what is said of it in the file beside it"
+                f"{self._path}: array {entry['key']} does not match its entry in {MANIFEST}"
             ) from None
 
     def get_all(self, entry: Entry) -> dict[str, Array]:
-        return {name: self.get(one) for name, one in entry.items()}
+        return {name: self.get(array) for name, array in entry.items()}
 
 
 def type_of(array: Array) -> ElementType:
@@ -253,7 +261,7 @@ def _texts(array: Array, shape: tuple[int, ...]) -> Array:
     text = array[8 * count :].tobytes()
     if ends != sorted(ends) or (ends[-1] if ends else 0) != len(text):
         raise ValueError
-    found = np.empty(count, object)
+    texts = np.empty(count, object)
     for number, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        found[number] = text[begin:end].decode("utf-8", "surrogateescape")
-    return found.reshape(shape)
+        texts[number] = text[begin:end].decode("utf-8", "surrogateescape")
+    return texts.reshape(shape)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import runners
-from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.guard import Observations
+from ir_scatter.compare.judge import compare_outputs
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Comparison, Settings
-from ir_scatter.compare.run import compare_outputs, run_both
+from ir_scatter.compare.numpy_source import Reference
+from ir_scatter.compare.result import CompareSettings, Comparison
+from ir_scatter.compare.run import run_both
 from ir_scatter.convert.conversion import Conversion, ConversionRun, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
@@ -31,7 +33,7 @@ CASES = 2
 _DRAWS = 3
 """Kinds of index values that draws cycle through; the first kind has negative ones."""
 
-_SETTINGS = Settings()
+_SETTINGS = CompareSettings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 
@@ -86,9 +88,11 @@ def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
     return {converted.node.scope: frozenset(converted.assumptions) for converted in conversion.converted}
 
 
-def against_numpy(outcome: Outcome, documented: Outcome, sight: Sight) -> tuple[Verdict, str]:
+def against_numpy(outcome: Outcome, documented: Outcome, observations: Observations) -> tuple[Verdict, str]:
     """Return the worst verdict on outputs of the new model, and how they differ from the documented ones."""
-    return _worst_of(compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: sight.open or {}))
+    return _worst_of(
+        compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: observations.unspecified or {})
+    )
 
 
 def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
@@ -127,23 +131,23 @@ def _judge(
     if before.status is Status.OK:
         verdict, difference = _worst_of(comparisons)
         if verdict is Verdict.CONTESTED:
-            _, sight = reference.start(feeds)(_SETTINGS.timeout)
-            node = next(iter(sorted(sight.contested)), "a node")
+            _, observations = reference.start(feeds)(_SETTINGS.timeout)
+            node = next(iter(sorted(observations.contested)), "a node")
             return "failed", f"{difference}, but targets of {node} repeat in any order (case {case})"
         if verdict.is_difference:
-            documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+            documented, observations = reference.start(feeds)(_SETTINGS.timeout)
             if documented.status is Status.OK:
-                was, wrong = against_numpy(before, documented, sight)
-                now, _ = against_numpy(after, documented, sight)
+                was, wrong = against_numpy(before, documented, observations)
+                now, _ = against_numpy(after, documented, observations)
                 if was.is_difference and not now.is_difference:
                     return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
             return "different", f"{difference} (case {case})"
         return "equal", "outputs are equal but for rounding" if difference else ""
     gained = f"the model before is {_shown(before)}; the converted one runs"
-    documented, sight = reference.start(feeds)(_SETTINGS.timeout)
+    documented, observations = reference.start(feeds)(_SETTINGS.timeout)
     if documented.status is not Status.OK:
         return "gained", f"{gained}, and there is nothing to compare it with"
-    verdict, difference = against_numpy(after, documented, sight)
+    verdict, difference = against_numpy(after, documented, observations)
     if verdict.is_difference:
         return "different", f"{gained}, but {difference} in NumPy"
     is_open = verdict is Verdict.CONTESTED

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ir_scatter.compare.guard import Reference
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.convert.conversion import Conversion, ConversionRun, Converted, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
@@ -25,14 +25,12 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
 from ir_scatter.runners.base import Status
+from ir_scatter.runners.defaults import TIME_LIMIT
 from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
 
 _NUMPY = "NumPy"
 """The name under which the comparison in NumPy is listed beside devices."""
-
-_TIME_LIMIT = 600.0
-"""Seconds for one run of a model in NumPy: a limit for models that never end."""
 
 
 @contextmanager
@@ -168,15 +166,13 @@ def _compare(
                 feeds = draw_feeds(model, options["seed"] + number, constraints=constraints).feeds
                 elements += sum(array.size for array in feeds.values())
                 waiting = [reference.start(feeds) for reference in (before, after)]
-                (old, sight), (new, _) = (finish(_TIME_LIMIT) for finish in waiting)
-                failed = next(
-                    (reference for reference in (new, old) if reference.status is not Status.OK), None
-                )
+                (old, observations), (new, _) = (finish(TIME_LIMIT) for finish in waiting)
+                failed = next((outcome for outcome in (new, old) if outcome.status is not Status.OK), None)
                 if failed is not None:
                     reason = failed.message
                     break
                 named = dict(zip(old.outputs, new.outputs.values(), strict=False))
-                verdict, difference = against_numpy(replace(new, runs=(named,)), old, sight)
+                verdict, difference = against_numpy(replace(new, runs=(named,)), old, observations)
                 if verdict.is_difference:
                     return 0, difference, ""
             else:

@@ -4,7 +4,6 @@ Heavy modules are imported when a function is called.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,14 +23,16 @@ from ir_scatter.notebook.shown import (
     Outputs,
     ScatterNodes,
 )
-from ir_scatter.notebook.sources import InputShapes, Readable, file_of, input_shape, read, type_with_article
+from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
 from ir_scatter.validate import validate as validate_model
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.compare.request import Done
+    from ir_scatter.compare.request import ComparedModels
+    from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import FuzzFinding
 
 
@@ -306,11 +307,11 @@ def compare(
     inputs: "str | PathLike[str] | Mapping[str, ArrayLike] | None" = None,
     input_shapes: "InputShapes | None" = None,
     tolerance: str | Sequence[str] = (),
-    precision: str = "f32",
+    precision: str = PRECISION,
     pairwise: bool = False,
     reference: bool = True,
-    timeout: float = 600.0,
-    tap_memory: int = 1 << 30,
+    timeout: float = TIME_LIMIT,
+    tap_memory: int = TAP_MEMORY,
     skip_missing: bool = False,
     save: "str | PathLike[str] | None" = None,
     against: "str | PathLike[str] | None" = None,
@@ -366,13 +367,13 @@ def compare(
 
     from ir_scatter.compare.measure import Tolerances
     from ir_scatter.compare.phases import Interrupted
-    from ir_scatter.compare.request import Job, run_job
-    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.request import CompareRequest, run_job
+    from ir_scatter.compare.result import CompareSettings
 
-    for name, word, allowed in (("values", values, ("plain", "edge")), ("precision", precision, _PRECISIONS)):
+    for name, word, allowed in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
         if word not in allowed:
             raise UsageError(f"{name} is {word!r}, expected one of {', '.join(allowed)}")
-    settings = Settings(
+    settings = CompareSettings(
         seed=seed,
         cases=cases,
         repeat=repeat,
@@ -385,23 +386,24 @@ def compare(
         timeout=timeout,
         tap_memory=tap_memory,
         describes=True,
-        map_inputs=_pairs(map_inputs),
-        map_outputs=_pairs(map_outputs),
+        map_inputs=tuple((map_inputs or {}).items()),
+        map_outputs=tuple((map_outputs or {}).items()),
     )
     sources = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        models = [opened.enter_context(file_of(source)) for source in sources]
-        job = Job(
-            tuple(path for path, _ in models),
+        files = [opened.enter_context(in_a_file(source)) for source in sources]
+        job = CompareRequest(
+            tuple(file.path for file in files),
             _several(on, "on"),
             settings,
-            inputs=None if inputs is None else opened.enter_context(_npz(inputs)),
+            inputs=None if inputs is None else _arrays(inputs),
             skip_missing=skip_missing,
             save=_path(save),
             against=_path(against),
             extract=_path(extract),
+            loaded=tuple(file.model for file in files),
         )
-        names = dict(models)
+        names = {file.path: file.name for file in files}
         try:
             done = run_job(job)
         except Interrupted as interrupt:
@@ -411,7 +413,7 @@ def compare(
     return _renamed(done, names)
 
 
-def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
+def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResult:
     """Return a comparison in which models from memory have their own names instead of temporary paths."""
     comparisons = [
         replace(
@@ -424,37 +426,21 @@ def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
     return ComparisonResult(replace(done, found=tuple(comparisons)))
 
 
-def _pairs(names: Mapping[str, str] | None) -> tuple[str, ...]:
-    return tuple(f"{first}={second}" for first, second in (names or {}).items())
-
-
 def _path(folder: "str | PathLike[str] | None") -> str | None:
     return None if folder is None else fspath(folder)
 
 
-_PRECISIONS = ("f32", "f16", "bf16", "default")
-
-
-@contextmanager
-def _npz(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> Iterator[str]:
-    """Yield the path of an npz; for arrays a temporary one."""
+def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
+    """Return the path of an npz, or arrays by name."""
     if isinstance(inputs, str | PathLike):
-        yield fspath(inputs)
-        return
+        return fspath(inputs)
     if not isinstance(inputs, Mapping):
         raise BadFeed(
             f"the inputs are {type_with_article(inputs)}, expected arrays by name or the path of an npz"
         )
     import numpy
 
-    from ir_scatter.core.temporary import temporary_folder
-    from ir_scatter.evaluate.archive import write_arrays
-
-    with temporary_folder() as folder:
-        path = Path(folder, "inputs.npz")
-        with path.open("wb") as file:
-            write_arrays(file, {name: numpy.asarray(array) for name, array in inputs.items()})
-        yield str(path)
+    return {name: numpy.asarray(array) for name, array in inputs.items()}
 
 
 def devices() -> Devices:

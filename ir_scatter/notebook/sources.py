@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ir_scatter import reading
 from ir_scatter.core.diagnostics import Location
@@ -189,16 +189,30 @@ def _is_plain(file: Any, name: str) -> bool:
         return False
 
 
+class ModelFile(NamedTuple):
+    """The file of a model.
+
+    Attributes:
+        name: what the model is called in results.
+        model: None if the caller passed a path, which is not read here.
+    """
+
+    path: str
+    name: str
+    model: BareModel | None
+
+
 @contextmanager
-def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
-    """Yield the path of a model's file and its display name; a model from memory gets a temporary file."""
+def in_a_file(model: "Readable") -> "Iterator[ModelFile]":
+    """Yield the file of a model within this block; a model from memory gets a temporary file."""
     if isinstance(model, str | PathLike):
-        yield fspath(model), fspath(model)
+        yield ModelFile(fspath(model), fspath(model), None)
         return
     opened = read(model)
     if Path(opened.path).is_file():
         is_own = isinstance(model, BareModel)
-        yield opened.path, opened.path if is_own else f"<{_kind(model)} {Path(opened.path).stem}>"
+        name = opened.path if is_own else f"<{_kind(model)} {Path(opened.path).stem}>"
+        yield ModelFile(opened.path, name, opened)
         return
     from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.formats import FORMATS
@@ -206,4 +220,4 @@ def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
     with temporary_folder() as folder:
         path = Path(folder) / f"model{FORMATS[opened.format].suffix}"
         path.write_bytes(FORMATS[opened.format].write(opened, ()).content)
-        yield str(path), opened.path
+        yield ModelFile(str(path), opened.path, replace(opened, path=str(path)))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
-from ir_scatter.compare.measure import Excuse, Verdict, shown
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.measure import Excuse, Verdict
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.parameters import Parameter, Text
 from ir_scatter.core.words import counted
@@ -44,7 +44,7 @@ _COLORS = {
 _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 
 
-def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
+def render(done: ComparedModels, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
     """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
     With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,
@@ -199,9 +199,9 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
         parts.append("changes when nodes are tapped" if comparison.tapped else "changes from run to run")
     elif measure.mismatched:
         parts.append(f"{measure.mismatched} of {counted(measure.elements, 'element')} differ")
-    if measure.open_once:
+    if measure.unspecified_in:
         parts.append(
-            f"{PurePath(getattr(comparison, f'{measure.open_once}_model')).name} does not specify them"
+            f"{PurePath(getattr(comparison, f'{measure.unspecified_in}_model')).name} does not specify them"
         )
     elif measure.excuse is not None:
         parts.append(excuse_text(measure.excuse))
@@ -212,14 +212,14 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
     if comparison.wrong_runs is not None:
         parts.append(f"in {comparison.wrong_runs[0]} of {comparison.wrong_runs[1]} runs")
     if measure.worst is not None and not is_in_headline:
-        element = f"{list(measure.worst.index)} is" if measure.worst.index else "it is"
-        parts.append(f"{element} {comparison.both(shown(measure.worst.got), shown(measure.worst.expected))}")
+        element, got_text, expected_text = measure.worst.words
+        parts.append(f"{element} {comparison.describe_pair(got_text, expected_text)}")
     if measure.max_ulp and math.isfinite(measure.max_abs):
         relative = f", rel {measure.max_rel:.3g}" if math.isfinite(measure.max_rel) else ""
         parts.append(f"needs abs {measure.max_abs:.3g}{relative} ({measure.max_ulp} ulp)")
     for noun, (got, expected) in (("NaN", measure.nans), ("infinities", measure.infinities)):
         if got != expected:
-            parts.append(comparison.both(f"{got} {noun}", expected))
+            parts.append(comparison.describe_pair(f"{got} {noun}", expected))
     return "; ".join(parts)
 
 

@@ -52,7 +52,7 @@ def test_a_difference(cli: Cli, model: str, voices: Voices) -> None:
     voices(a=FakeRunner("a", wrong_at(3)), b=FakeRunner("b"))
     done = cli("compare", model, "--on", "numpy", "--on", "a", "--on", "b", "--inputs", "feeds.npz")
     assert done.code == 1
-    assert done.out.startswith("a is wrong at node: [0, 3] is -1, the document says -2\nmodel.xml\n")
+    assert done.out.startswith("a is wrong at node: [0, 3] is -1, the specification requires -2\nmodel.xml\n")
     assert "mismatch: node (ScatterUpdate-3) on a against numpy: 1 of 12 elements differ" in done.out
     assert "output" not in done.out  # a model of one node is not shown at two levels
 
@@ -75,7 +75,7 @@ def test_nothing_compared_is_no_success_of_a_runner_that_was_named(
     voices(a=FakeRunner("a"), gone=FakeRunner("gone", ending=Status.UNAVAILABLE, message="no driver"))
     done = cli("compare", model, "--on", "numpy")
     assert done.code == 4
-    assert "nothing was compared: numpy alone ran the model, and no scatter node" in done.out
+    assert "nothing was compared: only numpy ran the model, and no scatter node" in done.out
     assert done.out.endswith("\nnothing compared\n")
     done = cli("compare", model, "--on", "gone", "--skip-missing", "--format", "json")
     assert done.code == 4
@@ -143,7 +143,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--inputs", "none.npz"), "none.npz: no such file or directory"),
         (("--inputs", "model.xml"), "model.xml: not an npz file"),
         (("--tolerance", "nodes=1,1"), "no output and no scatter node 'nodes' (did you mean node?)"),
-        (("--tolerance", "x"), "'x' is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
+        (("--tolerance", "x"), "'x' is not a tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"),
         (("--input-shape", "nothing=3"), "nothing"),
         (("--against", "none"), "none/results.json: there is no folder none, expected results that"),
         (("--cases", "0"), "0 is not in the range"),
@@ -213,7 +213,7 @@ def test_two_models(cli: Cli, elsewhere: Path, model: str) -> None:
     done = cli("compare", model, "after/model.xml", "--on", "numpy")
     assert done.code == 2
     wrong = "input indices (i64 [2]) of model.xml and indices (i64 [2, 4]) of after/model.xml"
-    assert f"{wrong} have the same name, and do not fit; pair them with --map-input A=B" in done.err
+    assert f"{wrong} have the same name, but are not compatible; pair inputs with --map-input A=B" in done.err
     same = cli("compare", model, model, "--on", "numpy", "--format", "json")
     assert same.code == 0
     one = json.loads(same.out)["comparisons"][0]
@@ -251,7 +251,7 @@ def test_two_formats_of_one_model(cli: Cli, elsewhere: Path, voices: Voices) -> 
             ("--map-output", "kept=out"),
             "model.xml has no output 'out' (did you mean output?), expected output",
         ),
-        (("--map-input", "cache=updates"), "pair them with --map-input A=B"),
+        (("--map-input", "cache=updates"), "pair inputs with --map-input A=B"),
         (("--tolerance", "keep=1"), "no output and no scatter node 'keep' (did you mean kept?)"),
     ):
         done = cli(*pair, "--on", "a", *wrong)
@@ -271,7 +271,7 @@ def test_a_model_and_the_ir_that_it_became(cli: Cli, elsewhere: Path, sample: st
     done = cli("compare", name, "became.xml", "--on", "CPU", "--on", "onnxruntime", "--cases", "3")
     assert done.code == 0, done.out
     first = done.out.splitlines()[0]
-    assert first.startswith(f"numpy and openvino:CPU compute the same for {name} and became.xml: ")
+    assert first.startswith(f"{name} and became.xml give the same results on numpy and openvino:CPU: ")
     assert first.endswith(f" 3 cases; onnxruntime agrees on {name}")
 
 

@@ -201,7 +201,7 @@ def test_models_that_were_finished(cli: Cli, model: str, stop: Stop) -> None:
 def test_a_folder_is_for_each(cli: Cli, elsewhere: Path) -> None:
     done = cli("compare", ".", "--on", "numpy")
     assert done.code == 2
-    assert ". is a folder; with --each every model in it is compared for itself" in done.err
+    assert ". is a folder; with --each every model in it is compared separately" in done.err
 
 
 @pytest.mark.long

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Sight, foresee
+from ir_scatter.compare.guard import Observations, watch_partially
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Comparison, Level, Relation, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Comparison, Level, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.element_types import dtype
@@ -47,7 +47,7 @@ def compared(
     path: Path, *runners: Planted, feeds: Any = None, numpy: bool = True, **settings: Any
 ) -> Compared:
     return compare(
-        path, runners, Settings(reference=numpy, **settings), with_numpy=numpy, feeds=feeds or FEEDS
+        path, runners, CompareSettings(reference=numpy, **settings), with_numpy=numpy, feeds=feeds or FEEDS
     )
 
 
@@ -99,10 +99,10 @@ BY_ELEMENT = {
     "its shape": ("int64[1]", [SCATTER, "out = Shape (s)"], set()),
 }  # fmt: skip
 WHOLE = {
-    "a sum": ("int32[1]", [SCATTER, "out = ReduceSum (s)"], "behind ReduceSum out every element may depend"),
+    "a sum": ("int32[1]", [SCATTER, "out = ReduceSum (s)"], "downstream of ReduceSum out every element may depend"),
     "a running sum": (
         "int32[6]", [SCATTER, "c = Constant <value_int = 0> ()", "out = CumSum (s, c)"],
-        "behind CumSum out every element may depend",
+        "downstream of CumSum out every element may depend",
     ),
     "indices": (
         "int32[6]",
@@ -111,7 +111,7 @@ WHOLE = {
             "six = Constant <value_int = 6> ()", "six2 = Cast <to = 6> (six)", "m = Mod (i, six2)",
             "out = Gather (other, m)",
         ],
-        "behind Gather out every element may depend",
+        "downstream of Gather out every element may depend",
     ),
     "indices of a scatter node": (
         "int32[6]",
@@ -283,14 +283,16 @@ BODIES = {
 
 def open_outputs(model: Model, *scopes: str) -> set[str]:
     """Return the outputs of which something is open if runners found nodes contested, and nothing is computed."""
-    sketch, sight = make_sketch(model), Sight(scopes)
+    sketch, observations = make_sketch(model), Observations(scopes)
     feeds = {
         input.names[0]: np.zeros([dim if isinstance(dim, int) else 1 for dim in input.shape or ()], type)
         for input in sketch.inputs
         if input.element_type is not None and (type := dtype(input.element_type)) is not None
     }
-    foresee(sketch, feeds, sight, {scope: [np.ones(4, np.bool_)] for scope in scopes}, computes=False)
-    return set(sight.open or ())
+    watch_partially(
+        sketch, feeds, observations, {scope: [np.ones(4, np.bool_)] for scope in scopes}, computes=False
+    )
+    return set(observations.unspecified or ())
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -351,7 +353,7 @@ def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
         path = model(indices=known)
         for place in range(6):
             runners = [Elsewhere(name, wrong_at(at, by=20)) for name, at in (("a", 2), ("b", place))]
-            found = compare(path, runners, Settings(), feeds=feeds)
+            found = compare(path, runners, CompareSettings(), feeds=feeds)
             assert found.outcomes[0].status is Status.UNSUPPORTED
             of = {one.tensor: one.measure.verdict for one in of_outputs(found, "b")}
             assert of["near"] is (Verdict.EQUAL if place == 2 else Verdict.MISMATCH), (known, place)
@@ -372,14 +374,14 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
     models = [read(path), read(shutil.copy(path, tmp_path / "other.onnx"))]
     for place, verdict in ((None, Verdict.CONTESTED), (1, Verdict.MISMATCH), (9, Verdict.MISMATCH)):
         runner = Changing() if place is None else Changing(output=at(place, runs=[1]))
-        found = compare(models, [runner], Settings(), with_numpy=False, feeds=FEEDS)
+        found = compare(models, [runner], CompareSettings(), with_numpy=False, feeds=FEEDS)
         between = [one for one in found.comparisons if one.relation is Relation.MODELS]
         assert {one.subject: one.measure.verdict for one in between} == {
             "numpy": Verdict.EQUAL, "planted": verdict,
         }  # fmt: skip
         change = unchanged if place is None else at(place)
         save(compared(path, Planted(order="first", output=change), keeps_runs=True), tmp_path / "results")
-        again = compare(models[0], (), Settings(), with_numpy=False, against=tmp_path / "results")
+        again = compare(models[0], (), CompareSettings(), with_numpy=False, against=tmp_path / "results")
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict
 
@@ -402,11 +404,11 @@ def test_updates_that_are_equal_by_chance_are_open(tmp_path: Path) -> None:
     path = write(tmp_path, "int32[6]", *lines, "out = ScatterND (other, i, u)")
     data = FEEDS["data"].copy()
     data[3] = 8
-    seen = Sight()
+    seen = Observations()
     sketch = make_sketch(read(path))
-    foresee(sketch, FEEDS | {"data": data}, seen, {})
-    assert seen.open is not None
-    origins = seen.open["out"].origins
+    watch_partially(sketch, FEEDS | {"data": data}, seen, {})
+    assert seen.unspecified is not None
+    origins = seen.unspecified["out"].origins
     assert origins is not None
     assert np.flatnonzero(origins).tolist() == [3]
 
@@ -421,6 +423,6 @@ def test_updates_that_are_not_computed(source: str, is_open: bool, tmp_path: Pat
         "data": np.zeros(6, np.float32), "indices": FEEDS["indices"],
         "x": np.ones(3, np.float32), "x1": np.ones(1, np.float32),
     }  # fmt: skip
-    seen = Sight()
-    foresee(make_sketch(read(path)), feeds, seen, {})
-    assert bool(seen.open) == is_open
+    seen = Observations()
+    watch_partially(make_sketch(read(path)), feeds, seen, {})
+    assert bool(seen.unspecified) == is_open

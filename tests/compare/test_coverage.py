@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Relation, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
@@ -105,7 +105,7 @@ def compared(
     paths = [save(HEADER + one, folder / f"{name}.onnx") for name, one in zip("ab", texts, strict=False)]
     models = [read(path) for path in paths]
     has_numpy = settings.get("reference", True)
-    return compare(models, [*runners], Settings(**settings), with_numpy=has_numpy, feeds=feeds)
+    return compare(models, [*runners], CompareSettings(**settings), with_numpy=has_numpy, feeds=feeds)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
@@ -169,7 +169,7 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     found = compared(tmp_path, choice, choice, **options)
     assert found.not_run == ()
     assert found.not_tried == tuple(
-        f"whether branch o:{name}_branch runs is not known" for name in ("then", "else")
+        f"whether branch o:{name}_branch runs is unknown" for name in ("then", "else")
     )
     alone = compared(tmp_path, choice, **options)
     assert (alone.not_run, alone.not_tried) == (("branch o:else_branch",), ())
@@ -196,7 +196,7 @@ def test_the_second_model_may_choose_what_the_first_one_leaves_open(tmp_path: Pa
     assert not compared(tmp_path, OVERWRITE, ONE_BY_ONE).differs
     found = compared(tmp_path, ONE_BY_ONE, OVERWRITE, runners=[Planted(order="first")])
     differing = [one for one in found.comparisons if one.measure.verdict is Verdict.MISMATCH]
-    assert [(one.subject, one.measure.open_once) for one in differing] == [("planted", "subject")]
+    assert [(one.subject, one.measure.unspecified_in) for one in differing] == [("planted", "subject")]
 
 
 def test_two_models_that_both_forbid_repeated_indices_get_none(tmp_path: Path) -> None:

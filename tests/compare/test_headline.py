@@ -8,7 +8,7 @@ import pytest
 
 from ir_scatter.compare.headline import State, headline, headline_of_many
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.request import ComparedModels, NotCompared
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Outlier, short_names
 from ir_scatter.runners.base import Outcome, Status
 from tests.report.comparisons import (
@@ -45,14 +45,16 @@ def changed(one: Comparison, **measure: Any) -> Comparison:
 
 def test_a_node_that_is_wrong() -> None:
     start = "openvino:GPU@cpu is wrong at loud"
-    assert said(EQUAL, OFF) == f"{start}: [2, 3] is 7.5, the document says 0"
-    assert said(OFF, of_node("other", ONE_OFF, ZEROS, GPU), EQUAL).endswith("says 0; 2 of 3 nodes are wrong")
+    assert said(EQUAL, OFF) == f"{start}: [2, 3] is 7.5, the specification requires 0"
+    assert said(OFF, of_node("other", ONE_OFF, ZEROS, GPU), EQUAL).endswith(
+        "requires 0; 2 of 3 nodes are wrong"
+    )
     assert said(OFF, of_node("other", ONE_OFF, ZEROS)).endswith(
         "2 of 2 nodes are wrong on one runner or another"
     )
     both = said(OFF, of_node("loud", ONE_OFF * 2, ZEROS))
     assert both == (
-        "openvino:GPU@cpu and openvino:CPU are wrong at loud: [2, 3] is 7.5 on openvino:GPU@cpu, the document says 0"
+        "openvino:GPU@cpu and openvino:CPU are wrong at loud: [2, 3] is 7.5 on openvino:GPU@cpu, the specification requires 0"
     )
     cases = [of_node("loud", ONE_OFF if case == 1 else ZEROS, ZEROS, GPU, case=case) for case in range(3)]
     assert said(*cases).startswith(f"{start} in 1 of 3 cases: ")
@@ -62,7 +64,7 @@ def test_a_node_that_is_wrong() -> None:
     shape = of_node("loud", np.zeros(3), np.zeros(2), GPU)
     assert said(shape) == f"{start}: the output is float64 [3], expected float64 [2]"
     scalar = of_node("loud", ONE_OFF[2, 3], ZEROS[2, 3], GPU)
-    assert said(scalar) == f"{start}: it is 7.5, the document says 0"
+    assert said(scalar) == f"{start}: it is 7.5, the specification requires 0"
 
 
 def test_the_first_node_of_the_model_is_named() -> None:
@@ -109,25 +111,25 @@ def test_nodes_that_are_right_with_taps_acquit_nothing_where_taps_change_the_res
     assert said(OUTPUT, EQUAL, remarks=(message,)) == f"{start} {end}a node before the output is suspect"
     known = {CPU: {"loop:body/n": "DEV112"}}
     assert said(OUTPUT, EQUAL, outliers=(outlier,), suspects=known) == (
-        f"{start} {end}loop:body/n may meet DEV112, which taps hide"
+        f"{start} {end}loop:body/n may be affected by DEV112, which taps hide"
     )
     assert said(EQUAL, suspects=known) == (
-        "openvino:CPU agrees with the documents on 1 node, 1 case; no output was compared; "
-        "loop:body/n may meet DEV112, which taps hide"
+        "openvino:CPU agrees with the specification on 1 node, 1 case; no output was compared; "
+        "loop:body/n may be affected by DEV112, which taps hide"
     )
 
 
 def test_nodes_were_looked_at_in_the_first_inference_only() -> None:
     later = replace(OUTPUT, wrong_runs=(2, 3))
     assert said(later, EQUAL).endswith(
-        "in 2 of 3 runs: [2, 3] is 7.5, NumPy computes 0; every scatter node is right in the first inference, "
-        "and none was looked at in later ones"
+        "in 2 of 3 runs: [2, 3] is 7.5, NumPy computes 0; every scatter node is right in the first inference; "
+        "nodes are not tapped in later inferences"
     )
 
 
 def test_two_runtimes_without_numpy_differ_and_none_is_right() -> None:
     one = of_output("y", ONE_OFF, ZEROS, GPU, CPU)
-    end = "at output y: [2, 3] is 7.5 on openvino:GPU@cpu, 0 on openvino:CPU; NumPy does not say who is right"
+    end = "at output y: [2, 3] is 7.5 on openvino:GPU@cpu, 0 on openvino:CPU; no reference is available for this output"
     assert said(one) == f"openvino:GPU@cpu differs from openvino:CPU {end}"
     third = of_output("y", ZEROS, ZEROS, "onnxruntime", CPU)
     assert said(one, third) == f"openvino:GPU@cpu differs from openvino:CPU and onnxruntime {end}"
@@ -162,34 +164,37 @@ def test_two_models_and_what_was_saved() -> None:
     )
     differs = changed(one, verdict=Verdict.MISMATCH)
     assert said(differs, other="b/after.xml") == (
-        "after.xml departs from before.onnx on openvino:CPU at output y: [2, 3] is 7.5, not 0"
+        "after.xml differs from before.onnx on openvino:CPU at output y: [2, 3] is 7.5, not 0"
     )
     assert (
         headline(TWO).sentence
-        == "openvino:CPU computes the same for before.xml and after.xml: 1 output, 1 case"
+        == "before.xml and after.xml give the same results on openvino:CPU: 1 output, 1 case"
     )
     saved = of_output("y", ONE_OFF, ZEROS, CPU, f"saved:{CPU}")
-    assert said(saved) == "openvino:CPU is not what it was at output y: [2, 3] is 7.5 now, 0 before"
+    assert (
+        said(saved) == "openvino:CPU differs from its saved result at output y: [2, 3] is 7.5 now, 0 before"
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "verb"),
     [
         (Status.REFUSED, "refuses the model"),
-        (Status.UNSUPPORTED, "does not know all of the model"),
+        (Status.UNSUPPORTED, "does not support an operator of the model"),
         (Status.UNAVAILABLE, "does not run here"),
         (Status.CRASHED, "crashed"),
-        (Status.TIMEOUT, "took too long"),
+        (Status.TIMEOUT, "exceeded the time limit"),
     ],
 )
 def test_a_runner_that_failed(status: Status, verb: str) -> None:
     one = Outcome(GPU, status, "its words")
     found = headline(compared(EQUAL, outcomes=(ok(CPU), one)))
     assert (
-        found.sentence == f"{GPU} {verb}: its words; openvino:CPU agrees with the documents on 1 node, 1 case"
+        found.sentence
+        == f"{GPU} {verb}: its words; openvino:CPU agrees with the specification on 1 node, 1 case"
     )
     assert (found.state, found.subject) == (State.FAILED, one)
-    assert said(OFF, outcomes=(ok(CPU), one)).endswith(f"the document says 0; {GPU} {verb}")
+    assert said(OFF, outcomes=(ok(CPU), one)).endswith(f"the specification requires 0; {GPU} {verb}")
     assert said(outcomes=(ok(CPU), one)) == f"{GPU} {verb}: its words; nothing was compared"
 
 
@@ -212,12 +217,14 @@ def test_agreement_says_who_and_on_how_much() -> None:
     assert said(*outputs, *nodes, feeds=FEEDS) == "4 runners agree on 12 nodes and 1 output, 3 cases"
     assert said(*outputs, nodes[0], is_one_node=True) == "4 runners agree on 1 node, 1 case"
     unseen = said(*outputs, is_one_node=True, not_tapped=(NotTapped(CPU, "loud", "not found"),))
-    assert unseen == "4 runners agree on 1 output, 1 case; 1 node could not be looked at"
-    assert said(*nodes) == "openvino:CPU agrees with the documents on 12 nodes, 1 case"
+    assert unseen == "4 runners agree on 1 output, 1 case; 1 node could not be tapped"
+    assert said(*nodes) == "openvino:CPU agrees with the specification on 12 nodes, 1 case"
     left_open = of_node("open", ONE_OFF, ZEROS, contested=ONE_OFF > 0)
-    assert said(nodes[0], left_open).endswith("2 nodes, 1 case; the document leaves 1 of them open")
+    assert said(nodes[0], left_open).endswith(
+        "2 nodes, 1 case; the specification allows several results for 1 of them"
+    )
     assert said(nodes[0], not_tapped=(NotTapped(CPU, "hidden", "why"),)).endswith(
-        "; 1 node could not be looked at"
+        "; 1 node could not be tapped"
     )
 
 
@@ -230,8 +237,8 @@ def test_nothing_was_compared() -> None:
 
 def test_many_models() -> None:
     def many(*found: Compared, failures: int = 0) -> str:
-        failed = (Failure("bad.xml", "it is no XML", is_unreadable=True),) * failures
-        return headline_of_many(Done(found, failed)).sentence
+        failed = (NotCompared("bad.xml", "it is no XML", is_unreadable=True),) * failures
+        return headline_of_many(ComparedModels(found, failed)).sentence
 
     assert many(QUIET) == headline(QUIET).sentence
     assert many(QUIET, QUIET) == "no difference in 2 models"
@@ -242,7 +249,9 @@ def test_many_models() -> None:
     )
     assert headline_of_many(MANY).state is State.DIFFERS
     assert headline_of_many(MANY).sentence.endswith("; 1 model could not be compared")
-    assert headline_of_many(Done((QUIET, replace(EVERYTHING, comparisons=())))).state is State.ILLEGAL
+    assert (
+        headline_of_many(ComparedModels((QUIET, replace(EVERYTHING, comparisons=())))).state is State.ILLEGAL
+    )
 
 
 def test_what_numpy_refuses_is_said_if_nothing_differs() -> None:
@@ -261,5 +270,7 @@ def test_an_interrupt_is_no_agreement_and_hides_no_difference() -> None:
     assert headline(compared(interrupted=missing)).sentence == missing
     wrong = headline(compared(OFF, interrupted=missing))
     assert (wrong.state, wrong.sentence.endswith(missing)) == (State.DIFFERS, True)
-    many = headline_of_many(Done((QUIET,), interrupted="interrupted: 2 of 3 models were not finished"))
+    many = headline_of_many(
+        ComparedModels((QUIET,), interrupted="interrupted: 2 of 3 models were not finished")
+    )
     assert many.sentence == "no difference in 1 model; interrupted: 2 of 3 models were not finished"

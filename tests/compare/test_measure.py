@@ -14,7 +14,7 @@ from ir_scatter.compare.measure import (
     Tolerance,
     Tolerances,
     Verdict,
-    coarser,
+    coarsest,
     default_tolerance,
     measure,
 )
@@ -151,7 +151,7 @@ def test_numbers_names_and_the_default() -> None:
 
 @pytest.mark.parametrize("text", ["y=", "y=a", "=1,2", "y=1,2,3", "y=-1,0", "y=nan", "1,-2", ""])
 def test_what_is_no_tolerance(text: str) -> None:
-    with pytest.raises(UsageError, match="is no tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"):
+    with pytest.raises(UsageError, match="is not a tolerance, expected OUTPUT=ABSOLUTE,RELATIVE"):
         Tolerances([text])
 
 
@@ -196,6 +196,6 @@ def test_one_huge_element_hides_nothing() -> None:
 
 
 def test_the_coarsest_precision() -> None:
-    assert coarser("f32", "bf16", "f16") == "bf16"
-    assert coarser("model", "f32") == "f32"
-    assert coarser("model") == "model"
+    assert coarsest("f32", "bf16", "f16") == "bf16"
+    assert coarsest("model", "f32") == "f32"
+    assert coarsest("model") == "model"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.pairing import By, Pairing, pair
-from ir_scatter.compare.result import Settings
+from ir_scatter.compare.result import CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
@@ -76,15 +76,15 @@ def test_what_is_the_same(tmp_path: Path, first: Ends, second: Ends, expected: l
 @pytest.mark.parametrize(
     ("first", "second", "maps", "message"),
     [
-        ([("a", *F23)], [("x", *F32)], (), "these cannot be matched, pair them with map_inputs={\"A\": \"B\"}"),
+        ([("a", *F23)], [("x", *F32)], (), "cannot match these inputs; pair them with map_inputs={\"A\": \"B\"}"),
         ([("a", *F23)], [("x", "i64", (2, 3))], (), r"other.xml has input x \(i64 \[2, 3\]\), and .*one.xml has a \(f32"),
         ([("a", *F23)], [("x", *F23), ("y", *F23)], (), "other.xml has input x .*, y .*, and"),
-        ([("a", *F23), ("b", *F23)], [("x", *F23)], (), "cannot be matched"),  # one was dropped, and which is not known
-        ([("a", *F23)], [("a", *F32)], (), "the same name, and do not fit"),
+        ([("a", *F23), ("b", *F23)], [("x", *F23)], (), "cannot match these inputs"),  # one was dropped, and which is not known
+        ([("a", *F23)], [("a", *F32)], (), "the same name, but are not compatible"),
         ([("data", *F23)], [("x", *F23)], ("dat=x",), r"one.xml has no input 'dat' \(did you mean data\?\), expected data"),
         ([("data", *F23)], [("input", *F23)], ("data=inputs",), r"'inputs' \(did you mean input\?\), expected input"),
         ([("data", *F23)], [("x", *F23)], ("data",), "map_inputs is 'data', expected A=B"),
-        ([("a", *F23)], [("x", *I5)], ("a=x",), r"x \(i64 \[5\]\) of .* are mapped, and do not fit"),
+        ([("a", *F23)], [("x", *I5)], ("a=x",), r"x \(i64 \[5\]\) of .* are mapped, but are not compatible"),
         ([("a", *F23), ("b", *F23)], [("x", *F23), ("y", *F23)], ("a=x", "b=x"), "one of the two is mapped twice"),
     ],
 )  # fmt: skip
@@ -105,9 +105,9 @@ def test_notes(tmp_path: Path) -> None:
     found = paired(tmp_path, [("a", *F23), ("b", *I5), ("c", *I5)], [("x", *F23), ("c", "i32", (5,))], "c=c")
     one, other = (model.path for model in found.models)
     assert set(found.notes) >= {
-        "inputs are matched by their order: a=x (else map_inputs)",
+        "inputs are matched by their order: a=x (to change that: map_inputs)",
         f"input c is i64 in {one}, i32 in {other}: both get the same numbers",
-        f"input b of {one} is not in {other}, and not given to it",
+        f"input b of {one} is not in {other}, which does not get it",
     }
 
 
@@ -153,16 +153,16 @@ def test_a_single_output_is_the_same_whatever_it_is(tmp_path: Path) -> None:
     ("types", "values", "message"),
     [
         (("i64", "i32"), [-3, 2**31 - 1], ""),
-        (("i64", "i32"), [0, 2**31], r"x holds 2147483648 at \[1\], which i32 does not hold"),
-        (("i64", "u64"), [0, -1], r"holds -1 at \[1\], which u64 does not hold"),
+        (("i64", "i32"), [0, 2**31], r"x holds 2147483648 at \[1\], which i32 cannot represent"),
+        (("i64", "u64"), [0, -1], r"holds -1 at \[1\], which u64 cannot represent"),
         (("boolean", "u8"), [True, False], ""),
         (("u8", "boolean"), [1, 0], ""),
-        (("u8", "boolean"), [1, 2], r"holds 2 at \[1\], which boolean does not hold"),
+        (("u8", "boolean"), [1, 2], r"holds 2 at \[1\], which boolean cannot represent"),
         (("f32", "f16"), [0.5, np.nan], ""),
         (("f16", "f32"), [0.1, np.inf], ""),
         (("f32", "f16"), [0.1, 0.5], "rounded"),
         (("f64", "f32"), [0.1, 0.5], "rounded"),
-        (("f32", "f16"), [0.1, 1e6], r"holds 1000000.0 at \[1\], which f16 does not hold"),
+        (("f32", "f16"), [0.1, 1e6], r"holds 1000000.0 at \[1\], which f16 cannot represent"),
     ],
 )  # fmt: skip
 def test_types_that_were_narrowed(tmp_path: Path, types: tuple[str, str], values: Any, message: str) -> None:
@@ -171,14 +171,16 @@ def test_types_that_were_narrowed(tmp_path: Path, types: tuple[str, str], values
     given = np.array(values, dtypes[0])
     if message and message != "rounded":
         with pytest.raises(BadFeed, match=message):
-            found.feeds(found.given({"a": given})[0])
+            found.feeds(found.adapt_feeds({"a": given})[0])
         return
-    mine, notes = found.given({"a": given})
+    mine, notes = found.adapt_feeds({"a": given})
     first, second = found.feeds(mine)
     assert (first["a"].dtype, second["x"].dtype) == tuple(dtypes)
     np.testing.assert_array_equal(first["a"].astype(np.float64), second["x"].astype(np.float64))
     assert notes == ([f"input a is rounded to {types[1]} for both models"] if message else [])
-    assert found.given({"x": second["x"]})[0]["a"].dtype == dtypes[0]  # by names and types of the second
+    assert (
+        found.adapt_feeds({"x": second["x"]})[0]["a"].dtype == dtypes[0]
+    )  # by names and types of the second
 
 
 @pytest.mark.parametrize("values", ["plain", "edge"])
@@ -197,7 +199,7 @@ def test_drawn_inputs_are_legal_for_both_models(tmp_path: Path, values: str) -> 
     done = ir.add("s", "ScatterElementsUpdate", "opset3", [data, indices, new, axis], [("f16", (7, 5))])
     ir.add("result", "Result", "opset1", [done], [])
     found = pair(read(onnx), read(ir.write(tmp_path, "other")))
-    told = compare(found.models, (), Settings(cases=6, values=values), with_numpy=False)
+    told = compare(found.models, (), CompareSettings(cases=6, values=values), with_numpy=False)
     assert not any("legal for both" in remark for remark in told.remarks)
     for case in told.feeds:
         first, second = found.feeds(case)
@@ -228,16 +230,16 @@ def test_inputs_that_cannot_be_legal_for_both_are_those_of_the_first(tmp_path: P
         )
         for name, far in (("one", 0), ("other", 100))
     ]
-    found = compare([read(path) for path in models], (), Settings(cases=2), with_numpy=False)
-    said = "no inputs that are legal for both models were found, these are for the first: "
+    found = compare([read(path) for path in models], (), CompareSettings(cases=2), with_numpy=False)
+    said = "no inputs were found that are legal for both models; these are legal for the first: "
     assert found.remarks[0].startswith(said)
     assert all((case["i"] >= -3).all() and (case["i"] < 3).all() for case in found.feeds)
 
 
 def test_shapes_that_the_caller_wants(tmp_path: Path) -> None:
     found = paired(tmp_path, [("a", "f32", ("?", 3))], [("x", "f32", (2, "?"))])
-    (drawn,) = compare(found.models, (), Settings(), with_numpy=False).feeds
+    (drawn,) = compare(found.models, (), CompareSettings(), with_numpy=False).feeds
     assert drawn["a"].shape == (2, 3)
     assert found.shapes({"x": (2, 3)}) == {"a": (2, 3)}
-    with pytest.raises(BadFeed, match=r"x of .*other\.xml has shape \[2, \?\], which \[5, 3\] does not fit"):
+    with pytest.raises(BadFeed, match=r"x of .*other\.xml has shape \[2, \?\], expected \[5, 3\]"):
         found.shapes({"a": (5, 3)})

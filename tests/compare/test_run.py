@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Compared, Guarded, Level, ModelFacts, Relation, Settings
-from ir_scatter.compare.run import compare, computed_in, facts_about, is_one_node
+from ir_scatter.compare.nodes import facts_about, inference_precision, is_one_node
+from ir_scatter.compare.numpy_source import Reference
+from ir_scatter.compare.result import Compared, CompareSettings, Guarded, Level, ModelFacts, Relation
+from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.report import comparison_text
@@ -38,7 +39,7 @@ def model(tmp_path: Path) -> Model:
 def compared(model: Model, *runners: FakeRunner, with_numpy: bool = True, **settings: Any) -> Compared:
     path, feeds = model
     return compare(
-        path, runners, Settings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
+        path, runners, CompareSettings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
     )
 
 
@@ -65,7 +66,7 @@ def test_what_a_model_is(model: Model) -> None:
                (str(model[0]), str(model[0].with_suffix(".bin")))]  # fmt: skip
     assert facts == ModelFacts(str(model[0]), "OpenVINO IR", ("opset1", "opset3"), tuple(digests))
     assert compared(model).model_facts == ()
-    (onnx,) = compare(SAMPLES / "kv_cache/decoder.onnx", (), Settings(describes=True)).model_facts
+    (onnx,) = compare(SAMPLES / "kv_cache/decoder.onnx", (), CompareSettings(describes=True)).model_facts
     assert (onnx.format, onnx.opsets, len(onnx.files)) == ("ONNX", ("ai.onnx 18",), 1)
 
 
@@ -84,8 +85,8 @@ def test_a_node_is_not_blamed_for_what_comes_after_it(model: Model) -> None:
 @pytest.mark.parametrize(
     ("places", "runners", "message"),
     [
-        ((None, 5, None), "b", "b departs from what numpy, a and c say: by the document [1, 1] is 1.5, not 2.5"),
-        ((None, 5, 5), "bc", "b and c depart from what numpy and a say"),
+        ((None, 5, None), "b", "b disagrees with numpy, a and c: [1, 1] is 2.5, the specification requires 1.5"),
+        ((None, 5, 5), "bc", "b and c disagree with numpy and a"),
         ((5, 5), ("numpy",), "a and b agree with each other against numpy"),
         ((5, 6), "ab", "a and b differ from numpy, and from each other"),
     ],
@@ -105,11 +106,13 @@ def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) 
     pairs = {(one.subject, one.reference) for one in found.comparisons if one.level is Level.MODEL}
     assert pairs == {("b", "a"), ("c", "a")}
     assert {one.reference for one in found.comparisons if one.level is Level.NODE} == {"numpy"}
-    assert found.outliers[0].message == "c departs from what a and b say"
+    assert found.outliers[0].message == "c disagrees with a and b"
 
 
 def test_numpy_is_the_reference_though_nobody_named_it(model: Model) -> None:
-    found = compare(model[0], [FakeRunner("a"), FakeRunner("b", wrong_at(5))], Settings(), with_numpy=False)
+    found = compare(
+        model[0], [FakeRunner("a"), FakeRunner("b", wrong_at(5))], CompareSettings(), with_numpy=False
+    )
     assert [(one.runner, one.implicit) for one in found.outcomes] == [
         ("numpy", True), ("a", False), ("b", False),
     ]  # fmt: skip
@@ -124,14 +127,14 @@ def test_two_runtimes_where_numpy_cannot_tell(
 ) -> None:
     """They differ, and nobody says what would be right; that NumPy fails is no failure, as nobody named it."""
 
-    def compute(self: Reference, feeds: Inputs, sight: object, times: int) -> Outcome:
+    def compute(self: Reference, feeds: Inputs, observations: object, times: int) -> Outcome:
         if ending == "slow":
             time.sleep(2)
         return Outcome("numpy", Status.UNSUPPORTED, "NumPy does not compute Einsum at somewhere")
 
     monkeypatch.setattr(Reference, "_compute", compute)
     runners = [FakeRunner("a"), FakeRunner("b", wrong_at(5))]
-    found = compare(model[0], runners, Settings(timeout=0.2), with_numpy=False, feeds=model[1])
+    found = compare(model[0], runners, CompareSettings(timeout=0.2), with_numpy=False, feeds=model[1])
     assert found.outcomes[0].implicit
     assert found.failed == ()
     one = only(found, Level.MODEL, "b")
@@ -198,7 +201,7 @@ def test_given_inputs_are_the_first_case(model: Model) -> None:
     assert not found.differs
     assert len(found.feeds) == 3
     assert found.feeds[0] is model[1]
-    again = compare(model[0], [FakeRunner("a")], Settings(cases=1, seed=7))
+    again = compare(model[0], [FakeRunner("a")], CompareSettings(cases=1, seed=7))
     assert np.array_equal(again.feeds[0]["data"], found.feeds[2]["data"])
     assert {one.case for one in found.comparisons} == {0, 1, 2}
 
@@ -216,7 +219,7 @@ def test_feeds_that_do_not_fit(model: Model, change: Any, message: str) -> None:
     feeds = {name: array for name, array in {**model[1], **change}.items() if array is not None}
     runner = FakeRunner("a")
     with pytest.raises(BadFeed, match=message):
-        compare(model[0], [runner], Settings(), feeds=feeds)
+        compare(model[0], [runner], CompareSettings(), feeds=feeds)
     assert runner.asked == []
 
 
@@ -304,7 +307,7 @@ def test_illegal_indices_and_a_process_that_may_be_damaged(tmp_path: Path) -> No
     assert legal.closed == 0
     crashing = FakeRunner("a", ending=Status.CRASHED, message="the process crashed (SIGSEGV)")
     bad = {**model[1], "indices": np.array([-1])}
-    untapped = compare(model[0], [crashing], Settings(), with_numpy=False, feeds=bad)
+    untapped = compare(model[0], [crashing], CompareSettings(), with_numpy=False, feeds=bad)
     assert [(one.runner, one.kind) for one in untapped.guarded] == [("numpy", "negative")]
     assert [(one.runner, one.implicit) for one in untapped.outcomes] == [("numpy", True), ("a", False)]
     assert compared((model[0], bad), crashing, with_numpy=False).guarded == ()
@@ -326,8 +329,10 @@ def facts(*originals: str, precision: str = "f32", kind: str = "X") -> NodeFacts
 
 
 def test_the_coarsest_precision_of_any_node() -> None:
-    assert computed_in([facts("a"), facts("b", precision="BF16"), facts("c", precision="i32")]) == "bf16"
-    assert computed_in([facts("c", precision="i32")]) == computed_in([]) == ""
+    assert (
+        inference_precision([facts("a"), facts("b", precision="BF16"), facts("c", precision="i32")]) == "bf16"
+    )
+    assert inference_precision([facts("c", precision="i32")]) == inference_precision([]) == ""
 
 
 def test_what_a_plugin_renamed() -> None:
@@ -346,8 +351,8 @@ REPEATED = {"data": floats(4), "indices": np.array([[1], [1]]), "new": floats(2)
 
 def watched(path: Path | str, feeds: Inputs) -> tuple[Outcome, dict[str, Guarded]]:
     reference = Reference(read(path))
-    outcome, sight = reference.start(feeds)(60)
-    return outcome, sight.seen
+    outcome, observations = reference.start(feeds)(60)
+    return outcome, observations.guarded
 
 
 def test_a_model_that_numpy_computes(tmp_path: Path) -> None:
@@ -360,7 +365,7 @@ def test_a_model_that_numpy_computes(tmp_path: Path) -> None:
     outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [2]])})
     assert outcome.status is Status.OK
     assert [(one.node, one.message, one.is_illegal) for one in seen.values()] == [
-        ("one", "several updates meet in 1 element of 4 without a reduction", False)
+        ("one", "several updates target 1 element of 4 without a reduction", False)
     ]
     outcome, seen = watched(path, {**REPEATED, "second": np.array([[0], [4]])})
     assert (outcome.status, outcome.message) == (
@@ -387,7 +392,9 @@ def unknown_model(folder: Path, sizes: tuple[int, int] = (3, 4)) -> str:
 
 def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
     path, crashing = unknown_model(tmp_path), FakeRunner("a", ending=Status.CRASHED)
-    found = compare(path, [crashing], Settings(), feeds={"raw": floats(3, 4), "indices": np.array([1, 2])})
+    found = compare(
+        path, [crashing], CompareSettings(), feeds={"raw": floats(3, 4), "indices": np.array([1, 2])}
+    )
     assert [(one.runner, one.node, one.kind) for one in found.guarded] == [
         ("numpy", "written", "out-of-range")
     ]
@@ -398,7 +405,7 @@ def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
     assert seen["written"].message == "indices[1] is 3, expected 0 to 2"
     assert watched(path, {"raw": floats(3, 4), "indices": np.array([0, 1])})[1] == {}
     repeated = watched(path, {"raw": floats(3, 4), "indices": np.array([0, 0])})[1]
-    assert repeated["written"].message == "several updates meet in 4 elements of 12 without a reduction"
+    assert repeated["written"].message == "several updates target 4 elements of 12 without a reduction"
     with pytest.raises(BadFeed):
         watched(path, {"raw": floats(3, 4)})
     unknown = unknown_model(tmp_path, (-1, 4))

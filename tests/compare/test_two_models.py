@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.request import find_sources
-from ir_scatter.compare.result import Compared, Level, Relation, Settings, has_failed
+from ir_scatter.compare.result import Compared, CompareSettings, Level, Relation, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
@@ -40,7 +40,7 @@ FEEDS: Inputs = {"x": floats(3, 4), "updates": -floats(2, 4)}
 
 
 def compared(before: Path, after: Path, *runners: Any, **options: Any) -> Compared:
-    settings = Settings(**options.pop("settings", {}))
+    settings = CompareSettings(**options.pop("settings", {}))
     return compare([read(before), read(after)], runners, settings, **options)
 
 
@@ -110,20 +110,22 @@ class WrongAt(FakeRunner):
     ("runner", "second", "runners", "message"),
     [
         (WrongAt("a"), (2, 0), None, ""),
-        (WrongAt("a", "after"), (2, 0), "a", "a departs from the document on after.xml: [1, 1] is 1.5, not 2.5"),
-        (WrongAt("a", "after", "before"), (2, 0), "a", "a departs from the document on before.xml and after.xml: [1, 1]"),
+        (WrongAt("a", "after"), (2, 0), "a", "a deviates from the specification on after.xml: [1, 1] is 2.5, expected 1.5"),
+        (WrongAt("a", "after", "before"), (2, 0), "a", "a deviates from the specification on before.xml and after.xml: [1, 1]"),
         (
             WrongAt("a"), (2, 1), "",
-            "numpy and a agree that after.xml computes something else than before.xml: [1, 3] is -2 in after.xml, 2",
+            "numpy and a agree that after.xml and before.xml give different results: [1, 3] is -2 in after.xml, 2",
         ),
-        (WrongAt("a", "before"), (2, 1), "", "by the document after.xml computes something else than before.xml"),
+        (WrongAt("a", "before"), (2, 1), "", "according to the specification after.xml and before.xml give different results"),
     ],
 )  # fmt: skip
 def test_numpy_says_who_departs(
     tmp_path: Path, runner: WrongAt, second: Sequence[int], runners: str | None, message: str
 ) -> None:
     before, after = write(tmp_path, "before"), write(tmp_path, "after", first=second)
-    found = compare([read(before), read(after)], [runner], Settings(cases=1), with_numpy=False, feeds=FEEDS)
+    found = compare(
+        [read(before), read(after)], [runner], CompareSettings(cases=1), with_numpy=False, feeds=FEEDS
+    )
     assert found.differs is (runners is not None)
     if runners is None:
         assert found.outliers == ()
@@ -151,7 +153,7 @@ def test_numpy_knows_the_first_model_only(tmp_path: Path, monkeypatch: pytest.Mo
     (one,) = found.outliers
     assert (one.runners, one.model) == (("a",), str(after))
     assert one.message == (
-        "a is right on before.xml and another on after.xml, which NumPy cannot compute: "
+        "a is right on before.xml, and different on after.xml, which NumPy cannot compute: "
         "[1, 1] is 2.5 in after.xml, 1.5 in before.xml"
     )
     assert found.failed == ()
@@ -210,7 +212,7 @@ def test_a_runner_that_reads_one_of_the_formats(tmp_path: Path) -> None:
     alone = compared(before, after, WrongAt("onnx"), with_numpy=False)
     assert has_failed([alone])  # nobody who was named read both
     wrong = compared(before, after, WrongAt("onnx", "before"), with_numpy=False)
-    assert wrong.outliers[0].message.startswith("onnx departs from the document on before.onnx: ")
+    assert wrong.outliers[0].message.startswith("onnx deviates from the specification on before.onnx: ")
 
 
 def test_inputs_that_are_legal_for_one_of_them(tmp_path: Path) -> None:
@@ -266,7 +268,7 @@ def test_weights_that_were_narrowed(tmp_path: Path) -> None:
     before, after = model("before", "f32"), model("after", "f16")
     found = compared(before, after)
     assert [one.measure.verdict for one in found.comparisons] == [Verdict.CLOSE]
-    assert f"{after} stores numbers as f16: the tolerance follows that" in found.remarks
+    assert f"{after} stores numbers as f16, which the tolerance allows for" in found.remarks
     strict = compared(before, after, settings={"tolerances": Tolerances(["0,0.00001"])})
     assert [one.measure.verdict for one in strict.comparisons] == [Verdict.MISMATCH]
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ir_scatter.compare.measure import Verdict, distances, plain
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
+from ir_scatter.compare.measure import Verdict, distances, to_python
+from ir_scatter.compare.pairing import pair_names
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.parameters import Invocation
@@ -17,7 +18,7 @@ from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, hi
 from ir_scatter.report.matrices import tensor_of
 from ir_scatter.runners.openvino.runner import PREFIX
 
-_KNOWN = Settings()
+_KNOWN = CompareSettings()
 
 
 def repeat_command(
@@ -40,7 +41,7 @@ def repeat_command(
         shapes = settings.input_shapes.items()
         arguments["input_shapes"] = {name: show(shape)[1:-1].replace(" ", "") for name, shape in shapes}
     for name, pairs in (("map_inputs", settings.map_inputs), ("map_outputs", settings.map_outputs)):
-        arguments[name] = dict(pair.split("=", 1) for pair in pairs)
+        arguments[name] = dict(map(pair_names, pairs))
     if not settings.reference:
         arguments["reference"] = False
     if settings.precision != _KNOWN.precision:
@@ -156,7 +157,7 @@ def _operands(comparison: Comparison) -> Iterator[dict[str, str]]:
 
 def _listing(array: Array) -> str:
     if array.ndim == 0:
-        return _show_element(plain(array[()]), array.dtype.itemsize >= 8)
+        return _show_element(to_python(array[()]), array.dtype.itemsize >= 8)
     return f"[{', '.join(_listing(part) for part in array)}]"
 
 
@@ -277,7 +278,8 @@ def worst_elements(comparison: Comparison, deviations: Array, most: int = 10) ->
         places = places[: measure.mismatched]
     indices = [tuple(map(int, np.unravel_index(place, got.shape))) for place in places]
     return [
-        DifferingElement(at, plain(got[at]), plain(expected[at]), float(deviations[at])) for at in indices
+        DifferingElement(at, to_python(got[at]), to_python(expected[at]), float(deviations[at]))
+        for at in indices
     ]
 
 

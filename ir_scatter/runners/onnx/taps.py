@@ -28,32 +28,32 @@ Call: TypeAlias = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Level:
-    """One graph, or the definition of a function, in the model: taps are added to it."""
+class TappedGraph:
+    """A graph of the model, or the definition of a function, to which taps are added."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
-    parent: "Level | None" = None
+    parent: "TappedGraph | None" = None
     """The graph around it, None for the main graph and for functions."""
     owner: NodeProto | None = None
     body: str = ""
     """The name of the owner's attribute that holds it."""
     defined: set[str] = field(default_factory=set)
-    calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
+    calls: "list[tuple[TappedGraph, NodeProto, str]]" = field(default_factory=list)
     """For a function: the graphs and the nodes that call it, and the paths to these."""
     marker: str = ""
     """Of a branch: the name of a value in it that is 1."""
 
-    def around(self) -> "list[Level]":
+    def around(self) -> "list[TappedGraph]":
         """Return this graph and those around it, up to the main graph or a function, from outside in."""
-        found: list[Level] = []
-        level: Level | None = self
+        found: list[TappedGraph] = []
+        level: TappedGraph | None = self
         while level is not None:
             found.insert(0, level)
             level = level.parent
         return found
 
-    def contexts(self) -> "Iterator[tuple[Call, list[tuple[Level, Call]]]]":
+    def contexts(self) -> "Iterator[tuple[Call, list[tuple[TappedGraph, Call]]]]":
         """Yield for each way to call it the graphs it is in, from outside in, and how they are called."""
         chain = self.around()
         if chain[0].kind == MAIN:
@@ -68,7 +68,7 @@ class Level:
         """Return the path to the node that calls the function which this belongs to."""
         return self.around()[0].calls[call[-1]][2] if call else ""
 
-    def definer(self, name: str) -> "Level":
+    def definer(self, name: str) -> "TappedGraph":
         """Return the graph in which a name that is used here is defined."""
         return next((level for level in reversed(self.around()) if name in level.defined), self)
 
@@ -77,15 +77,17 @@ class Found(NamedTuple):
     """A node, and the graph that it is in."""
 
     node: NodeProto
-    level: Level
+    level: TappedGraph
 
 
 def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
     """Return the nodes by scope and name of the first output: one for each, unless names repeat."""
     found = defaultdict[tuple[str, str], list[Found]](list)
-    functions = {function_key(function): Level(function, FUNCTION) for function in reversed(model.functions)}
+    functions = {
+        function_key(function): TappedGraph(function, FUNCTION) for function in reversed(model.functions)
+    }
 
-    def walk(level: Level, scope: str) -> None:
+    def walk(level: TappedGraph, scope: str) -> None:
         proto = level.proto
         if isinstance(proto, FunctionProto):
             level.defined.update(proto.input)
@@ -105,9 +107,9 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
             for attribute in node.attribute:
                 for body, graph in graphs_of(attribute):
                     kind = OTHER if node.domain else _KINDS.get(node.op_type, OTHER)
-                    walk(Level(graph, kind, level, node, body), f"{name}:{body}/")
+                    walk(TappedGraph(graph, kind, level, node, body), f"{name}:{body}/")
 
-    walk(Level(model.graph, MAIN), "")
+    walk(TappedGraph(model.graph, MAIN), "")
     for key, level in functions.items():
         domain, name, overload = map(text, key)
         shown = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
@@ -176,7 +178,7 @@ class _Additions:
         node.output.extend(self.name() for _ in range(number + 1 - len(node.output)))
         return str(node.output[number])
 
-    def with_axes(self, level: Level, type: str, name: str, axes: list[int]) -> str:
+    def with_axes(self, level: TappedGraph, type: str, name: str, axes: list[int]) -> str:
         """Add a node with axes, which are an input from opset 13 on, and return its output."""
         function = level.around()[0].proto
         imports = self._model.opset_import if isinstance(function, GraphProto) else function.opset_import
@@ -256,7 +258,7 @@ class _Tapper:
         self.loaded.sizes[name] = Size(known.type or hint.type, shape, loops)
         return name, loops
 
-    def _lift(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _lift(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
         """Lead a value out to the main graph, once."""
         key = (id(level), name)
         if key not in self._lifted:
@@ -271,7 +273,7 @@ class _Tapper:
                 self._lifted[key] = self._out_of_body(level, name, hint)
         return self._lifted[key]
 
-    def _out_of_body(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _out_of_body(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
         assert level.parent is not None
         assert level.owner is not None
         if level.kind == OTHER:
@@ -287,7 +289,7 @@ class _Tapper:
         lifted = self._lift(level.parent, outer, hint)
         return {call: (found, loops + is_loop) for call, (found, loops) in lifted.items()}
 
-    def _out_of_loop(self, level: Level, parent: Level, owner: NodeProto, name: str) -> str:
+    def _out_of_loop(self, level: TappedGraph, parent: TappedGraph, owner: NodeProto, name: str) -> str:
         """Add an output with the values of all iterations."""
         assert isinstance(level.proto, GraphProto)
         is_joined = self._loops_join and level.kind == LOOP
@@ -301,7 +303,7 @@ class _Tapper:
                 attribute.ints.append(0)
         return self._additions.with_axes(parent, "Squeeze", outer, [1]) if is_joined else outer
 
-    def _out_of_function(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _out_of_function(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
         imports = level.proto.opset_import
         if not any(one.domain in DEFAULT_DOMAINS for one in imports):  # it only calls other functions
@@ -315,7 +317,7 @@ class _Tapper:
                 found[(*call, number)] = lifted
         return found
 
-    def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: Size) -> str:
+    def _out_of_branch(self, level: TappedGraph, owner: NodeProto, name: str, hint: Size) -> str:
         """Add an output to both branches; the other one gives nothing, or zeros if a loop stacks it."""
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
@@ -336,7 +338,7 @@ class _Tapper:
                 attribute.g.output.add().name = nothing
         return self._additions.add_output(owner, len(owner.output))
 
-    def _marker(self, level: Level) -> str:
+    def _marker(self, level: TappedGraph) -> str:
         """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])

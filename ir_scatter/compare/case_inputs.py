@@ -1,0 +1,130 @@
+"""Inputs of the cases of a comparison: saved ones, those of the caller, and generated ones."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ir_scatter.compare.judge import ModelSide
+from ir_scatter.compare.pairing import Pairing
+from ir_scatter.compare.phases import begin, case_of
+from ir_scatter.compare.result import Compared, CompareSettings
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.errors import BadFeed, Error, NoInputs
+from ir_scatter.core.model import Model
+from ir_scatter.evaluate.model import check_feeds, make_sketch
+from ir_scatter.formats import dataflow_of
+from ir_scatter.inputs.coverage import REPEATED, Coverage, are_repeats_untried, draw_further
+from ir_scatter.inputs.model import Drawn, draw_feeds
+
+Feeds = Mapping[str, Array]
+
+
+@dataclass(slots=True, eq=False)
+class CaseInputs:
+    """The inputs of all cases.
+
+    Attributes:
+        cases: one for each case, by names of the first model and in its types.
+        drawn: the generated cases; the first of them has the number `first_drawn`.
+        coverage: what the cases try, and what they do not.
+        notes: remarks for the user, a sentence each.
+    """
+
+    cases: list[Feeds] = field(default_factory=list)
+    drawn: list[Drawn] = field(default_factory=list)
+    first_drawn: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
+    notes: list[str] = field(default_factory=list)
+
+
+def check_saved_inputs(saved: Compared, model: Model) -> Sequence[Feeds]:
+    """Return saved inputs; raise BadFeed if they do not fit a model."""
+    for feeds in saved.feeds:
+        try:
+            check_feeds(dataflow_of(model).inputs, feeds)
+        except BadFeed as error:
+            raise BadFeed(f"{model.path}, with the saved inputs of {saved.model}: {error}") from None
+    return saved.feeds
+
+
+def draw_inputs(
+    sides: Sequence[ModelSide], pairing: Pairing | None, settings: CompareSettings, feeds: Feeds | None
+) -> CaseInputs:
+    """Return the caller's feeds as the first case, and generated inputs for the others.
+
+    Generated inputs are legal for both models, if such inputs are found. Further cases are added in which
+    bodies run that do not run in the cases that the settings request, and in which indices repeat.
+
+    Raises:
+        BadFeed: the feeds do not fit a model.
+        NoInputs: no legal inputs were found.
+    """
+    model, inputs, shapes = sides[0].model, CaseInputs(), settings.input_shapes
+    if feeds is not None:
+        if pairing is not None:
+            feeds, notes = pairing.adapt_feeds(feeds)
+            inputs.notes += notes
+        check_feeds(dataflow_of(model).inputs, feeds)
+        inputs.cases.append(feeds)
+    if pairing is not None:
+        shapes = pairing.shapes(shapes)
+    numbers = range(len(inputs.cases), settings.cases)
+    twin = None if pairing is None or not numbers else pairing.twin()
+    program = make_sketch(model) if numbers else model
+
+    def draw(seed: int, **options: Any) -> Drawn:
+        return draw_feeds(program, seed, shapes, settings.values, twin=twin, **options)
+
+    for number in numbers:
+        begin(f"drawing inputs{case_of(number, settings.cases)}")
+        try:
+            case = draw(settings.seed + number)
+        except NoInputs as error:
+            if twin is None:
+                raise
+            twin = None
+            note = "no inputs were found that are legal for both models; these are legal for the first"
+            inputs.notes.append(f"{note}: {error}")
+            case = draw(settings.seed + number)
+        inputs.drawn.append(case)
+    if inputs.drawn:
+        inputs.first_drawn = len(inputs.cases)
+        inputs.coverage = _draw_further(sides, draw, inputs.drawn, settings.seed + numbers.stop)
+        inputs.drawn += inputs.coverage.cases
+    elif feeds is not None and pairing is not None:
+        begin("looking for repeated indices")
+        if _are_repeats_untried(model, feeds, pairing):
+            inputs.coverage.not_tried.append(REPEATED)
+    for case in inputs.drawn:
+        inputs.cases.append(case.feeds if pairing is None else pairing.feeds(case.feeds)[0])
+    return inputs
+
+
+def _are_repeats_untried(model: Model, feeds: Feeds, pairing: Pairing) -> bool:
+    """Return whether only one of two models allows repeated targets, and the feeds have none."""
+    fixed = dict[int, Array]()
+    for number, input in enumerate(dataflow_of(model).inputs):
+        name = next((name for name in input.names if name in feeds), None)
+        if name is not None:
+            fixed[number] = feeds[name]
+    with suppress(Error):
+        program, twin = make_sketch(model), pairing.twin()
+        shapes = {name: array.shape for name, array in feeds.items()}
+        drawn = draw_feeds(program, input_shapes=shapes, twin=twin).run
+        run = draw_feeds(program, input_shapes=shapes, twin=twin, fixed=fixed).run
+        return drawn is not None and run is not None and are_repeats_untried(drawn, run)
+    return False
+
+
+def _draw_further(
+    sides: Sequence[ModelSide], draw: Callable[..., Drawn], drawn: Sequence[Drawn], seed: int
+) -> Coverage:
+    """Draw cases in which further bodies run, and one with repeated indices if one model forbids them."""
+    begin("drawing inputs for all bodies")
+    bodies = [
+        (place, body.scope)
+        for place, side in enumerate(sides)
+        for body in side.reference.optional_bodies(has_scatter=len(sides) == 1)
+    ]
+    return draw_further(draw, drawn, bodies, seed)

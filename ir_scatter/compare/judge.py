@@ -1,0 +1,870 @@
+"""Judges what runners computed: compares outputs and nodes, and names the runner that is wrong."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.reachability import reachability_of
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare.guard import Observations, Unspecified, excuse_unspecified, find_one_sided
+from ir_scatter.compare.measure import (
+    EXACT,
+    SUBJECT,
+    Measure,
+    Tolerance,
+    Tolerances,
+    Verdict,
+    coarsest,
+    default_tolerance,
+    format_element,
+    measure,
+    measure_node,
+    to_python,
+)
+from ir_scatter.compare.nodes import has_states, nodes_by_tap, output_name, tolerance_names
+from ir_scatter.compare.numpy_source import Reference
+from ir_scatter.compare.pairing import Pairing, in_one_type
+from ir_scatter.compare.result import (
+    NOT_COMPUTED,
+    NUMPY,
+    SAVED,
+    CompareSettings,
+    Comparison,
+    Guarded,
+    Level,
+    NotTapped,
+    Outlier,
+    Relation,
+    Runs,
+    short_names,
+    with_verb,
+)
+from ir_scatter.core.arrays import Array, are_equal
+from ir_scatter.core.errors import Error, IllegalCase
+from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.words import listed
+from ir_scatter.evaluate.certainty import detail
+from ir_scatter.evaluate.model import case_of_node
+from ir_scatter.ops.general import random_types
+from ir_scatter.portability import hidden_by_taps
+from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status
+
+Feeds = Mapping[str, Array]
+
+Judgement = Comparison | Guarded | NotTapped | Outlier | str
+"""A judgement about outputs, nodes or runners; a string is a remark."""
+
+_Kind = TypeVar("_Kind")
+
+FindUnspecified = Callable[[], Mapping[str, Unspecified]]
+"""Returns the marks of the outputs of a model by name; called only if outputs differ, as it may be slow."""
+
+Tapper = Callable[["ModelCase"], Iterable[Outcome]]
+"""Runs a case once more with taps."""
+
+_FEWEST_RUNNERS = 3
+"""Results that are needed to call one of them an outlier: between two, neither is in the majority."""
+
+_NO_LATER_INFERENCES = "inferences after the first depend on states, and no other runner computes them"
+
+
+# Outputs of models.
+
+
+def compare_outputs(
+    subject: Outcome,
+    reference: Outcome,
+    case: int,
+    tolerances: Tolerances,
+    *unspecified: FindUnspecified,
+    pairing: Pairing | None = None,
+    model: str = "",
+    is_settled: bool = False,
+) -> Iterator[Comparison]:
+    """Yield a comparison for each output of two runs.
+
+    Args:
+        subject: the run that is judged; of two models, the second, with output names of the first.
+        reference: the run that it is compared with.
+        case: the number of the case.
+        tolerances: those that the user sets.
+        unspecified: finds the marks of the subject's model, then those of the reference's if that is another.
+        pairing: the matching outputs of two models.
+        model: the path of the model if two models are compared, and this is a comparison within one of them.
+        is_settled: whether all marks are known, so that an element which only one model specifies counts.
+    """
+    precision, models = coarsest(subject.precision, reference.precision), (model, model)
+    second_names: dict[str, str] = {}
+    if pairing is not None:
+        precision = coarsest(precision, pairing.precision)
+        models = pairing.models[1].path, pairing.models[0].path
+        second_names = {match.first.name: match.second.name for match in pairing.outputs}
+    for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
+        got, expected = subject.outputs.get(name), reference.outputs.get(name)
+        tolerance = tolerances.find(name, second_names.get(name))
+        if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
+            got, expected, of_narrower = in_one_type(got, expected, precision)
+            tolerance = tolerance or of_narrower
+        difference = _measure_output(
+            name, got, expected, tolerance, precision, *unspecified, is_settled=is_settled
+        )
+        yield _comparison_of_output(
+            name, case, subject.runner, reference.runner, difference, got, expected, models=models
+        )
+
+
+def compare_runs(
+    outcome: Outcome, case: int, model: str, unspecified: FindUnspecified
+) -> Iterator[Comparison]:
+    """Yield a comparison of a runner with itself for each output that changes from run to run.
+
+    Random numbers are expected to change.
+    """
+    for name, first in outcome.outputs.items():
+        got = None
+        difference = Measure(Verdict.MISMATCH, first.size, first.size, remark="is missing in some runs")
+        if all(name in run for run in outcome.runs):
+            got = next((run[name] for run in outcome.runs[1:] if not are_equal(run[name], first)), None)
+            if got is None:
+                continue
+            difference = measure(got, first, default_tolerance(first))
+            mark = unspecified().get(name)
+            if mark is not None and mark.excuse.is_random:
+                difference = excuse_unspecified(difference, got, first, mark, mark)
+        if difference.verdict is not Verdict.CONTESTED:
+            difference = replace(difference, verdict=Verdict.NONDETERMINISTIC)
+        runner, models = outcome.runner, (model, model)
+        yield _comparison_of_output(name, case, runner, runner, difference, got, first, models=models)
+
+
+def _measure_output(
+    name: str,
+    got: Array | None,
+    expected: Array | None,
+    tolerance: Tolerance | None,
+    precision: str,
+    *unspecified: FindUnspecified,
+    is_settled: bool = False,
+) -> Measure:
+    """Compare two outputs, except in elements that are unspecified in the models of both."""
+    if got is None or expected is None:
+        size = sum(0 if array is None else array.size for array in (got, expected))
+        remark = "is missing" if got is None else "is missing in the reference"
+        return Measure(Verdict.MISMATCH, size, size, remark=remark)
+    difference = measure(got, expected, tolerance or default_tolerance(expected, precision))
+    if difference.verdict is not Verdict.MISMATCH or not unspecified:
+        return difference
+    marks = [find().get(name) for find in unspecified]
+    if is_settled and (one_sided := find_one_sided(difference, got, expected, marks[0], marks[-1])):
+        return one_sided
+    return excuse_unspecified(difference, got, expected, marks[0], marks[-1])
+
+
+def _comparison_of_output(
+    name: str,
+    case: int,
+    subject: str,
+    reference: str,
+    difference: Measure,
+    got: Array | None,
+    expected: Array | None,
+    *,
+    tapped: bool = False,
+    models: tuple[str, str] = ("", ""),
+) -> Comparison:
+    comparison = Comparison(Level.MODEL, None, name, case, subject, reference, difference, tapped=tapped)
+    comparison = replace(comparison, subject_model=models[0], reference_model=models[1])
+    if difference.verdict is Verdict.EQUAL:
+        return comparison
+    if comparison.relation is not Relation.DOCUMENT:  # the reference is not the expected result
+        remark = difference.remark.replace(", expected ", ", the other ")
+        if comparison.relation is not Relation.REPEAT and (got is None or expected is None):
+            remark = f"is missing {comparison.sides[expected is None]}"
+        difference = replace(difference, remark=remark)
+    return replace(comparison, measure=difference, got=got, expected=expected)
+
+
+def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Comparison:
+    """Return the first of the worst comparisons of one output in several inferences."""
+    comparisons = [comparison for each in inferences for comparison in each if comparison.tensor == name]
+    order = list(Verdict)
+    worst = max(comparisons, key=lambda comparison: order.index(comparison.measure.verdict))
+    return _count_wrong_runs(worst, comparisons)
+
+
+def _count_wrong_runs(worst: Comparison, comparisons: Sequence[Comparison]) -> Comparison:
+    """Enter in how many runs a tensor is wrong, unless it is the same in all of them."""
+    wrong = sum(comparison.measure.verdict is Verdict.MISMATCH for comparison in comparisons)
+    if 0 < wrong < len(comparisons):
+        return replace(worst, wrong_runs=(wrong, len(comparisons)))
+    return worst
+
+
+def merge_repeats(runs: Sequence[Sequence[Judgement]]) -> list[Judgement]:
+    """Merge the judgements of several runs with taps: for each computation of a node, the worst remains.
+
+    Computations that NumPy cannot judge are compared with each other if their inputs are equal.
+    """
+    merged: list[Judgement] = []
+    computations: dict[tuple[object, ...], list[Comparison]] = {}
+    for run in runs:
+        count = Counter[tuple[object, ...]]()
+        for judgement in run:
+            if not isinstance(judgement, Comparison):
+                merged.append(judgement)
+                continue
+            key = (judgement.reference, judgement.node, judgement.tensor, judgement.place, judgement.caller)
+            computations.setdefault((*key, count[key]), []).append(judgement)
+            count[key] += 1
+    order = list(Verdict)
+    for comparisons in computations.values():
+        first, expected = comparisons[0], comparisons[0].got
+        if first.subject != first.reference:
+            worst = max(
+                comparisons, key=lambda each: (order.index(each.measure.verdict), each.measure.mismatched)
+            )
+            merged.append(_count_wrong_runs(worst, comparisons))
+            continue
+        for comparison in comparisons[1:]:
+            assert comparison.got is not None
+            assert expected is not None
+            if _have_equal_inputs(first, comparison):
+                difference = measure(comparison.got, expected, default_tolerance(expected, is_node=True))
+                if difference.verdict is Verdict.MISMATCH:
+                    difference = replace(difference, verdict=Verdict.NONDETERMINISTIC)
+                    merged.append(replace(first, measure=difference, got=comparison.got, expected=expected))
+                    break
+    return merged
+
+
+def _have_equal_inputs(first: Comparison, second: Comparison) -> bool:
+    return all(
+        a is b or (a is not None and b is not None and are_equal(a, b))
+        for a, b in zip(first.inputs, second.inputs, strict=False)
+    )
+
+
+# All runs of one case.
+
+
+class ModelSide:
+    """One model, its nodes, and the state of the runners that compute it."""
+
+    def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
+        self.model, self.settings, self.name = model, settings, "" if is_single else model.path
+        self.reference, self.nodes = Reference(model), nodes_by_tap(model)
+        self.has_states = has_states(model)
+        self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
+        """Scatter nodes by the part of their tap that is saved in a folder."""
+        self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
+        """Whether an operator of the model may draw random numbers."""
+        self.outcomes: dict[str, Outcome] = {}
+        """If two models are compared, the outcome for this one that is reported, by runner."""
+        self.final_outcomes: dict[str, Outcome] = {}
+        """The last outcome of runners that are not asked again, by runner."""
+        self.entered: set[str] = set()
+        """The scopes of bodies that ran in some case."""
+        self.uncertain: set[str] = set()
+        """The scopes of bodies that may have run in some case; "" stands for all."""
+
+
+@dataclass(eq=False)
+class ModelCase:
+    """The runs of one model on one set of inputs, and the judgements about them."""
+
+    side: ModelSide
+    number: int
+    feeds: Feeds
+    observations: Observations | None = None
+    """What NumPy observed for these inputs; None if it did not compute them."""
+    contested: dict[str, list[Array]] = field(default_factory=dict)
+    """Masks of contested elements by scope of the node, one for each computation that differs."""
+    runs: list[Runs] = field(default_factory=list)
+    """One for each runner; runs with taps only if the settings keep them."""
+    judgements: list[Judgement] = field(default_factory=list)
+    changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
+    """Outputs that change if nodes are tapped: the plain run, the name, and the array with taps."""
+    has_blamed_taps: bool = field(default=False, init=False)
+    """Whether a node got illegal indices only with taps."""
+
+    @property
+    def settings(self) -> CompareSettings:
+        return self.side.settings
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The runs without taps."""
+        return [runs.plain for runs in self.runs]
+
+    @property
+    def numpy_outcome(self) -> Outcome | None:
+        """The run of NumPy, of today or saved; None if it did not compute the model."""
+        return next((outcome for outcome in self.outcomes if outcome.runner.endswith(NUMPY)), None)
+
+    def add_runs(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
+        """Add the runs of a runner, and judge those with taps."""
+        judgements, kept_runs = list[list[Judgement]](), list[Outcome]()
+        for run in tapped:
+            for name in plain.outputs if run.runs else ():
+                got = run.outputs.get(name)
+                plain_arrays = [outputs[name] for outputs in plain.runs if name in outputs]
+                if got is None or not any(are_equal(got, array) for array in plain_arrays):
+                    self.changes.append((plain, name, got))
+            tapped_run = replace(run, precision=plain.precision)
+            judgements.append(self.judge_taps(tapped_run))
+            if self.settings.keeps_runs:
+                kept_runs.append(tapped_run)
+        self.judgements += merge_repeats(judgements)
+        self.runs.append(Runs(plain, tuple(kept_runs)))
+
+    def judge_taps(self, run: Outcome) -> list[Judgement]:
+        """Judge every computation of every node in a run with taps.
+
+        A computation that NumPy cannot judge becomes a comparison of the runner with itself.
+        """
+        judgements: list[Judgement] = []
+        for tapped in run.tapped:
+            tap = tapped.tap
+            scatter = self.side.by_name.get((tap.scope, tap.output, tap.callers))
+            if scatter is None:
+                continue
+            if tapped.problem or not tapped.executions:
+                judgements.append(NotTapped(run.runner, tap.scope, tapped.problem or NOT_COMPUTED))
+            for execution in tapped.executions:
+                judgements += self._judge_execution(scatter, execution, run)
+        return judgements
+
+    def _judge_execution(
+        self, scatter: ScatterNode, execution: Execution, run: Outcome
+    ) -> Iterator[Judgement]:
+        scope, runner, got = scatter.node.scope, run.runner, execution.output
+        unknown, operator = Measure(Verdict.NONDETERMINISTIC), str(scatter.spec.key)
+        tensor = output_name(scatter)
+        comparison = Comparison(Level.NODE, scope, tensor, self.number, runner, NUMPY, unknown)
+        comparison = replace(comparison, place=execution.place, operator=operator, caller=execution.caller)
+        try:
+            expected = detail(case_of_node(scatter, execution.inputs))
+        except IllegalCase as error:
+            yield Guarded.illegal(runner, scatter, self.number, error)
+            return
+        except Error as error:
+            yield NotTapped(runner, scope, str(error))
+            yield replace(comparison, reference=runner, got=got, inputs=execution.inputs)
+            return
+        if guarded := Guarded.contested(runner, scatter, self.number, expected):
+            yield guarded
+            masks = self.contested.setdefault(scope, [])
+            if not any(np.array_equal(expected.contested, mask) for mask in masks):
+                masks.append(expected.contested)
+        tolerance = self.settings.tolerances.find(*tolerance_names(scatter))
+        difference = measure_node(expected, got, scatter.reduction, run.precision, tolerance)
+        comparison = replace(comparison, measure=difference)
+        if difference.verdict is Verdict.EQUAL:
+            yield comparison
+        else:
+            yield replace(comparison, got=got, expected=expected.values, inputs=execution.inputs)
+
+    def find_unspecified(self, tapper: Tapper | None = None) -> Mapping[str, Unspecified]:
+        """Return the marks of the outputs with unspecified elements, by name.
+
+        The tapper shows contested elements of nodes before which NumPy cannot compute the model.
+        """
+        if self.observations is None and (tapper is not None or self.contested):
+            with suppress(Error):
+                _, self.observations = self.side.reference.start(self.feeds)(self.settings.timeout)
+        observations = self.observations or Observations()
+        if observations.unspecified is not None:
+            return observations.unspecified
+        separate = replace(self, judgements=[])
+        for tapped in () if tapper is None else tapper(separate):
+            self.judge_taps(tapped)
+        if not self.contested and not observations.contested and not self.side.may_draw:
+            return {}
+        return self.side.reference.find_unspecified(self.feeds, self.contested, self.settings.timeout)
+
+    @cached_property
+    def _unspecified(self) -> Mapping[str, Unspecified]:
+        return self.find_unspecified()
+
+    def compare_all(self, *, repeats: bool = True) -> None:
+        """Compare outputs with those of NumPy if it computed the model, else with the first runner's.
+
+        With `repeats` the runs of each runner are compared as well.
+        """
+        completed = [outcome for outcome in self.outcomes if outcome.status is Status.OK]
+        completed.sort(key=lambda outcome: not outcome.runner.endswith(NUMPY))
+        for reference, subject in combinations(completed, 2):
+            if self.settings.pairwise or reference is completed[0]:
+                self.compare(subject, reference)
+        for outcome in self.outcomes if repeats else ():
+            if not self.side.has_states:
+                self.judgements += compare_runs(
+                    outcome, self.number, self.side.name, lambda: self._unspecified
+                )
+            elif len(outcome.runs) > 1 and len(completed) == 1:
+                self.judgements.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
+
+    def compare(self, subject: Outcome, reference: Outcome) -> None:
+        """Compare the outputs of two runs; of a model with states, in each inference."""
+        inferences = list[list[Comparison]]()
+        count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
+        for number in range(max(count, 1)):
+            comparisons = compare_outputs(
+                _select_inference(subject, number),
+                _select_inference(reference, number),
+                self.number,
+                self.settings.tolerances,
+                lambda: self._unspecified,
+                model=self.side.name,
+            )
+            inferences.append([*comparisons])
+        names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
+        self.judgements += [worst_inference(name, inferences) for name in names]
+
+    def blame_taps(self) -> None:
+        """Withdraw illegal indices that a runner computes only with taps, as the plain run decides.
+
+        Taps may change how a plugin computes the nodes before the tapped one. If NumPy computes the model,
+        taps are to blame if the inputs are legal and the plain outputs are right; otherwise, if some output
+        of the plain run is a different one.
+        """
+        numpy = self.numpy_outcome
+        is_computed = numpy is not None and numpy.status is Status.OK
+        of_numpy = {} if self.observations is None else self.observations.guarded
+        plain_runs = {outcome.runner: outcome for outcome in self.outcomes}
+        for place, remark in enumerate(self.judgements):
+            if not isinstance(remark, Guarded) or not remark.is_illegal or remark.runner not in plain_runs:
+                continue
+            plain = plain_runs[remark.runner]
+            is_illegal_in_numpy = remark.node in of_numpy and of_numpy[remark.node].is_illegal
+            if plain is numpy or plain.status is not Status.OK or is_illegal_in_numpy:
+                continue
+            if is_computed:
+                assert numpy is not None
+                is_plain_right = bool(plain.outputs) and all(
+                    self._agree(plain, array, numpy.outputs.get(name))
+                    for name, array in plain.outputs.items()
+                )
+            else:
+                changes = [change for change in self.changes if change[0] is plain]
+                is_plain_right = any(
+                    not self._agree(plain, plain.outputs[name], with_taps) for _, name, with_taps in changes
+                )
+            if is_plain_right:
+                self.has_blamed_taps = True
+                reason = f"with taps it computes different indices, which are illegal ({remark.message})"
+                self.judgements[place] = NotTapped(remark.runner, remark.node, reason)
+
+    def _agree(self, run: Outcome, got: Array, expected: Array | None) -> bool:
+        if expected is None:
+            return False
+        tolerance = default_tolerance(expected, run.precision)
+        return measure(got, expected, tolerance).verdict is not Verdict.MISMATCH
+
+    def find_outliers(self) -> None:
+        """Name the runner that disagrees if there are at least three results.
+
+        Runners that disagree with NumPy, but agree with each other, are a sign that NumPy is wrong, that is,
+        our reading of the specification. Of the iterations of a loop, and the calls of a function, only the
+        first with an outlier is named.
+        """
+        by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
+        key: tuple[object, ...]
+        for comparison in comparisons_in(self.judgements):
+            if comparison.subject != comparison.reference:
+                key = (
+                    comparison.level,
+                    comparison.node,
+                    comparison.tensor,
+                    comparison.place,
+                    comparison.caller,
+                )
+                by_tensor.setdefault(key, []).append(comparison)
+        outliers: dict[tuple[object, ...], Outlier] = {}
+        for key, comparisons in by_tensor.items():
+            if outlier := self._find_outlier(comparisons):
+                outliers.setdefault(key[:3], outlier)
+        self.judgements += outliers.values()
+
+    def _find_outlier(self, comparisons: Sequence[Comparison]) -> Outlier | None:
+        """Return the outlier among the results for one tensor, None if there is none."""
+        first, reference = comparisons[0], comparisons[0].reference
+        verdicts = {
+            comparison.subject: comparison.measure.verdict
+            for comparison in comparisons
+            if comparison.reference == reference
+        }
+        wrong = [name for name, verdict in verdicts.items() if verdict is Verdict.MISMATCH]
+        if not wrong or len(verdicts) + 1 < _FEWEST_RUNNERS:
+            return None
+        right = [name for name in verdicts if name not in wrong]
+        outcomes = [
+            outcome
+            for outcome in self.outcomes
+            if outcome.runner in wrong and first.tensor in outcome.outputs
+        ]
+        precision = coarsest(*(outcome.precision for outcome in outcomes)) if outcomes else ""
+        arrays = [outcome.outputs[first.tensor] for outcome in outcomes]
+        tolerance = self.settings.tolerances.find(first.tensor)
+        among_wrong = (
+            _measure_output(first.tensor, array, arrays[0], tolerance, precision) for array in arrays[1:]
+        )
+        runners, names = tuple(wrong), listed(wrong)
+        if right:
+            message = f"{with_verb(wrong, 'disagrees', 'disagree')} with {listed([reference, *right])}"
+        elif first.level is Level.NODE:
+            message = f"{names} all differ from {reference}"
+        elif len(outcomes) == len(wrong) and all(
+            difference.verdict is not Verdict.MISMATCH for difference in among_wrong
+        ):
+            runners, message = (reference,), f"{names} agree with each other against {reference}"
+        else:
+            message = f"{names} differ from {reference}, and from each other"
+        worst = next(
+            (
+                comparison.measure.worst
+                for comparison in comparisons
+                if comparison.measure.verdict is Verdict.MISMATCH
+            ),
+            None,
+        )
+        if reference.endswith(NUMPY) and worst is not None:
+            is_nan = worst.expected != worst.expected  # no specification covers NaN in a reduction
+            source = "NumPy computes" if is_nan else "the specification requires"
+            place, got, expected = worst.words
+            message += f": {place} {got}, {source} {expected}"
+        return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
+
+    def explain_changes(self) -> None:
+        """Explain outputs that differ between the tapped and the plain run.
+
+        A change is either rounding, or one of the two is wrong: NumPy decides which, otherwise the nodes if
+        all of them are right when they are tapped. Each output of a runner is explained once.
+        """
+        numpy = self.numpy_outcome
+        expected_outputs = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
+        comparisons = comparisons_in(self.judgements)
+        compared = {
+            (comparison.subject, comparison.tensor, comparison.reference)
+            for comparison in comparisons
+            if comparison.level is Level.MODEL
+        }
+        right_at_nodes = _runners_right_at_all_nodes(self.judgements)
+        explained: set[tuple[str, str]] = set()
+        for plain, name, with_taps in self.changes:
+            runner, without, expected = plain.runner, plain.outputs[name], expected_outputs.get(name)
+            if (runner, name) in explained:
+                continue
+            rules = self.settings.tolerances.find(name), plain.precision, lambda: self._unspecified
+            change = _measure_output(name, with_taps, without, *rules)
+            against_numpy = [
+                _measure_output(name, got, expected, *rules)
+                for got in (with_taps, without)
+                if expected is not None
+            ]
+            are_wrong = [difference.verdict is Verdict.MISMATCH for difference in against_numpy]
+            if change.verdict is not Verdict.MISMATCH or (are_wrong and not any(are_wrong)):
+                assert with_taps is not None
+                self.judgements.append(_describe_harmless_change(runner, name, with_taps, without, change))
+                continue
+            explained.add((runner, name))
+            if with_taps is None:
+                change = replace(change, remark="is missing when nodes are tapped")
+            make = partial(_comparison_of_output, name, self.number, runner)
+            with_itself = replace(change, verdict=Verdict.NONDETERMINISTIC)
+            comparison, end = make(runner, with_itself, with_taps, without, tapped=True), ""
+            if expected is not None:
+                if are_wrong[1]:
+                    assert numpy is not None
+                    comparison = make(numpy.runner, against_numpy[1], without, expected)
+                if change.worst is not None and len(change.worst.index) == expected.ndim:
+                    required = format_element(to_python(expected[change.worst.index]))
+                    end = f"; the specification requires {required}"
+                words = ["wrong" if is_wrong else "right" for is_wrong in are_wrong]
+                end += f": {words[0]} with taps, {words[1]} without"
+            elif with_taps is not None and runner in right_at_nodes:
+                untapped = _measure_output(name, without, with_taps, *rules)
+                comparison = make(runner, untapped, without, with_taps, tapped=True)
+                end = "; with taps every scatter node is right"
+            if comparison.reference == runner or (runner, name, comparison.reference) not in compared:
+                self.judgements.append(comparison)
+            how = f": {change.remark}"
+            if change.worst is not None:
+                place, got_text, plain_text = change.worst.words
+                how = f": {place} {got_text} with taps and {plain_text} without"
+            message = f"{runner} contradicts itself when nodes are tapped{how}{end}"
+            is_named = any(
+                outlier.node is None and outlier.tensor == name and runner in outlier.runners
+                for outlier in of_kind(Outlier, self.judgements)
+            )
+            outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message, tapped=True)
+            self.judgements.append(message if is_named else outlier)
+
+
+def _select_inference(outcome: Outcome, number: int) -> Outcome:
+    return replace(outcome, runs=outcome.runs[number : number + 1])
+
+
+def _runners_right_at_all_nodes(judgements: Sequence[Judgement]) -> set[str]:
+    """Return the runners whose scatter nodes were all tapped, unless they did not run, and are right."""
+    of_nodes = [comparison for comparison in comparisons_in(judgements) if comparison.level is Level.NODE]
+    hidden = {failure.runner for failure in of_kind(NotTapped, judgements) if failure.reason != NOT_COMPUTED}
+    wrong = {comparison.subject for comparison in of_nodes if comparison.measure.verdict.is_difference}
+    return {comparison.subject for comparison in of_nodes} - hidden - wrong
+
+
+def _describe_harmless_change(
+    runner: str, name: str, with_taps: Array, without: Array, change: Measure
+) -> str:
+    exact = measure(with_taps, without, EXACT)
+    how = exact.remark or f"by up to {exact.max_abs:.3g}"
+    why = "an upstream node has repeated indices" if change.verdict is Verdict.CONTESTED else "fusions differ"
+    if change.excuse is not None and change.excuse.is_random:
+        why = change.excuse.why
+    return f"{runner}: output {name} changes {how} when nodes are tapped: {why}"
+
+
+# All runs of two models.
+
+
+def compare_models(
+    before: Outcome,
+    after: Outcome,
+    cases: Sequence[ModelCase],
+    pairing: Pairing,
+    tapper: Tapper | None,
+    *,
+    keeps_types: bool = False,
+) -> Iterator[Comparison]:
+    """Yield comparisons of the second of two models with the first, then of each with itself.
+
+    Of models with states each inference is compared, and the worst of each output counts.
+    """
+    finders = [cache(partial(case.find_unspecified, tapper)) for case in cases]
+    if before.status is Status.OK and after.status is Status.OK:
+        inferences = list[list[Comparison]]()
+        has_states = any(case.side.has_states for case in cases)
+        count = min(len(after.runs), len(before.runs)) if has_states else 1
+        is_settled = all(
+            case.observations is not None and case.observations.unspecified is not None for case in cases
+        )
+        for number in range(max(count, 1)):
+            second = _select_inference(after, number)
+            comparisons = compare_outputs(
+                replace(second, runs=tuple(map(pairing.by_first, second.runs))),
+                _select_inference(before, number),
+                cases[0].number,
+                cases[0].settings.tolerances,
+                lambda: pairing.by_first(finders[1]()),
+                finders[0],
+                pairing=None if keeps_types else pairing,
+                is_settled=is_settled,
+            )
+            inferences.append([*comparisons])
+        names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
+        yield from (worst_inference(name, inferences) for name in names)
+    for case, outcome, find_unspecified in zip(cases, (before, after), finders, strict=True):
+        if not case.side.has_states:
+            yield from compare_runs(outcome, case.number, case.side.name, find_unspecified)
+
+
+def find_deviations(
+    number: int,
+    pairing: Pairing,
+    between_models: Sequence[Comparison],
+    of_sides: Sequence[Sequence[Comparison]],
+    unspecified_place: str,
+) -> Iterator[Outlier]:
+    """Yield for each output whether the models differ as specified, and which runners deviate.
+
+    If NumPy computes only one of the models, a runner that is right there stands in for the other model.
+
+    Args:
+        number: the case.
+        pairing: the matching outputs.
+        between_models: comparisons of the second model with the first.
+        of_sides: for each model, its comparisons with NumPy.
+        unspecified_place: elements that one model may not specify: "where an index is repeated".
+    """
+    second_names = {match.first.name: match.second.name for match in pairing.outputs}
+    paths = [model.path for model in pairing.models]
+    short = short_names(*paths)
+    for tensor in dict.fromkeys(comparison.tensor for comparison in between_models):
+        against_numpy = [
+            {
+                comparison.subject: comparison
+                for comparison in side
+                if comparison.tensor == name and comparison.relation is Relation.DOCUMENT
+            }
+            for side, name in zip(of_sides, (tensor, second_names.get(tensor, tensor)), strict=True)
+        ]
+        wrong = [
+            {
+                runner: comparison
+                for runner, comparison in side.items()
+                if comparison.measure.verdict is Verdict.MISMATCH
+            }
+            for side in against_numpy
+        ]
+        different = {
+            comparison.subject: comparison
+            for comparison in between_models
+            if comparison.tensor == tensor
+            and comparison.relation is Relation.MODELS
+            and comparison.measure.verdict is Verdict.MISMATCH
+        }
+        make = partial(Outlier, Level.MODEL, None, tensor, number)
+        if NUMPY in different:
+            right = [name for name in different if name != NUMPY and not any(name in side for side in wrong)]
+            source = f"{listed([NUMPY, *right])} agree that" if right else "according to the specification"
+            sentence = f"{short[1]} and {short[0]} give different results"
+            if side := different[NUMPY].measure.unspecified_in:
+                sentence = f"{short[1]} and {short[0]} differ only {unspecified_place}, which "
+                sentence += f"{short[side == SUBJECT]} does not specify"
+            message = f"{source} {sentence}{_describe_worst(different[NUMPY])}"
+            yield make((), message, model=paths[1])
+        groups: dict[tuple[int, ...], list[str]] = {}
+        for runner in dict.fromkeys([*wrong[0], *wrong[1]]):
+            places = tuple(place for place, side in enumerate(wrong) if runner in side)
+            groups.setdefault(places, []).append(runner)
+        for places, runners in groups.items():
+            names = listed([short[place] for place in places])
+            subject = with_verb(runners, "deviates", "deviate")
+            first = wrong[places[0]][runners[0]]
+            message = f"{subject} from the specification on {names}{_describe_worst(first)}"
+            yield make(tuple(runners), message, model=paths[places[0]] if len(places) == 1 else "")
+        for computed, uncomputed in ((0, 1), (1, 0)):
+            right = [
+                name for name in different if name in against_numpy[computed] and name not in wrong[computed]
+            ]
+            if right and not against_numpy[uncomputed]:
+                message = f"{with_verb(right, 'is', 'are')} right on {short[computed]}, and different on "
+                message += f"{short[uncomputed]}, which NumPy cannot compute"
+                message += _describe_worst(different[right[0]])
+                yield make(tuple(right), message, model=paths[uncomputed])
+
+
+def _describe_worst(comparison: Comparison) -> str:
+    """Return ": [0, 1] is 2 in before.xml, 3 in after.xml", or ": [0, 1] is 3, expected 2"."""
+    if comparison.measure.worst is None:
+        return f": {comparison.measure.remark}" if comparison.measure.remark else ""
+    place, got, expected = comparison.measure.worst.words
+    return f": {place} {comparison.describe_pair(got, expected)}"
+
+
+def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield a remark for each runner whose results were compared with nothing."""
+    comparisons = comparisons_in(judgements)
+    judged = {name for comparison in comparisons for name in (comparison.subject, comparison.reference)}
+    for side, name in zip(sides, short_names(*(side.name for side in sides)), strict=True):
+        for outcome in side.outcomes.values():
+            if comparisons and outcome.status is Status.OK and outcome.runner not in judged:
+                hint = f"use {Parameter('pairwise', True)} to compare it with other runners there"
+                yield f"{outcome.runner} ran only {name}, which NumPy cannot compute; {hint}"
+
+
+# All cases.
+
+
+def bodies_not_run(
+    sides: Sequence[ModelSide], judgements: Sequence[Judgement], never: Collection[tuple[int, str]]
+) -> tuple[list[str], list[str]]:
+    """Return the bodies that ran in no case, and those that may have run, by names for a sentence.
+
+    Args:
+        sides: the models.
+        judgements: about the nodes of one model: a body of a judged node has run.
+        never: (number of the model, scope) of bodies that can never run.
+    """
+    is_single = len(sides) == 1
+    judged = {comparison.node for comparison in comparisons_in(judgements) if comparison.node is not None}
+    judged |= {remark.node for remark in of_kind(Guarded, judgements)}
+    not_computed = {
+        failure.node for failure in of_kind(NotTapped, judgements) if failure.reason == NOT_COMPUTED
+    }
+    not_run, uncertain = dict[str, None](), dict[str, None]()
+    for place, side in enumerate(sides):
+        bodies = [
+            body
+            for body in side.reference.optional_bodies(has_scatter=is_single)
+            if body.scope not in side.entered
+            and (place, body.scope) not in never
+            and not (is_single and any(node.startswith(body.scope) for node in judged))
+        ]
+        reachability = reachability_of(Facts(model=side.model)) if bodies else None
+        for body in bodies:
+            node = body.plan.steps[0].node if body.plan.steps else None
+            if node is not None and reachability is not None:
+                barriers = reachability.reach(node).barriers
+                if any(barrier.kind.is_certain for barrier in barriers):
+                    continue
+            is_uncertain = any(body.scope.startswith(scope) for scope in side.uncertain)
+            is_uncertain = is_uncertain and not any(node.startswith(body.scope) for node in not_computed)
+            (uncertain if is_uncertain else not_run)[body.name] = None
+    return list(not_run), list(uncertain)
+
+
+def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
+    """Return nodes with a known defect that taps hide, for each runner whose outputs may be wrong.
+
+    Outputs may be wrong if one differs, or if none was compared.
+    """
+    comparisons = list(comparisons)
+    of_outputs = [comparison for comparison in comparisons if comparison.level is Level.MODEL]
+    suspect = {comparison.subject for comparison in of_outputs if comparison.measure.verdict.is_difference}
+    suspect |= {comparison.subject for comparison in comparisons} - {
+        name for comparison in of_outputs for name in (comparison.subject, comparison.reference)
+    }
+    runners = sorted({name.removeprefix(SAVED) for name in suspect})
+    return {runner: nodes for runner in runners if (nodes := hidden_by_taps(model, runner))}
+
+
+def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
+    completed = [outcome for outcome in outcomes if outcome.status is Status.OK]
+    named = [outcome.runner for outcome in completed if not outcome.implicit]
+    if len(completed) == 1 and named:
+        return f"only {named[0]} ran the model, and no scatter node of it could be compared with NumPy"
+    if named:
+        return "the model has no outputs and no scatter nodes"
+    if other_format := [outcome for outcome in outcomes if outcome.reason == OTHER_FORMAT]:
+        return f"{', '.join(outcome.runner for outcome in other_format)}: {other_format[0].message}"
+    return "no runner ran the model"
+
+
+def pairs_with_saved(new: Sequence[Outcome], saved: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
+    """Yield the pairs (subject, reference) of outcomes of today and saved ones.
+
+    A runner is compared with its own saved outcome; a saved runner that does not run today with NumPy, of
+    today or saved, or else with the first runner.
+    """
+    completed = [outcome for outcome in new if outcome.status is Status.OK]
+    by_name = {outcome.runner: outcome for outcome in saved if outcome.status is Status.OK}
+    for subject in completed:
+        if SAVED + subject.runner in by_name:
+            yield subject, by_name[SAVED + subject.runner]
+    numpy = [
+        outcome for outcome in (*completed, *by_name.values()) if outcome.runner in {NUMPY, SAVED + NUMPY}
+    ]
+    reference = next(iter([*numpy, *completed]), None)
+    run_again = {SAVED + outcome.runner for outcome in completed}
+    for name, outcome in by_name.items():
+        if reference is not None and outcome is not reference and name not in run_again:
+            yield outcome, reference
+
+
+def of_kind(kind: type[_Kind], judgements: Iterable[object]) -> list[_Kind]:
+    return [judgement for judgement in judgements if isinstance(judgement, kind)]
+
+
+def comparisons_in(judgements: Iterable[Judgement]) -> list[Comparison]:
+    """Return the comparisons of outputs, then those of nodes."""
+    comparisons = of_kind(Comparison, judgements)
+    return sorted(comparisons, key=lambda comparison: comparison.level is Level.NODE)

@@ -1,0 +1,155 @@
+"""NumPy as a source of tensors: it computes a model in a thread while runners compute it elsewhere."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any
+
+from ir_scatter.compare.guard import (
+    ContestedMasks,
+    Observations,
+    Unspecified,
+    Watcher,
+    arrays_of,
+    watch_partially,
+)
+from ir_scatter.compare.result import NUMPY
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.errors import BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
+from ir_scatter.core.model import Model
+from ir_scatter.core.words import counted
+from ir_scatter.evaluate.model import Program, Sketch, check_feeds, make_sketch, prepare
+from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
+from ir_scatter.ops.lookup import scatter_types
+from ir_scatter.runners.base import Outcome, Status
+from ir_scatter.version import versions
+
+
+class Reference:
+    """Computes one model in a thread, and observes the indices of its scatter nodes."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
+        self._timed_out: Outcome | None = None
+
+    def start(
+        self, feeds: Mapping[str, Array], times: int = 1
+    ) -> Callable[[float], tuple[Outcome, Observations]]:
+        """Begin to compute, unless that exceeded the time limit before; return a function that waits.
+
+        Its argument is a time limit in seconds from the start; nothing is observed if that is exceeded. It
+        raises BadFeed if feeds do not fit the model, and UnreadableModel if the model, or a constant that is
+        needed, cannot be read.
+
+        Args:
+            feeds: the inputs by name.
+            times: inferences in a row, if the model keeps states.
+        """
+        observations, earlier, started = Observations(self._nodes), self._timed_out, time.monotonic()
+        work = partial(self._compute, feeds, observations, times)
+        future = run_in_background(work if earlier is None else lambda: earlier)
+
+        def finish(timeout: float) -> tuple[Outcome, Observations]:
+            try:
+                outcome: Outcome = future.result(max(timeout - (time.monotonic() - started), 0))
+            except TimeoutError:
+                message = f"no answer within {counted(timeout, 'second')}"
+                outcome = self._timed_out = self._outcome(Status.TIMEOUT, message)
+            return outcome, Observations() if outcome is self._timed_out else observations
+
+        return finish
+
+    def optional_bodies(self, *, has_scatter: bool) -> list[OptionalBody]:
+        """Return the bodies that need not run; none if the model cannot be analysed."""
+        program = self.__dict__.get("_program")  # only if it was prepared before
+        model = program if isinstance(program, Sketch) else self._sketch
+        return [] if model is None else optional_bodies(model, has_scatter=has_scatter)
+
+    def find_unspecified(
+        self, feeds: Mapping[str, Array], masks: ContestedMasks, timeout: float
+    ) -> Mapping[str, Unspecified]:
+        """Partial result for a model NumPy cannot run: outputs with unspecified elements, by name.
+
+        Args:
+            feeds: the inputs by name.
+            masks: the contested elements that runners have shown.
+            timeout: in seconds for each of two attempts: to compute what NumPy supports, then to compute
+                nothing and only follow the contested elements.
+        """
+        sketch, ways = self._sketch, (True, False) if self._timed_out is None else (False,)
+        for computes in ways if sketch is not None else ():
+            assert sketch is not None
+            observations = Observations(self._nodes)
+            with suppress(TimeoutError, Error):
+                work = partial(watch_partially, sketch, feeds, observations, masks, computes=computes)
+                run_in_background(work).result(timeout)
+            if observations.unspecified is not None:
+                return observations.unspecified
+        return {}
+
+    @cached_property
+    def _program(self) -> "Program | Error":
+        """The model prepared for its computation, or the reason why NumPy cannot compute it."""
+        try:
+            return prepare(self._model)
+        except (BrokenModel, UnknownOperator, EvaluationFailed) as error:
+            return error
+
+    @cached_property
+    def _sketch(self) -> "Sketch | None":
+        """The part of the model that NumPy supports; None if the model cannot be analysed."""
+        with suppress(Error):
+            return make_sketch(self._model)
+        return None
+
+    def _compute(self, feeds: Mapping[str, Array], observations: Observations, times: int) -> Outcome:
+        """Compute the model, `times` in a row if it assigns states."""
+        start, program = time.perf_counter(), self._program
+        if isinstance(program, Error):
+            if self._sketch is not None:
+                with suppress(EvaluationFailed, UnreadableModel):
+                    watch_partially(self._sketch, feeds, observations, {})
+                observations.unspecified = None  # unknown until runners have shown contested elements
+            is_unknown = isinstance(program, UnknownOperator)
+            return self._outcome(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
+        try:
+            watcher, runs = Watcher(program.plans, observations), list[dict[str, Array]]()
+            arrays, unspecified = check_feeds(program.inputs, feeds), dict[str, Unspecified]()
+            for _ in range(times if program.plan.assigned else 1):
+                runs.append(program.named(arrays_of(watcher.watch(program.plan, arrays))))
+                unspecified = {**(observations.unspecified or {}), **unspecified}
+                observations.unspecified = unspecified
+        except EvaluationFailed as error:
+            return self._outcome(Status.REFUSED, str(error))
+        except MemoryError:
+            return self._outcome(Status.REFUSED, "there is not enough memory")
+        seconds = time.perf_counter() - start
+        return replace(self._outcome(Status.OK), runs=tuple(runs), seconds=seconds)
+
+    def _outcome(self, status: Status, message: str = "") -> Outcome:
+        # reports name the model anyway; in a model from memory, nodes have another path than the model
+        paths = {self._model.path, *(node.location.path for node in islice(self._model.walk(), 1))}
+        path = f"(?:{'|'.join(map(re.escape, sorted(paths)))})"
+        message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
+        return Outcome(NUMPY, status, message, precision="model", versions=versions())
+
+
+def run_in_background(work: Callable[[], Any]) -> "Future[Any]":
+    """Call a function in a daemon thread, which does not keep the process from ending."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # raised where the result is read
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
