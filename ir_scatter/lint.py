@@ -16,6 +16,7 @@ from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
+from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.shortage import cannot_run
@@ -27,7 +28,7 @@ from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.rules import by_name
 from ir_scatter.rules.selection import code_prefixes
-from ir_scatter.validate import file_diagnostic, validate
+from ir_scatter.validate import Check, check_of, file_diagnostic
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.neighbourhood import Neighbourhood
@@ -177,17 +178,16 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
             problems.append(file_diagnostic("shapes-not-propagated", problem, Location(name)))
         if propagated:
             model = formats.read(name, options=ReadOptions(input_shapes=shapes, shapes=propagated))
-    found = validate(
+    check = check_of(
         model,
         select=options.select,
         ignore=options.ignore,
         max_index_elements=options.max_index_elements,
         shapes_given=bool(shapes),
     )
+    found = check.diagnostics()
     if options.targets:
-        found = with_defects(
-            model, found, options.targets, options.select, options.ignore, options.max_index_elements
-        )
+        found = with_defects(check, found, options.targets, options.select, options.ignore)
     kept = [
         diagnostic
         for diagnostic in (*problems, *found)
@@ -204,22 +204,22 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
 
 
 def with_defects(
-    model: Model,
+    check: Check,
     found: Sequence[Diagnostic],
     targets: tuple[str, ...],
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
-    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
 ) -> list[Diagnostic]:
     """Return what was found with what nodes meet on devices, in the order of the file."""
     from ir_scatter.portability import diagnose, portability_to  # which nobody else needs
 
     codes, ignored = code_prefixes(select) or ("",), code_prefixes(ignore)
     portability = portability_to(targets)
-    met = diagnose(model, portability, max_index_elements)
+    with collector_paused():
+        met = diagnose(check.model, portability, check.facts.max_elements, check=check)
     more = [one for one in met if one.code.startswith(codes) and not one.code.startswith(ignored)]
     runtimes = {target.runner.partition(":")[0] for target in portability.targets}
-    refused = {(one.message, one.location) for one in model.defects if one.refused_by in runtimes}
+    refused = {(one.message, one.location) for one in check.model.defects if one.refused_by in runtimes}
     known = [
         replace(one, severity=Severity.ERROR) if (one.message, one.location) in refused else one
         for one in found

@@ -320,6 +320,7 @@ def diagnose(
     portability: Portability,
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     is_meant: Callable[[str], bool] = lambda scope: True,
+    check: Check | None = None,
 ) -> list[Diagnostic]:
     """Return which nodes of a model will be refused, wrong or fatal on the targets.
 
@@ -330,33 +331,35 @@ def diagnose(
         portability: what is known of the targets.
         max_index_elements: constants with more elements are not looked at.
         is_meant: tells by its scope whether to look at a node.
+        check: one of the same model that has run, whose judgements of nodes are used again; None for a new
+            one, which is also made if that one lacks rules of legality.
     """
-    check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
-    found: dict[tuple[str, str], Diagnostic] = {}
-    alike: dict[tuple[str, str], set[str]] = {}
+    if check is None or not check.knows_legality:
+        check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
+    diagnostics: dict[tuple[str, str], Diagnostic] = {}
+    scopes: dict[tuple[str, str], set[str]] = {}
 
     def of_graph(graph: Graph) -> None:
         for scatter in scatter_nodes(graph, check.facts):
             if scatter.lookup.spec is None or not is_meant(scatter.node.scope):
                 continue
-            diagnostics = check.node(scatter, graph)
-            broken = {one.rule for one in diagnostics if one.severity is Severity.ERROR}
-            for met in portability.met(scatter, broken):
+            for met in portability.met(scatter, check.broken_rules(scatter, graph)):
                 once = None if met.is_certain else met.defect.per_model
-                made = _diagnostic(scatter, met, graph, once)
-                place = made.code, scatter.node.scope if once is None else ""
-                known = found.setdefault(place, made)
-                alike.setdefault(place, set()).add(scatter.node.scope)
-                if made.severity.rank < known.severity.rank:  # another call of the function tells more
-                    found[place] = made
+                severity = once or (Severity.ERROR if met.is_certain else Severity.WARNING)
+                place = met.defect.code, scatter.node.scope if once is None else ""
+                scopes.setdefault(place, set()).add(scatter.node.scope)
+                first = diagnostics.get(place)
+                if first is None or severity.rank < first.severity.rank:  # another call of the function
+                    diagnostics[place] = _diagnostic(scatter, met, graph, severity)
 
     of_graph(model.graph)
     for function in model.functions:
         for graph in function.instances or [function.definition]:
             of_graph(graph)
-    for place, one in found.items():
-        found[place] = replace(one, message=and_others(one.message, len(alike[place]) - 1))
-    return [*found.values(), *portability.untested(model)]
+    for place, diagnostic in diagnostics.items():
+        message = and_others(diagnostic.message, len(scopes[place]) - 1)
+        diagnostics[place] = replace(diagnostic, message=message)
+    return [*diagnostics.values(), *portability.untested(model)]
 
 
 def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
@@ -379,7 +382,7 @@ def and_others(message: str, count: int) -> str:
     return f"{message}; {counted(count, 'other node')} as well" if count else message
 
 
-def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | None) -> Diagnostic:
+def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity) -> Diagnostic:
     node, spec, defect, meeting = scatter.node, scatter.spec, met.defect, met.meeting
     index = None if meeting.role is None else spec.port_index(meeting.role)
     part = meeting.part or (Part(Side.NODE) if index is None else Part(Side.INPUT, index))
@@ -388,7 +391,7 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | N
     return Diagnostic(
         defect.code,
         defect.name,
-        once or (Severity.ERROR if met.is_certain else Severity.WARNING),
+        severity,
         f"{meeting.reason}{when}: {told}",
         node.location,
         NodeRef(node.name, scatter.lookup.type, spec.key.version),

@@ -1,7 +1,7 @@
 """A model in, diagnostics out."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -58,29 +58,38 @@ def validate(
         UsageError: `select` or `ignore` holds what is no rule.
         UnreadableModel: a file of weights has changed since the model was read.
     """
+    check = check_of(
+        model, select=select, ignore=ignore, max_index_elements=max_index_elements, shapes_given=shapes_given
+    )
+    return check.diagnostics()
+
+
+def check_of(
+    model: Model,
+    *,
+    select: str | Collection[str] = (),
+    ignore: str | Collection[str] = (),
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+    shapes_given: bool = False,
+) -> "Check":
+    """Return the check that `validate` runs, for callers that need more of it than its diagnostics."""
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]
     rules = [rule for rule in selected if not rule.code.startswith(ignored)]
-    codes = {rule.code for rule in rules}
-    with collector_paused():
-        found = [_from_defect(defect) for defect in model.defects]
-        found = [diagnostic for diagnostic in found if diagnostic.code in codes]
-        check = Check(model, rules, max_index_elements)
-        found.extend(check.run())
-        limits = [_from_defect(defect) for defect in model.find_limits()]
-        found += [one for one in map(_from_defect, misuses(model, check.facts)) if one.code in codes]
-        limits += _given_up(check.facts, model.path)
-        found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
-    return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
+    return Check(model, rules, max_index_elements)
 
 
 class Check:
-    """Shows the scatter nodes of a model to rules; of a group one node to those that read no more of it."""
+    """Shows the scatter nodes of a model to rules; of a group one node to those that read no more of it.
+
+    It remembers which rules of legality each node breaks (`broken_rules`), so that no node is judged twice.
+    """
 
     def __init__(
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
         self.model = model
+        self.rules = tuple(rules)
         self.facts = Facts(max_index_elements, model)
         self.groups = NodeGroups()
         checks = [rule for rule in rules if rule.check is not None]
@@ -93,12 +102,40 @@ class Check:
         self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
         self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
         self._is_crowded: dict[ScatterNode, bool] = {}
+        self._broken_rules: dict[Node, frozenset[str]] = {}
+
+    @property
+    def knows_legality(self) -> bool:
+        """Whether its rules include all rules of legality, so that `broken_rules` misses none."""
+        return {rule.code for rule in all_rules() if rule.is_legality} <= {rule.code for rule in self.rules}
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return all violations of its rules, in the order of the file."""
+        model, codes = self.model, {rule.code for rule in self.rules}
+        with collector_paused():
+            found = [_from_defect(defect) for defect in model.defects]
+            found = [diagnostic for diagnostic in found if diagnostic.code in codes]
+            found.extend(self.run())
+            limits = [_from_defect(defect) for defect in model.find_limits()]
+            of_bodies = [_from_defect(defect) for defect in misuses(model, self.facts)]
+            given_up = _given_up(self.facts, model.path)
+            more = [*of_bodies, *limits, *given_up]
+            found += [diagnostic for diagnostic in more if diagnostic.code in codes]
+        return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
+
+    def broken_rules(self, scatter: ScatterNode, graph: Graph) -> frozenset[str]:
+        """Return the names of the rules of legality that a node breaks, as errors."""
+        if scatter.node not in self._broken_rules:
+            self._broken_rules[scatter.node] = _broken(self.node(scatter, graph))
+        return self._broken_rules[scatter.node]
 
     def run(self) -> Iterator[Diagnostic]:
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
             for scatter in scatter_nodes(graph, self.facts):
-                for found in self.node(scatter, graph):
-                    yield _unless_dropped(found, scatter.node)
+                diagnostics = list(self.node(scatter, graph))
+                self._broken_rules[scatter.node] = _broken(diagnostics)
+                for diagnostic in diagnostics:
+                    yield _unless_dropped(diagnostic, scatter.node)
 
         yield from of_graph(self.model.graph)
         for function in self.model.functions:
@@ -173,6 +210,11 @@ class Check:
         if self.facts.propagates or self.model.domain != OPENVINO or isinstance(graph, Fragment):
             return False
         return any(rule.severity is Severity.ERROR and rule.is_legality for rule, _ in shown)
+
+
+def _broken(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
+    errors = {diagnostic.rule for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR}
+    return frozenset(name for name in errors if by_name()[name].is_legality)
 
 
 def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:

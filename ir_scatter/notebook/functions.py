@@ -26,7 +26,7 @@ from ir_scatter.notebook.shown import (
 )
 from ir_scatter.notebook.sources import InputShapes, Readable, file_of, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
-from ir_scatter.validate import validate as validate_model
+from ir_scatter.validate import check_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -89,9 +89,10 @@ def validate(
         known = read(model)
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
-    found = validate_model(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    check = check_of(known, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    found = check.diagnostics()
     if devices := _several(targets, "targets"):
-        found = with_defects(known, found, devices, **codes, max_index_elements=max_index_elements)
+        found = with_defects(check, found, devices, **codes)
     return Findings(file_result(known, found))
 
 
