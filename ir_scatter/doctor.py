@@ -19,12 +19,10 @@ from ir_scatter.core.errors import Error, UsageError
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Defect, Probe
+from ir_scatter.defects.base import Defect, Probe, Result
 from ir_scatter.defects.evidence import (
-    OF_SYMPTOM,
     Basis,
     Evidence,
-    Result,
     Row,
     Target,
     evidence,
@@ -83,7 +81,7 @@ def _result(workshop: Workshop, runner: Runner, one: Probe) -> Result:
         if not judged.is_run:
             raise Unanswered(judged.message)
         if judged.symptom is not None:
-            return OF_SYMPTOM[judged.symptom]
+            return judged.symptom.result
         if judged.got is not None:
             first = [judged.got]
     return Result.RIGHT

@@ -17,8 +17,8 @@ from ir_scatter.core.files import cache_folder
 from ir_scatter.core.model import Graph, Model
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
-from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
+from ir_scatter.defects.base import Defect, Meeting, Result, Stage
+from ir_scatter.defects.evidence import Basis, Evidence, Row, Target, evidence, history, read_rows
 from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
@@ -73,9 +73,6 @@ which computes nodes that nothing reads, and may or may not infer a shape that t
 
 _NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
 """When a node is computed for the shape of its output alone, which the file leaves open and we infer."""
-
-_OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
-"""What matters only where the numbers of an output are read."""
 
 _Known: TypeAlias = tuple[Target, Evidence]
 
@@ -290,7 +287,7 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     strikes = met.meeting.strikes or met.defect.strikes
     family = target.runner.partition(":")[0]
     removed = _REMOVED.get(family, {})
-    if met.defect.symptom in _OF_NUMBERS and Use.NUMBERS not in reach.uses:
+    if met.defect.symptom.is_of_numbers and Use.NUMBERS not in reach.uses:
         return None
     is_inferred, uses = Use.INFERRED_SHAPE in reach.uses, reach.uses & ~Use.INFERRED_SHAPE
     stages = [removed.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]

@@ -14,15 +14,128 @@ from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 
 
-class Symptom(StrEnum):
-    """How a runtime is wrong."""
+class Result(StrEnum):
+    """The recorded outcome of a probe, the worst first."""
 
-    WRONG_VALUE = "wrong-value"
-    REFUSED = "refused"
-    ACCEPTED_ILLEGAL = "accepted-illegal"
     CRASHED = "crashed"
-    HUNG = "hung"
-    NONDETERMINISTIC = "nondeterministic"
+    WRONG = "wrong"
+    ACCEPTED = "accepted"
+    """It accepts what the specification forbids."""
+    REFUSED = "refused"
+    ABSENT = "absent"
+    """The release has no such operator or element type, or does not read the format."""
+    RIGHT = "right"
+    """It computes what the specification says, or refuses what that forbids."""
+
+    def is_like(self, other: "Result | None") -> bool:
+        """Whether a repetition may give the other one: a write outside of the output may or may not crash."""
+        return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
+
+
+class SymptomRow(NamedTuple):
+    """All facts about a symptom; a new symptom is a new row and the code that produces it.
+
+    Attributes:
+        word: its name in JSON, histories and reports.
+        verb: what cases that show it do: "3 of 4 are wrong".
+        result: how `doctor` records a probe that shows it.
+        group: the heading under which reports list defects with this symptom.
+        style: the class of its badge in the style sheet.
+        meaning: a sentence about the runtime for readers of a report.
+        cost: of running a case that shows it, in units of a case that is answered: another model is loaded,
+            or another process is started.
+        is_fatal: whether the process ends, so that cases are run one by one to find which one did it.
+        is_of_numbers: whether it matters only where the numbers of an output are read.
+    """
+
+    word: str
+    verb: str
+    result: Result
+    group: str
+    style: str
+    meaning: str
+    cost: int = 1
+    is_fatal: bool = False
+    is_of_numbers: bool = False
+
+
+class Symptom(StrEnum):
+    """How a runtime is wrong; each symptom has the fields of its row as attributes."""
+
+    _value_: str
+    verb: str
+    result: Result
+    group: str
+    style: str
+    meaning: str
+    cost: int
+    is_fatal: bool
+    is_of_numbers: bool
+
+    WRONG_VALUE = SymptomRow(
+        word="wrong-value",
+        verb="are wrong",
+        result=Result.WRONG,
+        group="wrong values",
+        style="mismatch",
+        meaning="The value differs from what the specification requires, by more than rounding explains.",
+        is_of_numbers=True,
+    )
+    NONDETERMINISTIC = SymptomRow(
+        word="nondeterministic",
+        verb="differ from run to run",
+        result=Result.WRONG,
+        group="wrong values",
+        style="nondeterministic",
+        meaning="The same inputs give different results.",
+        is_of_numbers=True,
+    )
+    REFUSED = SymptomRow(
+        word="refused",
+        verb="are refused",
+        result=Result.REFUSED,
+        group="refusals",
+        style="refused",
+        meaning="It rejects what the specification allows.",
+        cost=6,
+    )
+    CRASHED = SymptomRow(
+        word="crashed",
+        verb="crash",
+        result=Result.CRASHED,
+        group="crashes",
+        style="crashed",
+        meaning="The process ended.",
+        cost=60,
+        is_fatal=True,
+    )
+    HUNG = SymptomRow(
+        word="hung",
+        verb="hang",
+        result=Result.CRASHED,
+        group="crashes",
+        style="timeout",
+        meaning="There was no answer within the time limit.",
+        cost=60,
+        is_fatal=True,
+    )
+    ACCEPTED_ILLEGAL = SymptomRow(
+        word="accepted-illegal",
+        verb="give no error",
+        result=Result.ACCEPTED,
+        group="illegal input accepted",
+        style="illegal",
+        meaning="It silently accepts what the specification forbids, and computes something.",
+    )
+
+    def __new__(cls, *row: Any) -> "Symptom":
+        """Return a member whose value is the word of a row."""
+        facts = SymptomRow(*row)
+        member = str.__new__(cls, facts.word)
+        member._value_ = facts.word
+        for name, fact in facts._asdict().items():
+            setattr(member, name, fact)
+        return member
 
 
 class Stage(StrEnum):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ir_scatter.core.files import read_regular
-from ir_scatter.defects.base import Defect, Probe, Symptom
+from ir_scatter.defects.base import Defect, Probe, Result
 
 HISTORY = Path(__file__).with_name("history.json")
 SCHEMA = 1
@@ -18,35 +18,6 @@ SCHEMA = 1
 STAND_IN = "@cpu"
 _STAND_INS = {"GPU": f"GPU{STAND_IN}"}
 """Devices whose plugin may be looked at elsewhere, and where."""
-
-
-class Result(StrEnum):
-    """What became of a probe, the worst first."""
-
-    CRASHED = "crashed"
-    WRONG = "wrong"
-    ACCEPTED = "accepted"
-    """It takes what the document forbids."""
-    REFUSED = "refused"
-    ABSENT = "absent"
-    """The release has no such operator or element type, or does not read the format."""
-    RIGHT = "right"
-    """It computes what the document says, or refuses what that forbids."""
-
-    def is_like(self, other: "Result | None") -> bool:
-        """Tell whether it may be the other the next time: who writes where he should not may die of it."""
-        return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
-
-
-OF_SYMPTOM = {
-    None: Result.RIGHT,
-    Symptom.WRONG_VALUE: Result.WRONG,
-    Symptom.NONDETERMINISTIC: Result.WRONG,
-    Symptom.REFUSED: Result.REFUSED,
-    Symptom.CRASHED: Result.CRASHED,
-    Symptom.HUNG: Result.CRASHED,
-    Symptom.ACCEPTED_ILLEGAL: Result.ACCEPTED,
-}
 
 
 class Basis(StrEnum):
@@ -177,7 +148,7 @@ def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result |
     """
     meant = [probe for probe in defect.probes if not names or probe.name in names]
     found = [row.results.get(key_of(defect, probe)) for probe in meant]
-    tells = defect.symptom is Symptom.REFUSED
+    tells = defect.symptom.result is Result.REFUSED
     measured = [one for one in found if one is not None and (tells or one is not Result.ABSENT)]
     return min(measured, key=[*Result].index, default=None)
 

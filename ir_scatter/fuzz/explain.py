@@ -32,19 +32,11 @@ and of as many that do not, and failures that wait to be explained. The latest t
 _FRESH, _VARIED = 150, 200
 """Cases that are drawn anew, and that vary one, when something new goes wrong; fewer where they cost much."""
 _FEW = 16
-_FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
-_COSTLY = _FATAL | {Symptom.REFUSED}
-_DO = {
-    Symptom.CRASHED: "crash", Symptom.HUNG: "hang", Symptom.REFUSED: "are refused",
-    Symptom.ACCEPTED_ILLEGAL: "give no error", Symptom.WRONG_VALUE: "are wrong",
-    Symptom.NONDETERMINISTIC: "differ from run to run",
-}  # fmt: skip
-"""What cases do that show a symptom."""
+_FATAL = frozenset(symptom for symptom in Symptom if symptom.is_fatal)
+_COSTLY = frozenset(symptom for symptom in Symptom if symptom.cost > 1)
 _LEARNING, _SHRINKING = 600, 2400
 """What each lot of cases to learn from may cost, and shrinking a finding: counted, and so the same however
 long they take."""
-_COSTS = dict.fromkeys((None, *Symptom), 1) | {Symptom.REFUSED: 6} | dict.fromkeys(_FATAL, 60)
-"""Of a case that is answered, that is refused with its model, and that ends a process."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
 """What each of these may take where a number of seconds was asked for, and which share of those left; at most
 so many lots that wait have as much."""
@@ -131,9 +123,9 @@ class Finding:
     def when(self) -> str:
         """Return the condition as a sentence, with what it rests on."""
         total = self.failing + self.passing
-        told = f"{self.condition}: {self.failing} of {total} {_DO[self.symptom]}"
+        told = f"{self.condition}: {self.failing} of {total} {self.symptom.verb}"
         for word, count in sorted(self.otherwise.items()):
-            told += f"; {count} more {_DO[Symptom(word)]}"
+            told += f"; {count} more {Symptom(word).verb}"
         if not self.is_explained:
             told += "; what tells them from the others was not found"
         if self.is_hurried:
@@ -710,7 +702,7 @@ class _Spending:
         return self.left <= 0 or monotonic() > self.until
 
     def note(self, computed: Iterable[Judged]) -> None:
-        self.left -= sum(_COSTS[one.symptom] for one in computed)
+        self.left -= sum(1 if one.symptom is None else one.symptom.cost for one in computed)
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Meeting, Symptom
-from ir_scatter.defects.evidence import STAND_IN, Result, Row, Target, evidence, history, order, result_of
+from ir_scatter.defects.base import Defect, Meeting, Result, Symptom
+from ir_scatter.defects.evidence import STAND_IN, Row, Target, evidence, history, order, result_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
 from ir_scatter.portability import plain_name

@@ -8,12 +8,6 @@ from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import Checked, Diagnosis
 from ir_scatter.report.characters import visible, wrapped
 
-_GROUPS = {
-    "wrong values": {Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC},
-    "refusals": {Symptom.REFUSED},
-    "crashes": {Symptom.CRASHED, Symptom.HUNG},
-    "illegal input accepted": {Symptom.ACCEPTED_ILLEGAL},
-}
 _LONGEST = 120
 """Some drivers tell how they were compiled."""
 
@@ -57,11 +51,11 @@ def groups(one: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[Checked
     different = [checked for checked in one.defects if checked.differs]
     if different:
         yield "not as recorded", different
-    for title, symptoms in _GROUPS.items():
+    for title in dict.fromkeys(symptom.group for symptom in Symptom):
         several = [
             checked
             for checked in one.defects
-            if checked.defect.symptom in symptoms
+            if checked.defect.symptom.group == title
             and (checked.is_here or verbose)
             and checked not in different
         ]

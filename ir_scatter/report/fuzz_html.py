@@ -7,22 +7,10 @@ from typing import Any
 
 from ir_scatter.core.words import counted
 from ir_scatter.defects import by_code
+from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import document, named, plain
 
-_BADGES = {
-    "wrong-value": "mismatch", "crashed": "crashed", "hung": "timeout", "refused": "refused",
-    "accepted-illegal": "illegal", "nondeterministic": "nondeterministic",
-}  # fmt: skip
-"""The class of a symptom in the style sheet."""
-_WORDS = {
-    "wrong-value": "It computes another value than the document says, beyond what rounding explains.",
-    "crashed": "The process ended.",
-    "hung": "There was no answer in time.",
-    "refused": "It rejects what the document allows.",
-    "accepted-illegal": "It computes something for what the document forbids, and says nothing.",
-    "nondeterministic": "The same inputs give different results.",
-}
 MOST_SHOWN = 1_000
 """Findings that a page shows: each takes 3 kB, and tens of thousands no browser opens."""
 
@@ -80,9 +68,9 @@ def _matrix(told: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         yield "<section><h2>Operators and runners</h2>"
         yield _table(("Operator", *map(plain, runners)), rows, "Findings by operator and runner")
-        used = [symptom for symptom in _WORDS if any(one["symptom"] == symptom for one in told["findings"])]
+        used = [symptom for symptom in Symptom if any(one["symptom"] == symptom for one in told["findings"])]
         yield '<ul class="plain">'
-        yield from (f"<li>{_badge(symptom)} {plain(_WORDS[symptom])}</li>" for symptom in used)
+        yield from (f"<li>{_badge(symptom)} {plain(symptom.meaning)}</li>" for symptom in used)
         yield "</ul></section>"
 
 
@@ -131,5 +119,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str)
 
 
 def _badge(symptom: str, link: str = "") -> str:
-    badge = f'<span class="badge {_BADGES[symptom]}">{plain(symptom)}</span>'
+    badge = f'<span class="badge {Symptom(symptom).style}">{plain(symptom)}</span>'
     return f'<a href="{link}">{badge}</a>' if link else badge

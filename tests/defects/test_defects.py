@@ -11,8 +11,8 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Probe
-from ir_scatter.defects.evidence import HISTORY, Result, Row, Target, key_of, read_rows, text_of
+from ir_scatter.defects.base import Defect, Probe, Result
+from ir_scatter.defects.evidence import HISTORY, Row, Target, key_of, read_rows, text_of
 from ir_scatter.doctor import probe
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role

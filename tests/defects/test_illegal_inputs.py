@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ir_scatter.core.diagnostics import Diagnostic, Severity
-from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Row, Target
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
 from ir_scatter.validate import validate

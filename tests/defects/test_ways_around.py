@@ -11,8 +11,8 @@ from ir_scatter.cases.from_probe import case_of
 from ir_scatter.cases.judge import judge
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Probe
-from ir_scatter.defects.evidence import Result, Target, history, key_of, result_of
+from ir_scatter.defects.base import Probe, Result
+from ir_scatter.defects.evidence import Target, history, key_of, result_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.portability import diagnose, portability_to
 from ir_scatter.reading import read
