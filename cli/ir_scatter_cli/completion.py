@@ -1,4 +1,4 @@
-"""What a shell offers for values of options; it waits for them, so a large model is not looked at."""
+"""Shell completion of option values; large models are not read, as the user waits."""
 
 import os
 from collections.abc import Iterator
@@ -15,12 +15,13 @@ from click.shell_completion import (
 from ir_scatter.core.files import SUFFIXES
 
 _LARGEST_MODEL = 1 << 25
-"""Bytes of a model file that may be read while somebody waits for a word."""
+"""Bytes: larger models are not read for completion, as that would take noticeable time."""
 _MOST_NODES = 200
+"""Node names offered at most: more would not fit on a screen."""
 
 
 def complete(kind: str, incomplete: str) -> list[CompletionItem[str]]:
-    """Return the words of a kind that begin so, in any case, with what is said of them."""
+    """Return the words of a kind with the given beginning (case does not matter), each with its help."""
     words = globals()[kind](incomplete)
     return [CompletionItem(word, help=words[word] or None) for word in words if _begins(word, incomplete)]
 
@@ -29,24 +30,26 @@ def _begins(word: str, incomplete: str) -> bool:
     return word.lower().startswith(incomplete.lower())
 
 
-# Kinds: words, and what is said of them
+# Kinds: a function each, which returns words with their help
 
 
 def codes(incomplete: str) -> dict[str, str]:
-    """Codes of rules, and names for who begins to write one; the last of several."""
+    """Return codes of rules, and also names once a word is begun; completes the last of "A,B,C"."""
     from ir_scatter.explain import REFUSAL, catalogue
 
     done, comma, word = incomplete.rpartition(",")
     entries = [entry for entry in catalogue() if entry.severity != REFUSAL]
-    found = {entry.code: entry.name for entry in entries}
-    found |= {entry.name: entry.code for entry in entries} if word else {}
-    return {f"{done}{comma}{one}": what for one, what in found.items()}
+    words = {entry.code: entry.name for entry in entries}
+    words |= {entry.name: entry.code for entry in entries} if word else {}
+    return {f"{done}{comma}{code}": help for code, help in words.items()}
 
 
 def topics(_: str) -> dict[str, str]:
     from ir_scatter.explain import catalogue, pages
 
-    rules = dict(pair for one in catalogue() for pair in ((one.code, one.name), (one.name, one.code)))
+    rules = dict(
+        pair for entry in catalogue() for pair in ((entry.code, entry.name), (entry.name, entry.code))
+    )
     return {**rules, **dict.fromkeys((*_operators(None), *pages()), "")}
 
 
@@ -55,12 +58,12 @@ def operators(_: str) -> dict[str, str]:
 
 
 def targets(_: str) -> dict[str, str]:
-    """Operators that some rewrite leads to, in the model's dialect where it is known."""
+    """Return operators that some rewrite produces, in the dialect of the model on the command line."""
     from ir_scatter.rewrites import all_rewrites
 
-    known = {str(rewrite.target.key) for rewrite in all_rewrites()}
-    known |= {name.rpartition("-")[0] for name in known}
-    return {name: "" for name in _operators(_domain()) if name in known}
+    reachable = {str(rewrite.target.key) for rewrite in all_rewrites()}
+    reachable |= {name.rpartition("-")[0] for name in reachable}
+    return {name: "" for name in _operators(_domain()) if name in reachable}
 
 
 def conditions(_: str) -> dict[str, str]:
@@ -70,7 +73,7 @@ def conditions(_: str) -> dict[str, str]:
 
 
 def runners(incomplete: str) -> dict[str, str]:
-    """Names of runners, numpy among them; the short ones where they begin so."""
+    """Return full and short names of runners, with numpy."""
     return {"numpy": "", **devices(incomplete)}
 
 
@@ -81,7 +84,7 @@ def devices(_: str) -> dict[str, str]:
 
 
 def nodes(incomplete: str) -> dict[str, str]:
-    """Scatter nodes of the model on the line."""
+    """Return the scatter nodes of the model on the command line."""
     from ir_scatter.analysis.constants import Facts
     from ir_scatter.analysis.scatter_node import scatter_nodes
     from ir_scatter.reading import read
@@ -90,9 +93,9 @@ def nodes(incomplete: str) -> dict[str, str]:
     if path is None or os.path.getsize(path) > _LARGEST_MODEL:
         return {}
     model = read(path)
-    named = {one.node.scope: one.lookup.type for one in scatter_nodes(model, Facts(0, model))}
-    found = (pair for pair in named.items() if _begins(pair[0], incomplete))
-    return dict(islice(found, _MOST_NODES))
+    types = {node.node.scope: node.lookup.type for node in scatter_nodes(model, Facts(0, model))}
+    matches = (pair for pair in types.items() if _begins(pair[0], incomplete))
+    return dict(islice(matches, _MOST_NODES))
 
 
 def _operators(domain: str | None) -> Iterator[str]:
@@ -104,14 +107,14 @@ def _operators(domain: str | None) -> Iterator[str]:
 
 
 def _model() -> str | None:
-    """Return the model that the line names, before or behind the cursor."""
+    """Return the model on the command line, before or after the cursor."""
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))
     paths = (os.path.expanduser(word) for word in words if word.lower().endswith(SUFFIXES))
     return next(filter(os.path.isfile, paths), None)
 
 
 def _domain() -> str | None:
-    """Return the dialect of the model on the line; None if there is none."""
+    """Return the dialect of the model on the command line; None without a model."""
     from ir_scatter import formats
     from ir_scatter.core.model import ONNX, OPENVINO
     from ir_scatter.formats.base import IR
@@ -122,7 +125,7 @@ def _domain() -> str | None:
 
 @add_completion_class
 class Bash(BashComplete):
-    """Completes words with colons, where bash begins new ones, and quotes what it must."""
+    """Completion for bash: handles words with colons, at which bash splits, and quotes special characters."""
 
     source_template = """\
 %(complete_func)s() {
@@ -144,9 +147,9 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the cursor, and the one that it stands in."""
+        """Return the complete words before the cursor, and the incomplete word at it."""
         before = os.environ["COMP_CWORD"]
-        if before.isdigit():  # an older script
+        if before.isdigit():  # a script generated by an older version
             return super().get_completion_args()
         words = split_arg_string(before)
         incomplete = words.pop() if len(words) > 1 and not before[-1:].isspace() else ""
@@ -155,6 +158,6 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 @add_completion_class
 class Fish(FishComplete):
-    """Completes words with commas."""
+    """Completion for fish: handles words with commas."""
 
     source_template = FishComplete.source_template.replace('split ","', 'split -m 1 ","')

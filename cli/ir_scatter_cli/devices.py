@@ -6,86 +6,104 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ir_scatter.report.characters import visible
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
-from ir_scatter_cli.fleet import fleet_options, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet
 from ir_scatter_cli.options import example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, spinner, write
+from ir_scatter_cli.output import say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.runners.releases.environments import Environment, Release
 
 
 @sub_command()
-@example("what `ir-scatter compare --on` can name here", "")
+@example("the runners that `ir-scatter compare --on` accepts here", "")
 @example("for programs", "--format json")
 @example("every device of a fleet", "--scheduler tls://lab:8786")
-@example("a release beside the one that is installed", "--install openvino@2025.4")
-@section("Where")
+@example("install a release beside the current one", "--install openvino@2025.4")
+@section("Machines")
 @fleet_options()
 @section("Releases")
-@option("--install RELEASE...", "Let pip install it, apart; repeatable.")
-@option("--remove RELEASE...", "Remove it, or all patches; repeatable.")
+@option("--install RELEASE...", "Install it separately with pip; repeatable.")
+@option("--remove RELEASE...", "Remove it, or all of its patches; repeatable.")
 @section("The list")
-@formats("devices", "How to write the list.")
-@option("-v, --verbose", "Say all there is to know of each.")
+@formats("devices", "Format of the list.")
+@option("-v, --verbose", "Show all details of each.")
 @option("-o, --output FILE")
 @option("--overwrite")
-def command(**given: Any) -> int:
-    """List what can run here, and what the others need.
+def command(**params: Any) -> int:
+    """List the devices and runtimes that work here, and what the others need.
 
-    The precision is what a device computes in if nobody asks for another one. A RELEASE is
-    openvino@2025.4, onnxruntime@1.17.3: who computes is then openvino@2025.4:CPU, onnxruntime@1.17.3.
-    `ir-scatter explain releases` says more.
+    The precision is the device's default. A RELEASE is openvino@2025.4 or onnxruntime@1.17.3; its
+    runners are openvino@2025.4:CPU and onnxruntime@1.17.3. See `ir-scatter explain releases`.
 
     Exit codes: 2 wrong usage; 4 a release cannot be installed or removed.
     """
     from ir_scatter.compare.request import survey
     from ir_scatter.runners.releases.environments import installed
 
-    how = {name: given[name] for name in ("output", "verbose")}
-    if given["install"] or given["remove"]:
-        if given["verbose"] or given["output"] is not None or given["format"] != "text" or given["scheduler"]:
-            raise click.UsageError("--install and --remove list nothing, and go with each other alone")
-        return _change(given["install"], given["remove"])
-    demand_free("-o", given["output"], overwrite=given["overwrite"])
-    with used_fleet(given) as fleet:
+    verbose, output = params["verbose"], params["output"]
+    if params["install"] or params["remove"]:
+        if (
+            params["verbose"]
+            or params["output"] is not None
+            or params["format"] != "text"
+            or params["scheduler"]
+        ):
+            raise click.UsageError("--install and --remove go with no other options than each other")
+        return _change(params["install"], params["remove"])
+    demand_free("-o", params["output"], overwrite=params["overwrite"])
+    with open_fleet(params) as fleet:
         if fleet is not None:
-            found = [
-                replace(device, runner=f"{one.name}/{device.runner}")
-                for one in fleet.machines
-                for device in one.devices
+            devices = [
+                replace(device, runner=f"{machine.name}/{device.runner}")
+                for machine in fleet.machines
+                for device in machine.devices
             ]
-            report("devices", given["format"], found, machines=fleet.machines, **how)
+            text = render(
+                "devices",
+                params["format"],
+                devices,
+                machines=fleet.machines,
+                verbose=verbose,
+                **style(output),
+            )
+            write(text, output)
             return exits.OK
-    with spinner("every runner runs a small model"):
-        found = survey()
-    report("devices", given["format"], found, environments=installed(), **how)
+    with spinner("testing every runner with a small model"):
+        devices = survey()
+    releases = installed()
+    text = render(
+        "devices", params["format"], devices, environments=releases, verbose=verbose, **style(output)
+    )
+    write(text, output)
     return exits.OK
 
 
 def install(release: "Release") -> "Environment":
-    """Let pip install a release, and show that it is at work."""
+    """Install a release with pip, and show progress."""
     from ir_scatter.runners.releases import environments
 
-    with spinner(f"pip installs {release}") as tell:
-        return environments.install(release, tell or say)
+    with spinner(f"pip installs {release}") as update:
+        return environments.install(release, update or say)
 
 
 def _change(to_install: tuple[str, ...], to_remove: tuple[str, ...]) -> int:
     from ir_scatter.report.devices_text import megabytes
     from ir_scatter.runners.releases import environments
 
-    removed, made = (
+    removals, installations = (
         [environments.parse_release(text) for text in texts] for texts in (to_remove, to_install)
     )
     try:
-        for release in removed:
-            for one in environments.remove(release):
-                write(f"{one.release} is removed: {megabytes(one.size)}\n")
-        for release in made:
-            one = install(release)
-            write(f"{one.release} is installed: {megabytes(one.size)} in {visible(str(one.folder))}\n")
+        for release in removals:
+            for environment in environments.remove(release):
+                write(f"{environment.release} is removed: {megabytes(environment.size)}\n")
+        for release in installations:
+            environment = install(release)
+            size, path = megabytes(environment.size), visible(str(environment.folder))
+            write(f"{environment.release} is installed: {size} in {path}\n")
     except environments.CannotInstall as error:
         say(error)
         return exits.RUNTIME

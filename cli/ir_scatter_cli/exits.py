@@ -12,10 +12,10 @@ INTERRUPTED = 130
 
 
 class WrongUsage(click.ClickException):
-    """What the user asked for does not exist, or does not fit; the sentence says it all."""
+    """Wrong usage; the message is complete, so that no usage text follows."""
 
     exit_code = USAGE
 
 
 class ReaderGone(Exception):
-    """Nobody reads standard output any more, which is no failure; click would make one of it."""
+    """The reader of standard output is gone (`| head`): not a failure, though click would make it one."""

@@ -1,7 +1,7 @@
 """`ir-scatter explain`."""
 
 from ir_scatter.explain import explain
-from ir_scatter.report.characters import reflowed
+from ir_scatter.report.characters import reflow
 from ir_scatter_cli.options import argument, example, sub_command
 from ir_scatter_cli.output import terminal_width, write
 
@@ -10,11 +10,11 @@ from ir_scatter_cli.output import terminal_width, write
 @example("a rule, by its code or its name", "SCT203")
 @example("why a node is not converted", "CVT105")
 @example("an operator, in one version or in all", "ScatterNDUpdate-15")
-@example("a page of the documents; without a name, their list", "kv-cache")
+@example("a page of the documentation; without a name, the list of pages", "kv-cache")
 @argument("[CODE|OPERATOR|PAGE]", "topic", offers="topics", default="index")
 def command(topic: str) -> None:
-    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15), or print a page of the documents.
+    """Explain a rule (SCT203) or an operator (ScatterNDUpdate-15), or print a page of the documentation.
 
     `ir-scatter rules` lists the rules.
     """
-    write(reflowed(explain(topic), terminal_width()))
+    write(reflow(explain(topic), terminal_width()))

@@ -1,4 +1,4 @@
-"""Which files are read, and that none of them is written over: a report in its place is a model less."""
+"""Input files, and checks that no output overwrites an input or an existing file."""
 
 import os
 import re
@@ -19,30 +19,30 @@ from ir_scatter_cli.output import is_device, say
 
 
 def find_sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Find the models that paths name, and say which folders have none."""
+    """Find the models that paths name, and report folders without models."""
     if STANDARD_INPUT in paths and len(paths) > 1:
         raise UsageError(f"{STANDARD_INPUT} cannot be mixed with other paths")
-    found = find_files(tuple(paths), tuple(exclude))
-    for folder in found.empty_folders:
+    files = find_files(tuple(paths), tuple(exclude))
+    for folder in files.empty_folders:
         say(f"{folder}: no .xml or .onnx file in this folder")
-    return found.sources
+    return files.sources
 
 
 def read_model(path: str, stdin_format: str | None) -> Model:
-    """Read a model from a file or, for "-", from standard input, in a format if that is known."""
+    """Read a model from a file or, for "-", from standard input in the given format (None: detect it)."""
     if path != STANDARD_INPUT:
         return read(path)
     return read(STDIN_NAME, sys.stdin.buffer.read(), format=stdin_format)
 
 
 def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
-    """Demand that nothing is replaced unasked; a device is there to be written."""
+    """Raise UsageError if the path exists, unless it may be overwritten or is a device."""
     if path is not None and os.path.lexists(path) and not is_device(path) and not overwrite:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 
 def demand_free_baseline(path: str | None, *, overwrite: bool) -> None:
-    """Demand that a new baseline replaces nothing but an earlier one, which is brought up to date."""
+    """Raise UsageError if a new baseline would replace anything but a baseline, which is updated."""
     from ir_scatter.lint import read_baseline
 
     if path is not None and os.path.lexists(path) and not is_device(path):
@@ -53,7 +53,7 @@ def demand_free_baseline(path: str | None, *, overwrite: bool) -> None:
 
 
 def demand_no_models(folder: str | None, *, overwrite: bool) -> None:
-    """Demand that `compare --extract` replaces no models but those that it extracted before."""
+    """Raise UsageError if `compare --extract` would replace models that it did not extract itself."""
     for path in sorted(Path(folder).glob("*/model.*")) if folder is not None and not overwrite else ():
         if not path.with_name("README.txt").is_file():
             raise UsageError(
@@ -62,49 +62,50 @@ def demand_no_models(folder: str | None, *, overwrite: bool) -> None:
 
 
 def demand_free_folder(folder: str | None, *, each: bool, overwrite: bool) -> None:
-    """Demand that a folder has no results of `compare`, nor with `each` a folder in it."""
+    """Raise UsageError if a folder (with `each`: a folder in it) holds saved results of `compare`."""
     if folder is None:
         return
     from ir_scatter.compare.snapshot import MANIFEST
 
-    found = next(Path(folder).glob(f"*/{MANIFEST}" if each else MANIFEST), None)
-    if found is not None and not overwrite:
-        raise UsageError(f"--save: {found} exists, expected a folder without results or --overwrite")
+    manifest = next(Path(folder).glob(f"*/{MANIFEST}" if each else MANIFEST), None)
+    if manifest is not None and not overwrite:
+        raise UsageError(f"--save: {manifest} exists, expected a folder without results or --overwrite")
 
 
 def demand_apart(
-    outputs: Mapping[str, str | None], models: Iterable[str], others: Iterable[str | None] = ()
+    outputs: Mapping[str, str | None], models: Iterable[str], other_inputs: Iterable[str | None] = ()
 ) -> None:
-    """Demand that files can be written, by option, and that none is another one's or one that is read."""
-    given = {option: path for option, path in outputs.items() if path is not None}
-    for option, path in given.items():
+    """Check that outputs (path by option) are writable files, distinct, and not among the inputs."""
+    paths = {option: path for option, path in outputs.items() if path is not None}
+    for option, path in paths.items():
         if not path or path.endswith(os.sep) or os.path.isdir(path):
             raise UsageError(f"{option}: {path!r} is a folder, expected the name of a file")
         if not Path(path).parent.is_dir():
             raise CannotWrite(f"{path} cannot be written: {why_missing(path)}")
-    wanted = {option: (path, _identities(path)) for option, path in given.items()}
-    for (option, (path, one)), (other, (_, two)) in combinations(wanted.items(), 2):
-        if one & two:
-            raise UsageError(f"{other}: {path} is what {option} names, expected another file")
-    for file, whose in _read_files(models, others) if wanted else ():
-        for option, (path, identities) in wanted.items():
+    files = {option: (path, _identities(path)) for option, path in paths.items()}
+    for (first, (path, identities)), (second, (_, second_identities)) in combinations(files.items(), 2):
+        if identities & second_identities:
+            raise UsageError(f"{second}: {path} is also the file of {first}, expected another file")
+    for file, whose in _read_files(models, other_inputs) if files else ():
+        for option, (path, identities) in files.items():
             if identities & _identities(file):
                 raise UsageError(f"{option}: {path} is {whose}, expected another file")
 
 
 def demand_apart_from_folders(
-    save: str | None, extract: str | None, models: Iterable[str], others: Iterable[str | None]
+    save: str | None, extract: str | None, models: Iterable[str], other_inputs: Iterable[str | None]
 ) -> None:
-    """Demand the same of the files that `compare` writes into folders.
+    """Check the same for the files that `compare` writes into the folders of --save and --extract.
 
-    Which folders around such a file may be the one that is named is told by their number, from inside out.
+    An input clashes if its name is one that is written, and the folder is among its parents at the
+    right depth: the slice selects parents, innermost first.
     """
     names = r"model\.(xml|bin|onnx)|inputs\.npz|README\.txt"
     folders = [
         ("--save", save, r"results\.json|case_\d+\.npz", slice(0, 2)),
         ("--extract", extract, names, slice(1, 3)),
     ]
-    for file, whose in _read_files(models, others) if save or extract else ():
+    for file, whose in _read_files(models, other_inputs) if save or extract else ():
         path = Path(os.path.realpath(file))
         for option, folder, written, around in folders:
             is_inside = folder and Path(os.path.realpath(folder)) in [*path.parents][around]
@@ -113,24 +114,24 @@ def demand_apart_from_folders(
 
 
 def _identities(path: str) -> set[tuple[int, int] | str]:
-    """What a file is known by: its place and, of a regular file, its number."""
-    found: set[tuple[int, int] | str] = {os.path.realpath(path)}
+    """Return the identities of a file: its real path and, of a regular file, device and inode."""
+    identities: set[tuple[int, int] | str] = {os.path.realpath(path)}
     with suppress(OSError, ValueError):
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode):
-            found.add((status.st_dev, status.st_ino))
-    return found
+            identities.add((status.st_dev, status.st_ino))
+    return identities
 
 
-def _read_files(models: Iterable[str], others: Iterable[str | None]) -> Iterator[tuple[str, str]]:
-    """Yield the files that are read, and what they are."""
+def _read_files(models: Iterable[str], other_inputs: Iterable[str | None]) -> Iterator[tuple[str, str]]:
+    """Yield the input files with a description each."""
     settings, _ = find_settings()
     if settings is not None:
-        yield str(settings), "where the settings are"
-    yield from ((other, "read as well") for other in others if other is not None)
+        yield str(settings), "the file of the settings"
+    yield from ((path, "an input, too") for path in other_inputs if path is not None)
     for model in models:
         if model == STANDARD_INPUT:
-            yield "/dev/stdin", "what is read from standard input"
+            yield "/dev/stdin", "the standard input that is read"
         else:
             yield model, "the model itself"
             yield from files_beside(model)

@@ -1,4 +1,4 @@
-"""Options of commands that work on other machines, and what they make of them."""
+"""Options of commands that run on other machines: the scheduler's address, certificates, the fleet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,24 +17,24 @@ _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--tls-ca, --tls-cert, --tls-key and --insecure."""
+    """Add --tls-ca, --tls-cert, --tls-key and --insecure."""
     for declared, help in {
-        "--insecure": "Let tcp:// reach beyond this machine.",
-        "--tls-key FILE": "The key of the certificate.",
-        "--tls-cert FILE": "The certificate of this machine.",
-        "--tls-ca FILE": "The authority that signed the certificates.",
+        "--insecure": "Allow tcp:// beyond this machine.",
+        "--tls-key FILE": "Private key of the certificate.",
+        "--tls-cert FILE": "Certificate of this machine.",
+        "--tls-ca FILE": "Certificate of the signing authority.",
     }.items():
         command = option(declared, help)(command)
     return command
 
 
 def fleet_options(*, resume: str = "") -> _Decorator:
-    """--scheduler and what belongs to it; with a help text, --resume."""
+    """Add --scheduler and the TLS options; with a help text, also --resume."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         if resume:
             command = option("--resume", resume)(command)
-        return option("--scheduler ADDRESS", "Work on the machines of this scheduler.")(tls_options(command))
+        return option("--scheduler ADDRESS", "Run on the machines of this scheduler.")(tls_options(command))
 
     return add
 
@@ -49,51 +49,51 @@ def require_dask() -> None:
         raise UsageError(f"Dask {reason}: pip install 'ir-scatter[fleet]'") from None
 
 
-def address_of(text: str, given: Mapping[str, Any]) -> "Address":
-    """Return where a scheduler is, as options say it."""
+def address_of(text: str, params: Mapping[str, Any]) -> "Address":
+    """Return the address of a scheduler with the TLS options."""
     require_dask()
     from ir_scatter.jobs.security import Address
 
-    ca, cert, key = (given[f"tls_{name}"] or "" for name in ("ca", "cert", "key"))
-    return Address(text, ca, cert, key, given["insecure"])
+    ca, cert, key = (params[f"tls_{name}"] or "" for name in ("ca", "cert", "key"))
+    return Address(text, ca, cert, key, params["insecure"])
 
 
 @contextmanager
-def used_fleet(given: Mapping[str, Any]) -> Iterator["Fleet | None"]:
-    """Give the fleet of --scheduler, whose runners are meant by their names; None without that option.
+def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
+    """Yield the fleet of --scheduler, within which runner names mean its runners; None without it.
 
-    Machines that are not used are told; in the end, what each has done.
+    Reports machines that are not used and, in the end, the number of jobs each machine did.
     """
-    if given["scheduler"] is None:
+    if params["scheduler"] is None:
         for name in ("tls_ca", "tls_cert", "tls_key", "insecure"):
-            if given[name]:
+            if params[name]:
                 raise UsageError(f"--{name.replace('_', '-')} goes with --scheduler")
         yield None
         return
-    address = address_of(given["scheduler"], given)
+    address = address_of(params["scheduler"], params)
     from ir_scatter import runners
     from ir_scatter.core.files import cache_folder
     from ir_scatter.jobs.fleet import Fleet
     from ir_scatter.jobs.runner import FleetRunners
 
     cache = cache_folder()
-    fleet = Fleet(address, results_folder=cache and cache / "finished", resume=given.get("resume", False))
+    fleet = Fleet(address, results_folder=cache and cache / "finished", resume=params.get("resume", False))
     try:
         for line in fleet.strangers.values():
             say(f"not used: {line}")
         with runners.used(FleetRunners(fleet)):
             yield fleet
         fleet.forget()
-        if told := fleet.share_lines():
-            say(f"jobs done: {'; '.join(told)}")
+        if reports := fleet.share_lines():
+            say(f"jobs done: {'; '.join(reports)}")
     finally:
         fleet.close()
 
 
-def lost(fleet: "Fleet", count: int, noun: str) -> int:
-    """Say that the scheduler is gone, and what was not done; return the exit code."""
+def report_lost(fleet: "Fleet", count: int, noun: str) -> int:
+    """Report the lost scheduler and the number of unfinished jobs; return the exit code."""
     from ir_scatter.core.words import counted
 
     verb = "was" if count == 1 else "were"
-    say(f"{fleet.gone}: {counted(count, noun)} {verb} not finished; --resume goes on with the rest")
+    say(f"{fleet.gone}: {counted(count, noun)} {verb} not finished; continue with --resume")
     return exits.RUNTIME

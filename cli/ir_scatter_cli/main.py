@@ -1,4 +1,4 @@
-"""The group of commands, loaded one at a time."""
+"""The command group: loads each sub-command on first use, and maps errors to exit codes."""
 
 import atexit
 import errno
@@ -16,23 +16,26 @@ from ir_scatter_cli import exits
 
 _SECTIONS = {
     "What is in a model, and what is wrong": {
-        "validate": "Hold the scatter operators of models against their documents.",
+        "validate": "Check scatter operators of models against their specifications.",
         "inspect": "List the scatter nodes of models.",
         "explain": "Explain a rule or an operator, or print a page.",
         "rules": "List all rules with their codes and names.",
     },
-    "What it computes, and who is wrong": {
+    "What it computes, and which runtime is wrong": {
         "run": "Compute a model with NumPy.",
-        "compare": "Run a model on several runtimes and compare.",
-        "fuzz": "Find what runtimes get wrong, and shrink it.",
-        "devices": "List what can run here.",
-        "doctor": "Say which known defects a device has.",
+        "compare": "Run a model on several runtimes and compare the results.",
+        "fuzz": "Search for runtime bugs, and shrink each one.",
+        "devices": "List the devices and runtimes that work here.",
+        "doctor": "Test devices for known defects.",
     },
-    "A model that a runtime takes": {
-        "convert": "Rewrite scatter operators into equal forms.",
-        "routes": "List the rewrites that convert knows.",
+    "A model that a runtime accepts": {
+        "convert": "Rewrite scatter operators into equivalent ones.",
+        "routes": "List the rewrites that convert supports.",
     },
-    "Many machines": {"scheduler": "Run the scheduler of a fleet.", "worker": "Do its jobs on this machine."},
+    "Many machines": {
+        "scheduler": "Run the scheduler of a fleet.",
+        "worker": "Run the jobs of a fleet on this machine.",
+    },
 }
 _COMMANDS = [name for section in _SECTIONS.values() for name in section]
 _COMPLETION = "_IR_SCATTER_COMPLETE"
@@ -42,8 +45,9 @@ _EXAMPLES = (
     "ir-scatter compare model.onnx --on CPU --on onnxruntime",
     "ir-scatter convert model.onnx --to ScatterND -o new.onnx",
 )
-_ALLOCATIONS = 200_000
-_STOPPING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_GC_THRESHOLD = 200_000
+"""Allocations between garbage collections: most objects live until the command ends."""
+_STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _REPORT = (
     "ir-scatter: this is a bug in ir-scatter, not in your input: {reason}\n"
     "Please report it, with the command and the file if you may. "
@@ -52,7 +56,7 @@ _REPORT = (
 
 
 class _LazyGroup(click.Group):
-    """Imports a sub-command when it is called, so that help and explain stay quick."""
+    """A group that imports a sub-command when it is called, so that help and explain start quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -67,7 +71,7 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the sub-command, or say which one was meant; what is a file was meant to be validated."""
+        """Find the sub-command; suggest a similar name, or `validate` if the name is that of a file."""
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             from ir_scatter.core.suggestions import did_you_mean
@@ -87,7 +91,7 @@ class _LazyGroup(click.Group):
         width = max(map(len, _COMMANDS))
         for title, commands in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), what) for name, what in commands.items()])
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
         with formatter.section("Examples"):
             for line in _EXAMPLES:
                 formatter.write(f"  {line}\n")
@@ -113,7 +117,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the versions of ir-scatter and of the packages it reads models with.",
 )
 def group() -> None:
-    """The command line, whose help is below."""
+    """The command group; its help is set below, as it needs backspace escapes."""
 
 
 group.help = """Find, validate, convert and compare the scatter operators of OpenVINO IR and ONNX models.
@@ -125,14 +129,14 @@ Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input cannot be read;
 4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted.
 
 \b
-Completion in bash, and likewise in zsh:
+Completion in bash (in zsh: zsh_source):
 eval "$(_IR_SCATTER_COMPLETE=bash_source ir-scatter)"
 In fish: _IR_SCATTER_COMPLETE=fish_source ir-scatter | source
 """
 
 
 def _show(error: click.ClickException) -> None:
-    """Say first what is wrong; of the usage only where it is to be read."""
+    """Print the error first, then how to get help instead of the whole usage."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
@@ -141,21 +145,21 @@ def _show(error: click.ClickException) -> None:
     context = getattr(error, "ctx", None)
     message = visible(error.format_message().rstrip("."))
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
-        message += "; options of a command stand behind its name"
+        message += "; options of a command come after its name"
     click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)
 
 
 def _leave_stdout() -> None:
-    """Let what is still to be written to standard output go nowhere."""
+    """Redirect standard output to the null device, so that buffered output cannot raise at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """End like Ctrl-C, with results so far written and temporary folders removed; then by the signal."""
-    for each in _STOPPING:
-        signal.signal(each, lambda *_: None)  # SIGHUP and SIGTERM often come together
+    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then die by the signal."""
+    for other_signal in _STOP_SIGNALS:
+        signal.signal(other_signal, lambda *_: None)  # SIGHUP and SIGTERM often come together
     atexit.register(_die_by, number)
     raise KeyboardInterrupt
 
@@ -171,27 +175,27 @@ def _die_by(number: int) -> None:
 
 
 def _handle_signals() -> None:
-    """Let SIGTERM and SIGHUP end a command like Ctrl-C, unless the caller has them ignored (nohup)."""
-    for number in _STOPPING:
+    """Handle SIGTERM and SIGHUP like Ctrl-C, unless the caller ignores them (nohup)."""
+    for number in _STOP_SIGNALS:
         with suppress(ValueError):  # not in the main thread
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, _stop)
 
 
 def main() -> None:
-    """Run the command line; no input ends in a traceback."""
+    """Run the command line: every error becomes a message and an exit code, never a traceback."""
     from ir_scatter.core.shortage import cannot_run, demand_memory
 
     _handle_signals()
     demand_memory()
-    gc.set_threshold(_ALLOCATIONS)  # most of what a command makes lives until it ends,
-    atexit.register(gc.freeze)  # and goes with the process rather than piece by piece
+    gc.set_threshold(_GC_THRESHOLD)
+    atexit.register(gc.freeze)  # memory is returned with the process, not object by object
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     is_completing = _COMPLETION in os.environ
     if is_completing:
-        import ir_scatter_cli.completion  # noqa: F401  # has a completion for bash of its own
+        import ir_scatter_cli.completion  # noqa: F401  # registers its own bash and fish completion
     try:
         code = group.main(standalone_mode=False, prog_name="ir-scatter")
         sys.stdout.flush()
@@ -219,7 +223,7 @@ def main() -> None:
             sys.exit(exits.RUNTIME)
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
-        if is_completing:  # a shell prints whatever is said
+        if is_completing:  # a shell would print the message into the command line
             sys.exit(exits.OK)
         from ir_scatter.report.characters import visible, without_commands
 

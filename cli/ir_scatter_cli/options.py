@@ -1,4 +1,4 @@
-"""Options that several sub-commands share, and how commands show and check them."""
+"""Declaring commands and options: shared options, value types, help sections, completion."""
 
 import math
 import re
@@ -34,20 +34,20 @@ else:
 _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 SECTIONS = WeakKeyDictionary[click.Parameter, str]()
-"""The titles of the sections that options are shown in."""
+"""Title of the help section of each option."""
 
 
 class Command(click.Command):
-    """A command that shows examples and groups of options, and says which file cannot be read or written."""
+    """A command with examples and option sections in its help; turns library errors into exit codes."""
 
     examples: Sequence[tuple[str, str]] = ()
-    """What the command does with some arguments."""
+    """Pairs of purpose and arguments."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, and each option in its section; those of none come last."""
+        """Write the examples, then the options by section; options without a section come last."""
         with formatter.section("Examples"):
-            for what, arguments in self.examples:
-                formatter.write(f"  # {what}\n  {f'ir-scatter {self.name} {arguments}'.rstrip()}\n")
+            for purpose, arguments in self.examples:
+                formatter.write(f"  # {purpose}\n  {f'ir-scatter {self.name} {arguments}'.rstrip()}\n")
         sections: dict[str, list[tuple[str, str] | None]] = {}
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         is_help_alone = sum(option not in SECTIONS for option in options) == 1
@@ -72,33 +72,33 @@ class Command(click.Command):
 
 
 def sub_command(kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function the command that is called like its module."""
+    """Turn a function into a command named after its module."""
 
     def make(function: Callable[..., Any]) -> Command:
-        made = click.command(function.__module__.rpartition(".")[2], cls=kind)(function)
-        made.examples = function.__dict__.pop("examples", [])[::-1]
-        return made
+        command = click.command(function.__module__.rpartition(".")[2], cls=kind)(function)
+        command.examples = function.__dict__.pop("examples", [])[::-1]
+        return command
 
     return make
 
 
-def example(what: str, arguments: str) -> _Decorator:
-    """A line of the help: what the command does with some arguments."""
+def example(purpose: str, arguments: str) -> _Decorator:
+    """Add an example to the help: a purpose, and the arguments that serve it."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__dict__.setdefault("examples", []).append((what, arguments))
+        function.__dict__.setdefault("examples", []).append((purpose, arguments))
         return function
 
     return add
 
 
 class SettingsCommand(Command):
-    """A command whose options take their defaults from pyproject.toml; `Settings` are its object."""
+    """A command whose option defaults come from pyproject.toml; its context object is the `Settings`."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the defaults, and hold them against the types of their options, before anything is parsed."""
+        """Read the defaults and check them against the option types, before arguments are parsed."""
         if extra.get("resilient_parsing"):
             return super().make_context(info_name, args, parent, **extra)
         from ir_scatter.settings import load
@@ -117,11 +117,11 @@ class SettingsCommand(Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-# Kinds of values
+# Types of option values
 
 
-class Choice(_ChoiceType):
-    """One of some words; who writes another one hears which was meant."""
+class SuggestingChoice(_ChoiceType):
+    """One of several words; the error for any other word suggests the most similar one."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
@@ -129,7 +129,7 @@ class Choice(_ChoiceType):
         except click.BadParameter:
             from ir_scatter.core.suggestions import did_you_mean
 
-            words = [str(one) for one in self.choices]
+            words = [str(choice) for choice in self.choices]
             guess = did_you_mean(str(value), words)
             self.fail(f"{value!r} is not one of {', '.join(words)}{guess}", param, ctx)
 
@@ -141,11 +141,11 @@ class Number(click.IntRange):
         try:
             return super().convert(int(value), param, ctx)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no whole number", param, ctx)
+            self.fail(f"{value!r} is not a whole number", param, ctx)
 
 
 class Parsed(_ParsedType):
-    """What a function makes of a text; it raises ValueError or UsageError if that is nothing."""
+    """The result of a parser function, which raises ValueError or UsageError for invalid text."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name, self.parse = name, parse
@@ -164,18 +164,18 @@ def _parse_codes(text: str) -> tuple[str, ...]:
 
 
 def _parse_opset(text: str) -> int:
-    """Return the number of an opset, which people write with the word before it."""
+    """Parse the number of an opset, "17" or "opset17"."""
     number = text.lower().removeprefix("opset")
     try:
         return int(number)
     except ValueError:
-        raise ValueError(f"{number!r} is no whole number") from None
+        raise ValueError(f"{number!r} is not a whole number") from None
 
 
 def _parse_input_shape(text: str) -> tuple[str, Shape]:
     name, equals, shape = text.rpartition("=")
     if not equals or not name:
-        raise ValueError(f"{text!r} is no input shape, expected NAME=1,3,?")
+        raise ValueError(f"{text!r} is not an input shape, expected NAME=1,3,?")
     try:
         return name, parse_shape(shape)
     except ValueError as error:
@@ -183,7 +183,7 @@ def _parse_input_shape(text: str) -> tuple[str, Shape]:
 
 
 def _parse_site(text: str) -> str:
-    """Return where pages are: a link of another scheme, "javascript:", would do something else."""
+    """Check the address of a documentation site: only http, https and relative paths (no "javascript:")."""
     from urllib.parse import urlsplit
 
     try:
@@ -193,9 +193,13 @@ def _parse_site(text: str) -> str:
     except ValueError:
         is_web = is_path = False
     is_none = not text
-    if not (is_web or is_path or is_none) or not text.isprintable() or any(one in text for one in ' \\<>"'):
+    if (
+        not (is_web or is_path or is_none)
+        or not text.isprintable()
+        or any(character in text for character in ' \\<>"')
+    ):
         raise ValueError(
-            f"{text!r} is no site, expected one like https://example.org/pages or a relative path"
+            f"{text!r} is not a site, expected one like https://example.org/pages or a relative path"
         )
     return text
 
@@ -208,23 +212,23 @@ _UNITS = {
 
 
 def _parse_size(text: str) -> int:
-    """Return a number of bytes: 1073741824, 500MB, 1.5GiB; 1000 and 1024 are told apart, capitals are not."""
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([a-z]*)", text.strip().lower())
-    factor = _UNITS.get(found[2] or "b") if found else None
-    size = int(float(found[1]) * factor) if found and factor else 0
+    """Parse a number of bytes: 1073741824, 500MB (1000s), 1.5GiB (1024s); case does not matter."""
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([a-z]*)", text.strip().lower())
+    factor = _UNITS.get(match[2] or "b") if match else None
+    size = int(float(match[1]) * factor) if match and factor else 0
     if size < 1:
-        raise ValueError(f"{text!r} is no size, expected a number of bytes, or 500MB, 1.5GiB")
+        raise ValueError(f"{text!r} is not a size, expected a number of bytes, or 500MB, 1.5GiB")
     return size
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds; NaN is none, though it is not below any limit."""
+    """A number of seconds; rejects NaN, which passes every range check."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        found = super().convert(value, param, ctx)
-        if math.isnan(found):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
-        return found
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+        return seconds
 
 
 OPSET = Parsed("opset", _parse_opset)
@@ -238,13 +242,13 @@ _KINDS = {
     "CODES": Parsed("CODES", _parse_codes),
     "NAME=1,3,?": Parsed("NAME=1,3,?", _parse_input_shape),
 }
-"""What the word behind the name of an option says of its values."""
+"""Value type of an option by its metavar."""
 
 # Options
 
 
 def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
-    """Return what completes a value of some kind; a shell waits for it, and never sees it fail."""
+    """Return a completion function for a kind of value; it never raises, as a shell would show that."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
         from click.shell_completion import CompletionItem
@@ -253,7 +257,7 @@ def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
 
         if kind in {"file", "dir"}:
             return [CompletionItem(incomplete, type=kind)]
-        with suppress(Exception):  # whatever a file on the line makes of it
+        with suppress(Exception):  # the model on the command line may be broken in any way
             return completion.complete(kind, incomplete)
         return []
 
@@ -261,7 +265,7 @@ def offer(kind: str) -> "Callable[..., list[CompletionItem[str]]]":
 
 
 def section(title: str) -> _Decorator:
-    """Show the options below this, up to the next section, under a title."""
+    """Show the options declared below this, up to the next section, under a title."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         for param in getattr(function, "__click_params__", ()):
@@ -277,46 +281,45 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--exclude GLOB...": {"help": "Leave out paths that match."},
     "--overwrite": {"help": "Replace files that exist."},
     "--stdin-format": {
-        "help": "What - is; else its content tells.",
+        "help": "Format of -; detected by default.",
         "choices": _STDIN_FORMATS,
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },
-    "-v, --verbose": {"help": "Say what was passed over."},
+    "-v, --verbose": {"help": "List the files that were skipped."},
 }
-"""Options that several commands have."""
+"""Options that several commands share, without differences."""
 
 
 def option(declared: str, help: str = "", name: str | None = None, **more: Any) -> _Decorator:
-    """An option as its help shows it, "-o, --output FILE"; with dots, "GLOB...", it may be repeated.
+    """Declare an option as its help shows it, "-o, --output FILE"; "GLOB..." may be repeated.
 
-    Where nothing stands behind its names, and there are no `choices`, it is a flag. Its value goes to the
-    parameter of that name; `offers` says what a shell completes it with. A default is shown unless the help
-    says it.
+    Without a metavar and without `choices` it is a flag. `name` is the parameter that gets the value,
+    `offers` the kind of completion. A default is appended to the help unless the help names it.
     """
     more = {**_SHARED[declared]} if not help else {"help": help, **more}
     words = declared.split(" ")
     names = [word.rstrip(",") for word in words if word.startswith("-")]
     metavar = "".join(words[len(names) :])
-    known: dict[str, Any] = {"show_default": "default" in more and "[default" not in more["help"]}
+    settings: dict[str, Any] = {"show_default": "default" in more and "[default" not in more["help"]}
     if choices := more.pop("choices", ()):
-        known["type"] = Choice([str(one) for one in choices])
+        settings["type"] = SuggestingChoice([str(choice) for choice in choices])
     elif metavar:
-        known["multiple"], metavar = metavar.endswith("..."), metavar.removesuffix("...")
-        known |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}
+        settings["multiple"], metavar = metavar.endswith("..."), metavar.removesuffix("...")
+        settings |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}
     else:
-        known["is_flag"] = True
+        settings["is_flag"] = True
     if offers := more.pop("offers", {"FILE": "file", "DIR": "dir"}.get(metavar.partition(".")[0])):
-        known["shell_complete"] = offer(offers)
-    return click.option(*names, *filter(None, [name]), **known | more)
+        settings["shell_complete"] = offer(offers)
+    return click.option(*names, *filter(None, [name]), **settings | more)
 
 
 def formats(result: str, help: str, leave_out: str = "") -> _Decorator:
-    """--format, with the formats that a result can be written in."""
+    """Declare --format with the formats that a result can be written in."""
     names = [name for name in registry.formats(result) if name != leave_out]
     return option("--format", help, choices=names, default="text")
 
 
 def argument(metavar: str, name: str, offers: str = "file", **more: Any) -> _Decorator:
-    """What stands on the line without the name of an option; with dots, "PATH...", any number."""
+    """Declare a positional argument; "PATH..." accepts any number."""
     count, complete = -1 if metavar.endswith("...") else 1, offer(offers)
     return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete, **more)

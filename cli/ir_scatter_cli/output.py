@@ -1,4 +1,4 @@
-"""What commands write: results in a format, to standard output or to a file, and what is being done."""
+"""Output of commands: results on standard output or in files, remarks and progress on standard error."""
 
 import os
 import shutil
@@ -7,36 +7,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
 from ir_scatter.core.errors import explained
 from ir_scatter.report.characters import visible, without_commands, without_middle
-from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 
 
 def say(line: object) -> None:
-    """Say something on standard error that belongs to no result."""
+    """Print a remark on standard error, apart from results."""
     click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
-def report(
-    result: str,
-    format: str,
-    found: object,
-    output: str | None = None,
-    *,
-    is_new: bool = False,
-    **options: object,
-) -> None:
-    """Write a result in a format; coloured and as wide as the terminal if that is where it goes.
+class Style(TypedDict):
+    """Options of `render` for the terminal."""
 
-    If it `is_new`, nothing may stand at the path of a file by the time it is written.
-    """
-    color = use_color(is_file=output is not None)
-    width = terminal_width() if output is None else None
-    write(render(result, format, found, color=color, width=width, **options), output, is_new=is_new)
+    color: bool
+    width: int | None
+
+
+def style(output: str | None = None) -> Style:
+    """Return options of `render`: colour and width of the terminal, if the result is written to one."""
+    return {
+        "color": use_color(is_file=output is not None),
+        "width": terminal_width() if output is None else None,
+    }
 
 
 def terminal_width() -> int | None:
@@ -44,9 +41,9 @@ def terminal_width() -> int | None:
 
 
 def use_color(*, is_file: bool = False) -> bool:
-    """Tell whether to colour standard output: on a terminal, or if FORCE_COLOR asks for it.
+    """Whether to colour standard output: on a terminal (unless TERM=dumb), or with FORCE_COLOR.
 
-    NO_COLOR counts more, and TERM=dumb less; no file is coloured.
+    NO_COLOR overrides both. Files are never coloured.
     """
     if is_file or os.environ.get("NO_COLOR"):
         return False
@@ -55,9 +52,9 @@ def use_color(*, is_file: bool = False) -> bool:
 
 
 def write(content: str | bytes, output: str | None = None, *, is_new: bool = False) -> None:
-    """Write to standard output, or to a file that appears whole or not at all.
+    """Write to standard output, or atomically to a file.
 
-    If it `is_new`, nothing may stand at its path by the time it is written.
+    With `is_new`, fails if a file exists at the path by the time of writing.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     if output is None:
@@ -72,19 +69,27 @@ def write(content: str | bytes, output: str | None = None, *, is_new: bool = Fal
 
         replace_files([Output(Path(output), data, is_new=is_new)])
     else:
-        # What standard output leads to may be a file with more in it.
+        # /dev/stdout may be a file with earlier content: append.
         with explained(output), open(output, "ab") as device:
             device.write(data)
 
 
 def is_device(path: str) -> bool:
-    """Tell whether something is written into, not replaced: a pipe, or /dev/stdout, wherever that leads."""
+    """Whether a path must be written into, not replaced: a pipe, a device, /dev/stdout."""
     folder = Path(os.path.abspath(path)).parts[1:2]
     return folder in {("dev",), ("proc",)} or (os.path.exists(path) and not os.path.isfile(path))
 
 
-def circumstances() -> dict[str, str]:
-    """Return what a page says of its making: the command, when and where it ran."""
+class Circumstances(TypedDict):
+    """Options of `render` for the header of an HTML report."""
+
+    command: str
+    date: str
+    host: str
+
+
+def circumstances() -> Circumstances:
+    """Return command, date and machine, for the header of an HTML report."""
     import platform
     import shlex
     from datetime import datetime
@@ -100,14 +105,15 @@ def circumstances() -> dict[str, str]:
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
 _PATIENCE = 0.4
-"""Seconds before anything is shown, and between phases that nobody could read."""
+"""Seconds before the spinner appears: shorter work shows nothing."""
 
 
 @contextmanager
 def spinner(begun: object = "starting") -> Iterator[Callable[[object], None] | None]:
-    """Say on standard error what is being done, and give a function to say more; None if nobody would see it.
+    """Show progress on standard error; yield a function to change the phase, or None without a terminal.
 
-    What is said is asked for its text again and again; lines behind the first stand below it.
+    A phase is any object; its `str()` is taken anew for every frame. Its further lines are shown below
+    the first.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI"):
         yield None

@@ -1,19 +1,20 @@
 """`ir-scatter routes`."""
 
+from ir_scatter.report.registry import render
 from ir_scatter_cli.files import demand_free
 from ir_scatter_cli.options import example, formats, option, sub_command
-from ir_scatter_cli.output import report
+from ir_scatter_cli.output import style, write
 
 
 @sub_command()
-@example("what can become what", "")
+@example("all rewrites", "")
 @example("for programs", "--format json -o routes.json")
-@formats("routes", "How to write the table.")
+@formats("routes", "Format of the table.")
 @option("-o, --output FILE")
 @option("--overwrite")
 def command(format: str, output: str | None, overwrite: bool) -> None:
-    """List the rewrites that `convert` knows: from, to, under which conditions."""
+    """List the rewrites that `convert` supports: from, to, under which conditions."""
     from ir_scatter.rewrites import all_rewrites
 
     demand_free("-o", output, overwrite=overwrite)
-    report("routes", format, all_rewrites(), output, is_new=not overwrite)
+    write(render("routes", format, all_rewrites(), **style(output)), output, is_new=not overwrite)

@@ -10,26 +10,26 @@ from ir_scatter_cli.output import say
 
 
 @sub_command()
-@example("on this machine alone", "--listen tcp://127.0.0.1:8786")
-@example("for a lab; certificates as Dask is configured", "--listen tls://lab:8786")
-@section("Where")
+@example("for this machine only", "--listen tcp://127.0.0.1:8786")
+@example("for a lab, with the certificates of Dask's configuration", "--listen tls://lab:8786")
+@section("Address")
 @option("--listen ADDRESS", "tls://HOST:PORT; tcp:// on loopback.", required=True)
-@option("--dashboard HOST:PORT", "Serve Dask's pages there, to whoever asks.")
-@section("Who may connect")
+@option("--dashboard HOST:PORT", "Serve Dask's dashboard there, without authentication.")
+@section("Security")
 @tls_options
-def command(**given: Any) -> int:
-    """Run the scheduler of a fleet, which knows its machines and hands jobs on, until it is stopped.
+def command(**params: Any) -> int:
+    """Run the scheduler of a fleet, which distributes jobs to its machines, until it is stopped.
 
-    It is Dask's own, without its pages. Whoever holds a certificate for it can run any code on every
-    machine of the fleet: `ir-scatter explain fleet` says what that means.
+    It is Dask's scheduler; its dashboard is off without --dashboard. Anyone with a certificate can run
+    arbitrary code on every machine of the fleet; see `ir-scatter explain fleet`.
 
-    Exit codes: 2 wrong usage; 4 it cannot listen there; 130 stopped.
+    Exit codes: 2 wrong usage; 4 it cannot listen on the address; 130 stopped.
     """
-    address = address_of(given["listen"], given)
+    address = address_of(params["listen"], params)
     from ir_scatter.jobs.worker import serve_scheduler
 
     try:
-        asyncio.run(serve_scheduler(address, say, given["dashboard"] or ""))
+        asyncio.run(serve_scheduler(address, say, params["dashboard"] or ""))
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     return exits.OK

@@ -17,36 +17,35 @@ from ir_scatter.lint import (
     make_report,
     read_baseline,
 )
+from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
-from ir_scatter_cli.fleet import fleet_options, lost, used_fleet
+from ir_scatter_cli.fleet import fleet_options, open_fleet, report_lost
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
-from ir_scatter_cli.output import report, say, spinner, write
+from ir_scatter_cli.output import say, spinner, style, write
 
 if TYPE_CHECKING:
     from ir_scatter.settings import Settings
 
 
 @sub_command(SettingsCommand)
-@example("every defect of a model, with its place", "model.xml")
-@example("of a folder, for code scanning", "models --format sarif -o findings.sarif")
-@example(
-    "one rule by its name, one group of rules less", "model.onnx --select index-out-of-range --ignore SCT5"
-)
-@example("with shapes that the file leaves open", "model.onnx --input-shape data=4,5")
-@example("what two devices will refuse or get wrong", "model.xml --for CPU,GPU")
-@example("only what is new from today on", "models --write-baseline known.json")
-@example("thousands, on other machines", "models --scheduler tls://lab:8786")
+@example("every finding in a model, with its location", "model.xml")
+@example("a folder, for code scanning", "models --format sarif -o findings.sarif")
+@example("only one rule, or all but a group", "model.onnx --select index-out-of-range --ignore SCT5")
+@example("with shapes that are dynamic in the file", "model.onnx --input-shape data=4,5")
+@example("also what two devices refuse or compute incorrectly", "model.xml --for CPU,GPU")
+@example("accept today's findings, report new ones (--baseline)", "models --write-baseline known.json")
+@example("many files, on other machines", "models --scheduler tls://lab:8786")
 @argument("PATH...", "paths")
 @section("What is reported")
-@option("--for DEVICE...", "Known defects of it too; repeatable.", "targets", offers="runners")
-@option("--select CODES...", "Only these rules: names, or beginnings of codes.", offers="codes")
-@option("--ignore CODES...", "None of these rules.", offers="codes")
-@option("--min-severity", "Nothing below this.", choices=Severity, default="note")
-@option("--baseline FILE", "Do not report what is known in FILE.")
-@option("--write-baseline FILE", "Write what is found to FILE, as known.")
-@option("--strict", "Warnings fail too.")
-@section("What is looked at")
+@option("--for DEVICE...", "Also known defects of this device; repeatable.", "targets", offers="runners")
+@option("--select CODES...", "Check only these rules: names or code prefixes.", offers="codes")
+@option("--ignore CODES...", "Skip these rules.", offers="codes")
+@option("--min-severity", "Lowest severity to report.", choices=Severity, default="note")
+@option("--baseline FILE", "Do not report findings listed in FILE.")
+@option("--write-baseline FILE", "Write all findings to FILE as a baseline.")
+@option("--strict", "Fail on warnings, too.")
+@section("What is checked")
 @option("--exclude GLOB...")
 @option("--input-shape NAME=1,3,?...", "Propagate this shape of an input first; repeatable.")
 @option("--stdin-format")
@@ -55,103 +54,111 @@ if TYPE_CHECKING:
     "Do not read constants with more elements.",
     default=Options().max_index_elements,
 )
-@option("-j, --jobs N", "Check so many files at a time.", default=1)
-@section("Who does it")
-@fleet_options(resume="Do not do again what an earlier run finished.")
-@section("How it is written")
-@formats("findings", "How to write the findings.")
+@option("-j, --jobs N", "Number of files to check at a time.", default=1)
+@section("Machines")
+@fleet_options(resume="Skip files that an earlier run finished.")
+@section("Output")
+@formats("findings", "Format of the findings.")
 @option("-o, --output FILE")
 @option("--overwrite")
-@option("--docs-url URL", "The site of the pages, for links in SARIF.")
+@option("--docs-url URL", "Site of the rule pages, for links in SARIF and HTML.")
 @option("--statistics", "Count the findings by code.")
-@option("-q, --quiet", "Findings only, no summary.")
+@option("-q, --quiet", "Print findings only, no summary.")
 @option("-v, --verbose")
 @click.pass_context
-def command(context: click.Context, /, **given: Any) -> int:
-    """Hold the scatter operators of models against their documents.
+def command(context: click.Context, /, **params: Any) -> int:
+    """Check the scatter operators of models against their specifications.
 
-    PATH is a file (.xml or .onnx, told by its content), a folder, a glob, or - for standard input.
-    Defaults come from [tool.ir-scatter] of the nearest pyproject.toml.
+    PATH is a .xml or .onnx file (recognised by its content), a folder, a glob, or - for standard input.
+    Defaults of options come from [tool.ir-scatter] in the nearest pyproject.toml.
     """
     settings: Settings | None = context.obj
-    wanted = Options(
-        sum(given["select"], ()),
-        sum(given["ignore"], ()),
+    options = Options(
+        sum(params["select"], ()),
+        sum(params["ignore"], ()),
         settings.node_ignores if settings else (),
-        Severity(given["min_severity"]),
-        given["max_index_elements"],
-        dict(given["input_shape"]),
-        given["stdin_format"],
-        with_neighbourhoods=given["format"] == "html",
-        targets=given["targets"],
+        Severity(params["min_severity"]),
+        params["max_index_elements"],
+        dict(params["input_shape"]),
+        params["stdin_format"],
+        with_neighbourhoods=params["format"] == "html",
+        targets=params["targets"],
     )
-    if wanted.targets:
+    if options.targets:
         from ir_scatter.portability import portability_to
 
-        portability_to(wanted.targets)  # which says what is no device before anything is read
-    paths, output, new = given["paths"], given["output"], given["write_baseline"]
-    known = None
-    if given["baseline"] and not new:
+        portability_to(options.targets)  # raises for unknown devices before any file is read
+    paths, output, new_baseline = params["paths"], params["output"], params["write_baseline"]
+    baseline = None
+    if params["baseline"] and not new_baseline:
         try:
-            known = read_baseline(given["baseline"])
+            baseline = read_baseline(params["baseline"])
         except UsageError as error:
-            raise UsageError(f"{_where_from(context, 'baseline')}: {error}") from None
-    sources = find_sources(paths, given["exclude"])
-    demand_apart({"-o": output, "--write-baseline": new}, [source.path for source in sources])
-    demand_apart({"-o": output}, (), [given["baseline"]])  # which may be brought up to date
-    demand_free("-o", output, overwrite=given["overwrite"])
-    demand_free_baseline(new, overwrite=given["overwrite"])
-    with used_fleet(given) as fleet, spinner(fleet or "starting") as tell:
+            raise UsageError(f"{_origin_of(context, 'baseline')}: {error}") from None
+    sources = find_sources(paths, params["exclude"])
+    demand_apart({"-o": output, "--write-baseline": new_baseline}, [source.path for source in sources])
+    demand_apart({"-o": output}, (), [params["baseline"]])  # only --write-baseline may replace a baseline
+    demand_free("-o", output, overwrite=params["overwrite"])
+    demand_free_baseline(new_baseline, overwrite=params["overwrite"])
+    with open_fleet(params) as fleet, spinner(fleet or "starting") as update:
         numbers = count(1)
 
-        def seen(_: FileResult) -> None:
-            if tell is not None and fleet is None:  # which says itself how far it is
-                tell(f"{next(numbers)} of {len(sources)} files")
+        def on_result(_: FileResult) -> None:
+            if update is not None and fleet is None:  # a fleet reports its own progress
+                update(f"{next(numbers)} of {len(sources)} files")
 
         try:
-            checked = check_files(sources, wanted, jobs=given["jobs"], executor=fleet, seen=seen)
+            checked = check_files(sources, options, jobs=params["jobs"], executor=fleet, seen=on_result)
         except BadFeed as error:
-            raise UsageError(f"{_where_from(context, 'input_shape')}: {error}") from None
-    for one in checked:
-        if given["verbose"] and one.passed_over:
-            say(f"{one.path}: passed over: {one.passed_over}")
-    found = make_report(checked)
-    _demand_inputs(checked, found, wanted, _where_from(context, "input_shape"))
-    if new:
-        write(baseline_text(found, new), new)
-        known = read_baseline(new)
-    if known is not None:
-        found = known.new_in(found)
-    switches = {name: given[name] for name in ("quiet", "statistics", "strict")}
-    options = {"docs_url": given["docs_url"], **switches}
-    report("findings", given["format"], found, output, is_new=not given["overwrite"], **options)
+            raise UsageError(f"{_origin_of(context, 'input_shape')}: {error}") from None
+    for result in checked:
+        if params["verbose"] and result.passed_over:
+            say(f"{result.path}: skipped: {result.passed_over}")
+    lint_report = make_report(checked)
+    _demand_inputs(checked, lint_report, options, _origin_of(context, "input_shape"))
+    if new_baseline:
+        write(baseline_text(lint_report, new_baseline), new_baseline)
+        baseline = read_baseline(new_baseline)
+    if baseline is not None:
+        lint_report = baseline.new_in(lint_report)
+    text = render(
+        "findings",
+        params["format"],
+        lint_report,
+        docs_url=params["docs_url"],
+        quiet=params["quiet"],
+        statistics=params["statistics"],
+        strict=params["strict"],
+        **style(output),
+    )
+    write(text, output, is_new=not params["overwrite"])
     if fleet is not None and fleet.gone:
-        return lost(fleet, len(sources) - len(checked), "file")
-    return _exit_code(found, checked, given["strict"])
+        return report_lost(fleet, len(sources) - len(checked), "file")
+    return _exit_code(lint_report, checked, params["strict"])
 
 
-def _where_from(context: click.Context, name: str) -> str:
-    """Return what the user wrote to give an option its value: "--baseline", or the file and the key."""
+def _origin_of(context: click.Context, name: str) -> str:
+    """Return where an option got its value: "--baseline", or the settings file and key."""
     settings: Settings = context.obj
     if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
         return settings.named(name)
     return "--" + name.replace("_", "-")
 
 
-def _demand_inputs(checked: list[FileResult], found: Report, wanted: Options, option: str) -> None:
-    inputs = {name for one in checked for name in one.inputs}
-    for name in wanted.input_shapes:
-        if name not in inputs and any(file.is_readable for file in found.files):
-            guess, known = did_you_mean(name, inputs), ", ".join(sorted(inputs)) or "none"
-            raise UsageError(f"{option}: no model has an input {name!r}{guess}, expected one of {known}")
+def _demand_inputs(checked: list[FileResult], report: Report, options: Options, option: str) -> None:
+    inputs = {name for result in checked for name in result.inputs}
+    for name in options.input_shapes:
+        if name not in inputs and any(file.is_readable for file in report.files):
+            guess, names = did_you_mean(name, inputs), ", ".join(sorted(inputs)) or "none"
+            raise UsageError(f"{option}: no model has an input {name!r}{guess}, expected one of {names}")
 
 
 def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:
-    for one in checked:
-        if one.bug:
-            say(f"{one.path}: this is a bug in ir-scatter: {one.bug}")
+    for result in checked:
+        if result.bug:
+            say(f"{result.path}: this is a bug in ir-scatter: {result.bug}")
             click.echo("Please report it, with the file if you may.", err=True)
-    if any(one.bug for one in checked):
+    if any(result.bug for result in checked):
         return exits.BUG
     if not all(file.is_readable for file in report.files):
         return exits.UNREADABLE

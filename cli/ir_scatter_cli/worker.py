@@ -17,43 +17,44 @@ from ir_scatter_cli.output import say, spinner, write
 
 
 @sub_command()
-@example("certificates for a lab, once", "--make-certificates lab")
+@example("make certificates for a lab, once", "--make-certificates lab")
 @example("on each machine", "tls://lab:8786")
-@example("where all see the models", "tls://lab:8786 --shared-path /nfs/models")
+@example("with a folder that all machines share", "tls://lab:8786 --shared-path /nfs/models")
 @click.argument("address", required=False, metavar="ADDRESS")
-@section("What it is")
-@option("--name NAME", "What stands before its runners.  [default: that of the host]")
-@option("-j, --jobs N", "Do so many jobs at a time.", default=1)
-@section("What it keeps")
-@option("--cache DIR", "Keep models there.  [default: in the user's cache]")
-@option("--cache-limit SIZE", "So much at most.  [default: 20GiB]", default="20GiB")
-@option("--shared-path DIR...", "It has the same files everywhere; repeatable.")
-@section("Who may connect")
+@section("Worker")
+@option("--name NAME", "Prefix of its runners.  [default: the host name]")
+@option("-j, --jobs N", "Number of jobs at a time.", default=1)
+@section("Files")
+@option("--cache DIR", "Folder for models.  [default: in the user's cache]")
+@option("--cache-limit SIZE", "Largest size of the cache.  [default: 20GiB]", default="20GiB")
+@option("--shared-path DIR...", "Folder with the same files on all machines; repeatable.")
+@section("Security")
 @tls_options
 @option("--make-certificates DIR", "Write certificates for a lab, and do nothing else.")
-def command(address: str | None, **given: Any) -> int:
-    """Do the jobs of a scheduler on this machine, with its devices, until it is stopped.
+def command(address: str | None, **params: Any) -> int:
+    """Run the jobs of a scheduler on this machine and its devices, until it is stopped.
 
-    It says first what it has: every runner runs a small model. If the scheduler goes away, it is waited for.
+    First, every runner is tested with a small model. If the connection is lost, the worker waits for the
+    scheduler to return.
 
     Exit codes: 2 wrong usage; 4 the scheduler cannot be reached; 130 stopped.
     """
-    if given["make_certificates"]:
+    if params["make_certificates"]:
         from ir_scatter.jobs.security import make_certificates
 
-        for path in make_certificates(given["make_certificates"]):
+        for path in make_certificates(params["make_certificates"]):
             write(f"{path}\n")
         return exits.OK
     if address is None:
-        raise UsageError("there is no address of a scheduler, expected one like tls://lab:8786")
-    name = given["name"] or platform.node()
+        raise UsageError("the scheduler's address is missing, expected one like tls://lab:8786")
+    name = params["name"] or platform.node()
     if not re.fullmatch(r"[\w.-]+", name):
         raise UsageError(f"--name is {name!r}, expected letters, digits, '.', '-' and '_'")
-    shared = tuple(str(Path(one).resolve()) for one in given["shared_path"])
-    for one in shared:
-        if not Path(one).is_dir():
-            raise UsageError(f"--shared-path: {one} is no folder")
-    where = address_of(address, given)
+    shared = tuple(str(Path(path).resolve()) for path in params["shared_path"])
+    for shared_path in shared:
+        if not Path(shared_path).is_dir():
+            raise UsageError(f"--shared-path: {shared_path} is not a folder")
+    scheduler = address_of(address, params)
     require_dask()
     from ir_scatter import all_jobs
     from ir_scatter.jobs.machine import this_machine
@@ -61,18 +62,18 @@ def command(address: str | None, **given: Any) -> int:
     from ir_scatter.jobs.store import Store
     from ir_scatter.jobs.worker import serve_worker
 
-    demand_reachable(where)
+    demand_reachable(scheduler)
     cache = cache_folder()
-    folder = Path(given["cache"]) if given["cache"] else cache and cache / "fleet"
+    folder = Path(params["cache"]) if params["cache"] else cache and cache / "fleet"
     if folder is None:
-        raise UsageError("there is no home for a cache; --cache names a folder")
+        raise UsageError("there is no home folder for the cache; name a folder with --cache")
     with explained(folder, "used"):
-        store = Store(folder.absolute(), given["cache_limit"], shared)
-    with spinner("every runner runs a small model"):
-        machine = this_machine(name, given["jobs"])
+        store = Store(folder.absolute(), params["cache_limit"], shared)
+    with spinner("testing every runner with a small model"):
+        machine = this_machine(name, params["jobs"])
     say(f"{name} has {', '.join(machine.runners) or 'no runner'}")
     try:
-        asyncio.run(serve_worker(where, machine, store, say, all_jobs.__name__))
+        asyncio.run(serve_worker(scheduler, machine, store, say, all_jobs.__name__))
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     return exits.OK

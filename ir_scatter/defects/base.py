@@ -78,7 +78,7 @@ class Symptom(StrEnum):
         result=Result.WRONG,
         group="wrong values",
         style="mismatch",
-        meaning="The value differs from what the specification requires, by more than rounding explains.",
+        meaning="The result differs from the specification by more than rounding explains.",
         is_of_numbers=True,
     )
     NONDETERMINISTIC = SymptomRow(
@@ -96,7 +96,7 @@ class Symptom(StrEnum):
         result=Result.REFUSED,
         group="refusals",
         style="refused",
-        meaning="It rejects what the specification allows.",
+        meaning="A legal case is refused.",
         cost=6,
     )
     CRASHED = SymptomRow(
@@ -105,7 +105,7 @@ class Symptom(StrEnum):
         result=Result.CRASHED,
         group="crashes",
         style="crashed",
-        meaning="The process ended.",
+        meaning="The process crashed.",
         cost=60,
         is_fatal=True,
     )
@@ -115,7 +115,7 @@ class Symptom(StrEnum):
         result=Result.CRASHED,
         group="crashes",
         style="timeout",
-        meaning="There was no answer within the time limit.",
+        meaning="No answer within the time limit.",
         cost=60,
         is_fatal=True,
     )
@@ -125,7 +125,7 @@ class Symptom(StrEnum):
         result=Result.ACCEPTED,
         group="illegal input accepted",
         style="illegal",
-        meaning="It silently accepts what the specification forbids, and computes something.",
+        meaning="An illegal case is silently accepted.",
     )
 
     def __new__(cls, *row: Any) -> "Symptom":

@@ -3,15 +3,21 @@
 from dataclasses import replace
 
 from ir_scatter.analysis.conditions import Condition, Verdict, judge
+from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
-from ir_scatter.core.model import ONNX
+from ir_scatter.core.model import ONNX, Value
 from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
+from ir_scatter.ops.general import find
+from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
 """Runs, few where it never differed; updates, and so many that a thread wakes before another wrote them."""
+
+_MOST_FOLLOWED = 1000
+"""Values followed upstream of data to find a difference of booleans."""
 
 _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 """Where the same number written twice, or by two threads at once, is as if it were written once."""
@@ -46,14 +52,43 @@ def _targets(scatter: ScatterNode) -> Known:
     avoid="subtract in i32 and take the remainder of 2",
 )  # fmt: skip
 def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin subtracts booleans as numbers: false less true less true is -2, which is true.
+    """OpenVINO's CPU plugin subtracts booleans as numbers: false - true - true is -2, stored as true.
 
-    The document says XOR, which gives false; folding computes that.
+    The specification requires XOR, which gives false; folding computes that. It is enough that data is such a
+    difference itself: the result of another node, or of an earlier iteration of a loop.
     """
     if scatter.reduction is not Reduction.SUB:
         return None
-    conditions = [element_type_is(scatter, "boolean"), _targets(scatter)]
-    return meets("booleans are subtracted", [*conditions, Known(None, "more than one is true")])
+    is_boolean = element_type_is(scatter, "boolean")
+    repeats = Known(True) if _is_difference(scatter) else _targets(scatter)
+    return meets("booleans are subtracted", [is_boolean, repeats, Known(None, "more than one is true")])
+
+
+def _is_difference(scatter: ScatterNode) -> bool:
+    """Tell whether data holds results of such a node: of one before it, or of an earlier iteration."""
+    reachability = scatter.facts.derived(reachability_of)
+    pending, seen = [scatter.data.value] if scatter.data is not None else [], set[Value]()
+    while pending and len(seen) < _MOST_FOLLOWED:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.producer
+        if node is None or value.is_input:
+            pending += (reachability and reachability.inflows(value)) or []
+            continue
+        lookup = find_scatter(node.domain, node.type, node.opset)
+        if lookup is not None and lookup.spec is not None:
+            upstream = ScatterNode(node, lookup, scatter.facts)
+            if upstream.reduction is Reduction.SUB:
+                return True
+            pending += [operand.value for operand in (upstream.data, upstream.updates) if operand is not None]
+            continue
+        op = find(node.domain, node.type)
+        moved = () if op is None else op.moved_inputs(len(node.inputs))
+        values = [node.inputs[place].value for place in moved if place < len(node.inputs)]
+        pending += [source for source in values if source is not None]
+    return False
 
 
 @Defect(

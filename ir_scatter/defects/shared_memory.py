@@ -119,7 +119,7 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
         at_end = is_end(value)
         ignores = at_end and not reads_results
         others = _others(value, graph, nodes, ignores_results=ignores)
-        if _is_output(value, graph) and not ignores:
+        if is_output(value, graph) and not ignores:
             return None
         if not all(_is_read_before(other, graph, nodes | {scatter.node}) for other in others):
             return None
@@ -324,7 +324,8 @@ def _others(
     return found
 
 
-def _is_output(value: Value, graph: Graph) -> bool:
+def is_output(value: Value, graph: Graph) -> bool:
+    """Tell whether a value is an output of a graph whose outputs are names, as in ONNX."""
     return bool(graph.output_names) and value.name in graph.output_names
 
 
@@ -334,7 +335,7 @@ def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> boo
     while pending and len(seen) <= MOST_VIEWS:
         node = pending.pop()
         consumers = [one for value in node.outputs for one in _others(value, graph, writers)]
-        if node.type.lower() == _RESULT or any(_is_output(value, graph) for value in node.outputs):
+        if node.type.lower() == _RESULT or any(is_output(value, graph) for value in node.outputs):
             return False
         pending += [one for one in dict.fromkeys(consumers) if one not in seen]
         seen.update(consumers)

@@ -280,7 +280,7 @@ def fuzz(
         []
     """
     from ir_scatter.fuzz.job import Job, prepare, run
-    from ir_scatter.report.fuzz_folder import write_report
+    from ir_scatter.report.campaign_folder import write_report
 
     folder = None if output is None else Path(output)
     names, rows = ([one] if isinstance(one, str) else list(one) for one in (on, operators))

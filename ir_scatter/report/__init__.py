@@ -1,1 +1,1 @@
-"""A report and its formats: one file each."""
+"""Renderers of results: one module for each result and output format."""

@@ -1,4 +1,4 @@
-"""Text of a stranger's file, made safe to print as lines and tables, and to be written as JSON."""
+"""Untrusted text, made safe for terminals and JSON: folding, shortening, tables, escapes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from ir_scatter.core.display import visible as visible
 from ir_scatter.core.display import without_commands as without_commands
 
 _UNSAFE = re.compile(r"[^\n -~]|#(?=#(?:vso)?\[)", re.IGNORECASE)
-"""What may have to be escaped in JSON: characters that are not drawn, and commands of CI systems."""
+"""Candidates for escapes in JSON: invisible characters, and commands of CI systems ("##vso[", "##[")."""
 _SHAPE = re.compile(r"\[[^][]{0,40}\]")
 _SCHEMA = 1
 """Fields of schema 1 are never renamed or left out; later versions may add some."""
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes; rich is only imported for text that is not ASCII."""
+    """Return the width of a text in terminal cells; rich is only imported for text that is not ASCII."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -26,7 +26,7 @@ def cells(text: str) -> int:
 
 
 def head(text: str, room: int) -> str:
-    """Return the beginning of a text that fits into so many cells."""
+    """Return the longest beginning of a text that fits into `room` cells."""
     end = min(len(text), max(room, 0))
     while cells(text[:end]) > room and end:
         end -= 1
@@ -34,7 +34,7 @@ def head(text: str, room: int) -> str:
 
 
 def tail(text: str, room: int) -> str:
-    """Return the end of a text that fits into so many cells."""
+    """Return the longest end of a text that fits into `room` cells."""
     start = max(0, len(text) - max(room, 0))
     while cells(text[start:]) > max(room, 0):
         start += 1
@@ -42,9 +42,10 @@ def tail(text: str, room: int) -> str:
 
 
 def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Break a text between words, or in a word that is longer, into lines of so many cells.
+    """Break a text into lines of at most `width` cells, between words or within a longer word.
 
-    What the first and the other lines begin with counts.
+    `first` and `rest` are the prefixes of the first and the other lines; they count. Shapes like
+    "[1, 2]" are kept together.
     """
     lines, line, is_empty = list[str](), first, True
     for word in _SHAPE.sub(lambda shape: shape[0].replace(" ", "\0"), text).split(" "):
@@ -63,8 +64,8 @@ def fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     return [*lines, line]
 
 
-def reflowed(text: str, width: int | None) -> str:
-    """Return a page whose paragraphs are as wide as the terminal; tables and code stay as they are."""
+def reflow(text: str, width: int | None) -> str:
+    """Wrap the paragraphs of a Markdown page to the terminal's width; tables and code are unchanged."""
     blocks, is_code = list[str](), False
     for block in text.rstrip("\n").split("\n\n"):
         is_kept = is_code or "```" in block or block.startswith(("|", "#", "<", "{"))
@@ -72,26 +73,25 @@ def reflowed(text: str, width: int | None) -> str:
         lines = block.splitlines() if is_kept or "\n " in block else [" ".join(block.splitlines())]
         blocks.append(
             "\n".join(
-                line if is_kept else wrapped(line, width, "    " * line.startswith(" ")) for line in lines
+                line if is_kept else wrap_line(line, width, "    " * line.startswith(" ")) for line in lines
             )
         )
     return "\n\n".join(blocks) + "\n" if width else text
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    r"""JSON that UTF-8 can encode and a terminal can show, indented by two spaces.
+    r"""Return indented JSON that UTF-8 can encode and a terminal can show.
 
-    Letters stay letters; C1 controls, text direction marks, characters without a width and lone
-    surrogates (the bytes of a path that is not UTF-8) are escaped like the control characters that
-    JSON forbids, so `json.loads` gives them back.
+    Letters are not escaped. C1 controls, text direction marks, zero-width characters and lone
+    surrogates (bytes of a path that is not UTF-8) are written as \uXXXX, which `json.loads` decodes.
     """
     import json
 
     text = json.dumps(document, ensure_ascii=False, indent=2)
-    return _UNSAFE.sub(_escaped, text) + "\n"
+    return _UNSAFE.sub(_escape, text) + "\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character != "#" and is_seen(character):
         return character
@@ -100,19 +100,19 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def as_document(**fields: Any) -> dict[str, Any]:
-    """What is written of a result as JSON, with the versions of the packages that it was found with."""
+    """Return a JSON document of a result, with the schema number and the versions of the packages."""
     from ir_scatter.version import versions
 
     return {"schema": _SCHEMA, "versions": versions(), **fields}
 
 
-def fields_of(one: object, names: str) -> dict[str, Any]:
-    """Attributes by name; what "is_readable" says is written as "readable"."""
-    return {name.removeprefix("is_"): getattr(one, name) for name in names.split()}
+def fields_of(record: object, names: str) -> dict[str, Any]:
+    """Return attributes by name; the attribute "is_readable" becomes the field "readable"."""
+    return {name.removeprefix("is_"): getattr(record, name) for name in names.split()}
 
 
-class Cell(NamedTuple):
-    """A cell with a colour of its own, and what stands in it where there is no room for all of its text."""
+class TableCell(NamedTuple):
+    """A cell with its own style, and a shorter text for tables that are too wide."""
 
     text: str
     style: str = ""
@@ -120,33 +120,38 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    header: tuple[str | Cell, ...]
+    header: tuple[str | TableCell, ...]
     rows: Sequence[tuple[object, ...]]
     keeps_empty: bool = False
-    """Whether columns without any text are drawn."""
+    """Whether to draw columns whose cells are all empty."""
 
 
 _LEAST_NAME = 24
-"""A column of names gets no narrower than this by leaving out what is in the middle of them."""
+"""Least width in cells of a column of shortened names: below that they become indistinguishable."""
 
 
 def without_middle(text: str, width: int | None, share: float = 0.4) -> str:
-    """Return a name that is no wider, a share of it from its start; as a rule its end tells more."""
+    """Shorten a name to `width` cells by cutting its middle.
+
+    `share` is the part kept from the start; less than half by default, since names mostly differ at
+    their ends.
+    """
     if width is None or cells(text) <= width:
         return text
     first = int(max(width - 1, 0) * share)
     return f"{head(text, first)}…{tail(text, width - 1 - first)}"
 
 
-def wrapped(line: str, width: int | None, indent: str = "") -> str:
-    """Return a line as several that fit the terminal; all but the first are indented."""
+def wrap_line(line: str, width: int | None, indent: str = "") -> str:
+    """Wrap a line to the terminal's width; all lines but the first are indented."""
     return line if width is None else "\n".join(fold(line, max(width, 20), "", indent))
 
 
-def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
-    """Return a table without styles as rich draws it, in a hundredth of the time.
+def draw_plain_table(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str | None:
+    """Draw a table without cell styles exactly as rich does, in a hundredth of the time.
 
-    None if it is wider than the limit, or if a cell has whitespace at its ends, which rich may cut off.
+    Returns None if rich would draw it differently: if it is wider than the limit, or if a cell begins or
+    ends with whitespace, which rich may cut off.
     """
     if any(text != text.strip() or "\n" in text for row in texts for text in row):
         return None
@@ -154,31 +159,31 @@ def aligned(texts: Sequence[Sequence[str]], limit: int, *, color: bool) -> str |
     if not widths or 0 in widths or sum(widths) + 2 * (len(widths) - 1) > limit:
         return None
 
-    def padded(row: Sequence[str]) -> list[str]:
+    def pad(row: Sequence[str]) -> list[str]:
         pairs = zip(row, widths, strict=True)
         return [text + " " * (width - cells(text)) for text, width in pairs]
 
-    lines = ["  ".join(padded(row)) for row in texts]
+    lines = ["  ".join(pad(row)) for row in texts]
     if color:
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
-        bold = [f"\x1b[1m{text}\x1b[0m" for text in padded(texts[0])]
+        bold = [f"\x1b[1m{text}\x1b[0m" for text in pad(texts[0])]
         lines[:1] = ["\x1b[1m \x1b[0m ".join(bold), rule]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def table_text(table: Table, *, color: bool, width: int | None) -> str:
-    """A table as text, in which names cannot send terminal escapes.
+    """Return a table as text, without terminal escapes from names.
 
-    Where it is wider than the terminal, cells say less if they can; then names in the first column lose
-    their middle, if that keeps them apart; then cells have several lines.
+    If it is wider than the terminal: use the narrow texts of cells; then shorten names in the first
+    column, if they stay distinct; then wrap cells.
     """
     rows = (table.header, *table.rows)
-    lines = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
+    lines = [[cell if isinstance(cell, TableCell) else TableCell(str(cell)) for cell in row] for row in rows]
     full = [table.keeps_empty or any(cell.text for cell in column[1:]) for column in zip(*lines, strict=True)]
     lines = [list(compress(line, full)) for line in lines]
     texts = [[visible(cell.text) for cell in line] for line in lines]
     has_styles = color and any(cell.style for line in lines for cell in line)
-    plain_table = None if has_styles else aligned(texts, width or 10_000, color=color)
+    plain_table = None if has_styles else draw_plain_table(texts, width or 10_000, color=color)
     if plain_table is not None:
         return plain_table
     import io
@@ -198,33 +203,33 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         no_color=not color,
     )
 
-    def drawn(texts: Sequence[Sequence[str]]) -> RichTable:
-        made = RichTable(
+    def draw(texts: Sequence[Sequence[str]]) -> RichTable:
+        rich_table = RichTable(
             box=box.SIMPLE_HEAD if color else None,
             pad_edge=False,
             show_edge=False,
             padding=(0, 1, 0, 0) if color else (0, 1),
         )
         for text in texts[0]:
-            made.add_column(text, overflow="fold")
+            rich_table.add_column(text, overflow="fold")
         for line, row in zip(lines[1:], texts[1:], strict=True):
-            made.add_row(*(Text(text, cell.style) for cell, text in zip(line, row, strict=True)))
-        return made
+            rich_table.add_row(*(Text(text, cell.style) for cell, text in zip(line, row, strict=True)))
+        return rich_table
 
-    def excess(made: RichTable) -> int:
+    def excess(rich_table: RichTable) -> int:
         unlimited = console.options.update(max_width=10_000)
-        return console.measure(made, options=unlimited).maximum - limit
+        return console.measure(rich_table, options=unlimited).maximum - limit
 
-    found = drawn(texts)
-    if any(full) and excess(found) > 0:
+    rich_table = draw(texts)
+    if any(full) and excess(rich_table) > 0:
         narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]
         texts = [[*map(visible, line)] for line in narrow]
-        found, names = drawn(texts), [row[0] for row in texts]
-        least = max(max(map(len, names)) - max(excess(found), 0), _LEAST_NAME)
+        rich_table, names = draw(texts), [row[0] for row in texts]
+        least = max(max(map(len, names)) - max(excess(rich_table), 0), _LEAST_NAME)
         for share in (0.4, 0.6):
             fitting = [without_middle(name, least, share) for name in names]
             if len(set(fitting)) == len(set(names)):
-                found = drawn([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
+                rich_table = draw([[name, *row[1:]] for name, row in zip(fitting, texts, strict=True)])
                 break
-    console.print(found)
+    console.print(rich_table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -1,4 +1,4 @@
-"""What a comparison found, for programs."""
+"""A comparison as JSON."""
 
 import math
 from collections import Counter
@@ -15,91 +15,94 @@ from ir_scatter.report.characters import as_document, dumps, fields_of
 from ir_scatter.report.devices_json import machine_groups
 from ir_scatter.runners.base import NodeFacts, Outcome
 
-REACHED = "operators that move elements or work on each of them carry contested elements there"
-"""Why single elements are excused."""
+REACHED = "contested elements of an upstream node were propagated there"
+"""Default reason why single elements of an output have no verdict."""
 
 
 def render(done: Done, *, each: bool = False) -> str:
-    """One JSON object, with a list of reports if every model was compared for itself."""
+    """Return one JSON object; with `each`, it has a list with the report of every model."""
     machines = {"machines": machine_groups(done.machines)} if done.machines else {}
     if not each:
         return dumps(document(done.found[0], done.skipped) | machines)
-    reports = [document(one, done.skipped) for one in done.found]
+    reports = [document(compared, done.skipped) for compared in done.found]
     failures = [
-        {"model": one.model, "message": one.message, "readable": not one.is_unreadable}
-        for one in done.failures
+        {"model": failure.model, "message": failure.message, "readable": not failure.is_unreadable}
+        for failure in done.failures
     ]
-    total = summary([comparison for one in done.found for comparison in one.comparisons])
+    total = summary([comparison for compared in done.found for comparison in compared.comparisons])
     verdict = headline_of_many(done)
-    told = {"headline": verdict.sentence, "state": verdict.state, "interrupted": done.interrupted or None}
-    return dumps(as_document(**told, **machines, reports=reports, failures=failures, summary=total))
+    outcome = {"headline": verdict.sentence, "state": verdict.state, "interrupted": done.interrupted or None}
+    return dumps(as_document(**outcome, **machines, reports=reports, failures=failures, summary=total))
 
 
-def document(found: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """What is written of one comparison.
+def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """Return the JSON document of the comparison of one model.
 
-    Numbers that JSON has no word for are null where a size is meant, and words ("nan", "inf",
-    "-inf") where they are elements.
+    NaN and infinities do not exist in JSON: they become null in sizes (max_abs, tolerance), and the
+    strings "nan", "inf", "-inf" in elements.
     """
-    verdict = headline(found)
+    verdict = headline(compared)
     document = as_document(
         headline=verdict.sentence,
         state=verdict.state,
-        interrupted=found.interrupted or None,
-        model=found.model,
-        other=found.other or None,
-        seed=found.settings.seed,
-        cases=len(found.feeds),
-        precision=found.settings.precision,
+        interrupted=compared.interrupted or None,
+        model=compared.model,
+        other=compared.other or None,
+        seed=compared.settings.seed,
+        cases=len(compared.feeds),
+        precision=compared.settings.precision,
         outcomes=[
-            fields_of(one, "runner status reason message precision implicit")
-            | {"seconds": round(one.seconds, 6)}
-            | _of_models(one, found)
-            for one in found.outcomes
+            fields_of(item, "runner status reason message precision implicit")
+            | {"seconds": round(item.seconds, 6)}
+            | _of_models(item, compared)
+            for item in compared.outcomes
         ],
-        comparisons=[_comparison(one) for one in found.comparisons],
+        comparisons=[_comparison(item) for item in compared.comparisons],
         guard=[
-            fields_of(one, "runner node operator case kind is_illegal message") | _of_model(one)
-            for one in found.guarded
+            fields_of(item, "runner node operator case kind is_illegal message") | _of_model(item)
+            for item in compared.guarded
         ],
         odd=[
-            fields_of(one, "level node tensor case runners message") | _of_model(one)
-            for one in found.outliers
+            fields_of(item, "level node tensor case runners message") | _of_model(item)
+            for item in compared.outliers
         ],
-        not_tapped=[fields_of(one, "runner node reason") for one in found.not_tapped],
-        not_run=[name.partition(" ")[2] for name in found.not_run],
-        not_tried=found.not_tried,
-        facts={runner: [_facts(one, found.types) for one in facts] for runner, facts in found.facts.items()},
+        not_tapped=[fields_of(item, "runner node reason") for item in compared.not_tapped],
+        not_run=[name.partition(" ")[2] for name in compared.not_run],
+        not_tried=compared.not_tried,
+        facts={
+            runner: [_facts(item, compared.types) for item in facts]
+            for runner, facts in compared.facts.items()
+        },
         skipped=[{"runner": runner, "reason": reason} for runner, reason in skipped],
-        matching=found.pairing and _matching(found.pairing),
-        remarks=found.remarks,
-        about=dict(found.about),
-        summary=summary(found.comparisons),
+        matching=compared.pairing and _matching(compared.pairing),
+        remarks=compared.remarks,
+        about=dict(compared.about),
+        summary=summary(compared.comparisons),
     )
-    if found.machine:
-        document["machine"] = found.machine
-    for one in found.outcomes:
-        document["versions"].update(one.versions)
+    if compared.machine:
+        document["machine"] = compared.machine
+    for item in compared.outcomes:
+        document["versions"].update(item.versions)
     return document
 
 
-def _of_model(one: Guarded | Outlier) -> dict[str, str]:
-    return {"model": one.model} if one.model else {}
+def _of_model(item: Guarded | Outlier) -> dict[str, str]:
+    return {"model": item.model} if item.model else {}
 
 
-def _of_models(outcome: Outcome, found: Compared) -> dict[str, Any]:
-    """What a runner made of each of two models."""
-    each = found.by_model.get(outcome.runner)
-    if each is None:
+def _of_models(outcome: Outcome, compared: Compared) -> dict[str, Any]:
+    """Return how a runner ended on each of two models; {} for a single model."""
+    outcomes = compared.by_model.get(outcome.runner)
+    if outcomes is None:
         return {}
-    pairs = zip((found.model, found.other), each, strict=False)
-    return {"models": [{"model": path, **fields_of(one, "status reason message")} for path, one in pairs]}
+    pairs = zip((compared.model, compared.other), outcomes, strict=False)
+    return {"models": [{"model": path, **fields_of(each, "status reason message")} for path, each in pairs]}
 
 
-def _matching(found: Pairing) -> dict[str, Any]:
-    """Which inputs and outputs of two models are the same, how that is known, and types that differ."""
-    inputs = [(one.first.names[0], one.second.names[0], one.by, one.types) for one in found.inputs]
-    outputs = [(one.first.name, one.second.name, one.by, one.types) for one in found.outputs]
+def _matching(pairing: Pairing) -> dict[str, Any]:
+    """Return the pairs of inputs and outputs of two models, how they were matched, and differing types."""
+    inputs = [(pair.first.names[0], pair.second.names[0], pair.by, pair.types) for pair in pairing.inputs]
+    outputs = [(pair.first.name, pair.second.name, pair.by, pair.types) for pair in pairing.outputs]
     names = ("first", "second", "by", "element_types")
     return {
         noun: [dict(zip(names, row, strict=True)) for row in rows]
@@ -108,53 +111,53 @@ def _matching(found: Pairing) -> dict[str, Any]:
 
 
 def summary(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    counts = Counter(one.measure.verdict for one in comparisons)
+    counts = Counter(comparison.measure.verdict for comparison in comparisons)
     return {verdict.value: counts[verdict] for verdict in Verdict if verdict in counts}
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
-    found, worst, excuse = one.measure, one.measure.worst, one.measure.excuse
-    required = {"abs": _size(found.max_abs), "rel": _size(found.max_rel)}
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    measure, worst, excuse = comparison.measure, comparison.measure.worst, comparison.measure.excuse
+    required = {"abs": _size(measure.max_abs), "rel": _size(measure.max_rel)}
     document: dict[str, Any] = {
-        **fields_of(one, "level node tensor case subject reference relation"),
-        **fields_of(found, "verdict elements mismatched contested"),
+        **fields_of(comparison, "level node tensor case subject reference relation"),
+        **fields_of(measure, "verdict elements mismatched contested"),
         "max_abs": required["abs"],
         "max_rel": required["rel"],
-        "max_ulp": found.max_ulp,
+        "max_ulp": measure.max_ulp,
         "required": required,
-        "tolerance": {"abs": _size(found.tolerance.absolute), "rel": _size(found.tolerance.relative)},
+        "tolerance": {"abs": _size(measure.tolerance.absolute), "rel": _size(measure.tolerance.relative)},
         "worst": worst
         and {"index": list(worst.index), "got": _element(worst.got), "expected": _element(worst.expected)},
-        **fields_of(found, "nans infinities remark"),
-        # of an output that is not judged as a whole; no number of elements if even the shape is open
+        **fields_of(measure, "nans infinities remark"),
+        # elements without a verdict; their number is null if even the shape is unspecified
         "excuse": excuse
         and {"whole": excuse.is_whole, "elements": excuse.elements, "reason": excuse.why or REACHED},
     }
     for name in ("operator", "caller", "place", "tapped"):
-        if value := getattr(one, name):
+        if value := getattr(comparison, name):
             document[name] = value
-    if one.wrong_runs is not None:
-        document["wrong_runs"] = {"wrong": one.wrong_runs[0], "of": one.wrong_runs[1]}
-    if one.subject_model:
-        document |= fields_of(one, "subject_model reference_model")
-    if found.open_once:
-        document["unspecified_in"] = getattr(one, f"{found.open_once}_model")
+    if comparison.wrong_runs is not None:
+        document["wrong_runs"] = {"wrong": comparison.wrong_runs[0], "of": comparison.wrong_runs[1]}
+    if comparison.subject_model:
+        document |= fields_of(comparison, "subject_model reference_model")
+    if measure.open_once:
+        document["unspecified_in"] = getattr(comparison, f"{measure.open_once}_model")
     return document
 
 
-def _facts(one: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
+def _facts(node: NodeFacts, types: Mapping[str, str]) -> dict[str, Any]:
     return {
-        **fields_of(one, "name originals kind kernel precision outputs"),
-        "converts": conversion(one, types) or None,
-        "microseconds": one.microseconds,
+        **fields_of(node, "name originals kind kernel precision outputs"),
+        "converts": conversion(node, types) or None,
+        "microseconds": node.microseconds,
     }
 
 
-def conversion(one: NodeFacts, types: Mapping[str, str]) -> str:
-    """Return which element type a scatter node was given instead of its own, "i64 -> i32"; "" if none."""
-    own = next((types[name] for name in one.originals if types.get(name)), "")
-    used = one.precision.lower()
-    return f"{own} -> {used}" if own and used in ELEMENT_TYPES and used != own else ""
+def conversion(node: NodeFacts, types: Mapping[str, str]) -> str:
+    """Return the change of element type that a runtime made to a node, "i64 -> i32"; "" without one."""
+    declared = next((types[name] for name in node.originals if types.get(name)), "")
+    used = node.precision.lower()
+    return f"{declared} -> {used}" if declared and used in ELEMENT_TYPES and used != declared else ""
 
 
 def _size(number: float) -> float | None:

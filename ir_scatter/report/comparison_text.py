@@ -1,4 +1,4 @@
-"""A comparison for people: the verdict in one sentence, tables, and what stands out."""
+"""A comparison as text: the verdict in one sentence, tables, differences and remarks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from ir_scatter.compare.measure import Excuse, Verdict, shown
 from ir_scatter.compare.request import Done
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.words import counted
-from ir_scatter.report.characters import Cell, Table, table_text, visible, without_middle, wrapped
+from ir_scatter.report.characters import Table, TableCell, table_text, visible, without_middle, wrap_line
 from ir_scatter.report.comparison_json import summary
 from ir_scatter.report.matrices import (
     MOST_ROWS,
@@ -20,12 +20,12 @@ from ir_scatter.report.matrices import (
     operator_matrix,
     outputs_are_nodes,
     status_words,
-    untold_outliers,
+    unmentioned_outliers,
     verdict_matrix,
 )
 from ir_scatter.runners.base import Status
 
-IMPLICIT = "the reference: what the documents say; --no-reference leaves it out"
+IMPLICIT = "the reference, which follows the specification; leave it out with --no-reference"
 
 POLICY = "NaN equals NaN; 0.0 and -0.0 are close, not equal"
 
@@ -42,228 +42,252 @@ _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 
 
 def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
-    """The verdict in one sentence, then tables, then details; nothing is wider than the terminal.
+    """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
-    With `each` a table of operators by runners follows the verdict on all models, then that on each, and
-    then what there is to say of those that do not agree.
+    With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,
+    then the details of models with differences.
     """
     operators = operator_matrix(done.found)
     if is_single(done):
-        found = text(done.found[0], color=color, width=width)
-        return f"{found}\n{table_text(operators, color=color, width=width)}" if each else found
-    heads = [headline(one) for one in done.found]
-    names = [name_of_model(one) for one in done.found]
+        single = text(done.found[0], color=color, width=width)
+        return f"{single}\n{table_text(operators, color=color, width=width)}" if each else single
+    heads = [headline(compared) for compared in done.found]
+    names = [name_of_model(compared) for compared in done.found]
     folders = [name.split("/")[:-1] for name in names]
     levels = enumerate(zip(*folders, strict=False))
     common = next((at for at, same in levels if len({*same}) > 1), min(map(len, folders), default=0))
     rows = [
-        (Cell(name, narrow="/".join(name.split("/")[common:])), Cell(head.sentence, _COLORS[head.state]))
+        (
+            TableCell(name, narrow="/".join(name.split("/")[common:])),
+            TableCell(head.sentence, _COLORS[head.state]),
+        )
         for name, head in zip(names, heads, strict=True)
     ]
-    whole = headline_of_many(done)
-    parts = [_first_line(whole, color=color, width=width)]
+    overall = headline_of_many(done)
+    parts = [_first_line(overall, color=color, width=width)]
     parts += [
         table_text(table, color=color, width=width)
         for table in (operators, Table(("model", "result"), rows))
         if table.rows
     ]
-    for one, head in zip(done.found, heads, strict=True):
-        if head.state in {State.DIFFERS, State.ILLEGAL} or len(one.failed) > 1:
-            parts.append("\n\n".join([_model_line(one, width), *_body(one, head, color=color, width=width)]))
+    for compared, head in zip(done.found, heads, strict=True):
+        if head.state in {State.DIFFERS, State.ILLEGAL} or len(compared.failed) > 1:
+            parts.append(
+                "\n\n".join([_model_line(compared, width), *_body(compared, head, color=color, width=width)])
+            )
     return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
-def text(found: Compared, *, color: bool = False, width: int | None = None) -> str:
-    """What there is to say of one model."""
-    head = headline(found)
-    first = f"{_first_line(head, color=color, width=width)}\n{_model_line(found, width)}"
-    return "\n\n".join([first, *_body(found, head, color=color, width=width)]) + "\n"
+def text(compared: Compared, *, color: bool = False, width: int | None = None) -> str:
+    """Return the report of one model."""
+    head = headline(compared)
+    first = f"{_first_line(head, color=color, width=width)}\n{_model_line(compared, width)}"
+    return "\n\n".join([first, *_body(compared, head, color=color, width=width)]) + "\n"
 
 
 def _first_line(head: Headline, *, color: bool, width: int | None) -> str:
-    line = wrapped(visible(head.sentence), width)
+    line = wrap_line(visible(head.sentence), width)
     return f"\x1b[1;{_SEQUENCES[_COLORS[head.state]]}m{line}\x1b[0m" if color else line
 
 
-def _model_line(found: Compared, width: int | None) -> str:
-    whole = visible(name_of_model(found))
-    if not found.other or width is None or len(whole) <= width:
-        return without_middle(whole, width)
-    first, second = visible(found.other), f"against {visible(found.model)}"
+def _model_line(compared: Compared, width: int | None) -> str:
+    name = visible(name_of_model(compared))
+    if not compared.other or width is None or len(name) <= width:
+        return without_middle(name, width)
+    first, second = visible(compared.other), f"against {visible(compared.model)}"
     return f"{without_middle(first, width)}\n{without_middle(second, width)}"
 
 
-def name_of_model(found: Compared) -> str:
-    return f"{found.other} against {found.model}" if found.other else found.model
+def name_of_model(compared: Compared) -> str:
+    return f"{compared.other} against {compared.model}" if compared.other else compared.model
 
 
-def _body(found: Compared, head: Headline, *, color: bool, width: int | None) -> list[str]:
+def _body(compared: Compared, head: Headline, *, color: bool, width: int | None) -> list[str]:
     """Return tables, then details."""
-    parts = [table_text(table, color=color, width=width) for table in _tables(found)]
+    parts = [table_text(table, color=color, width=width) for table in _tables(compared)]
     for lines in (
-        _differences(found, head),
-        _indices(found.guarded, head),
-        _outliers(found, head),
-        _notes(found, head),
+        _differences(compared, head),
+        _indices(compared.guarded, head),
+        _outliers(compared, head),
+        _notes(compared, head),
     ):
-        parts.append("\n".join(wrapped(visible(line), width, "    ") for line in lines))
-    parts.append(last_line(found))
+        parts.append("\n".join(wrap_line(visible(line), width, "    ") for line in lines))
+    parts.append(last_line(compared))
     return [part.rstrip("\n") for part in parts if part.strip()]
 
 
-def _tables(found: Compared) -> Iterator[Table]:
+def _tables(compared: Compared) -> Iterator[Table]:
     rows: list[tuple[object, ...]] = []
-    for one in found.outcomes:
-        is_ok = one.status is Status.OK
-        word = status_words(found, one)
-        status = Cell(word, "green" if is_ok else "" if one.implicit or NOT_APPLICABLE in word else "red")
-        seconds = f"{one.seconds:.2f} s" if is_ok else ""
-        rows.append((one.runner, status, one.precision if is_ok else "", seconds))
+    for outcome in compared.outcomes:
+        is_ok = outcome.status is Status.OK
+        word = status_words(compared, outcome)
+        status = TableCell(
+            word, "green" if is_ok else "" if outcome.implicit or NOT_APPLICABLE in word else "red"
+        )
+        seconds = f"{outcome.seconds:.2f} s" if is_ok else ""
+        rows.append((outcome.runner, status, outcome.precision if is_ok else "", seconds))
     yield Table(("runner", "status", "precision", "time"), rows)
     for level in (Level.NODE, Level.MODEL):
-        for noun, chosen in groups_of(found, level):
-            if level is Level.MODEL and outputs_are_nodes(found):
+        for noun, comparisons in groups_of(compared, level):
+            if level is Level.MODEL and outputs_are_nodes(compared):
                 continue
-            yield verdict_matrix(chosen, noun)
-    yield kernel_table(found)
+            yield verdict_matrix(comparisons, noun)
+    yield kernel_table(compared)
 
 
-def _differences(found: Compared, head: Headline) -> Iterator[str]:
-    """Yield a line for each tensor of each runner that is not equal: its worst case."""
+def _differences(compared: Compared, head: Headline) -> Iterator[str]:
+    """Yield a line for each tensor and runner that is not equal, with the worst case."""
     worst: dict[tuple[object, ...], Comparison] = {}
-    for one in found.comparisons:
-        is_twice = one.level is Level.MODEL and outputs_are_nodes(found)
-        if one.measure.verdict is Verdict.EQUAL or is_twice:
+    for comparison in compared.comparisons:
+        is_twice = comparison.level is Level.MODEL and outputs_are_nodes(compared)
+        if comparison.measure.verdict is Verdict.EQUAL or is_twice:
             continue
-        models = one.subject_model, one.reference_model
-        key = (one.node, one.tensor, one.subject, one.reference, models, one.measure.verdict)
-        known = worst.get(key)
-        is_worse = known is not None and one.measure.mismatched > known.measure.mismatched
-        if known is None or (is_worse and known is not head.subject):
-            worst[key] = one
+        models = comparison.subject_model, comparison.reference_model
+        key = (
+            comparison.node,
+            comparison.tensor,
+            comparison.subject,
+            comparison.reference,
+            models,
+            comparison.measure.verdict,
+        )
+        previous = worst.get(key)
+        is_worse = previous is not None and comparison.measure.mismatched > previous.measure.mismatched
+        if previous is None or (is_worse and previous is not head.subject):
+            worst[key] = comparison
     order = list(Verdict)[::-1]
-    ordered = sorted(worst.values(), key=lambda one: (order.index(one.measure.verdict), one.node is None))
-    for one in ordered[:MOST_ROWS]:
-        yield f"{one.measure.verdict}: {name_of(one)} on {_who(one)}: {_how(one, one is head.subject)}"
+    ordered = sorted(
+        worst.values(), key=lambda worst: (order.index(worst.measure.verdict), worst.node is None)
+    )
+    for comparison in ordered[:MOST_ROWS]:
+        tensor = f"{name_of(comparison)} on {_who(comparison)}"
+        yield f"{comparison.measure.verdict}: {tensor}: {_how(comparison, comparison is head.subject)}"
     if len(ordered) > MOST_ROWS:
         yield f"and {len(ordered) - MOST_ROWS} more that are not equal"
 
 
-def _who(one: Comparison) -> str:
-    parts = [one.subject]
-    if one.relation is Relation.MODELS:
-        first, second = short_names(one.reference_model, one.subject_model)
+def _who(comparison: Comparison) -> str:
+    parts = [comparison.subject]
+    if comparison.relation is Relation.MODELS:
+        first, second = short_names(comparison.reference_model, comparison.subject_model)
         parts.append(f"between {first} and {second}")
-    elif one.subject_model and one.relation is not Relation.REPEAT:
-        parts.append(f"against {one.reference} in {PurePath(one.subject_model).name}")
-    elif one.subject != one.reference:
-        parts.append(f"against {one.reference}")
-    elif one.measure.verdict is Verdict.MISMATCH:
-        parts.append(f"against {one.subject} with taps")
-    if one.place:
-        parts.append(f"in iteration {', '.join(map(str, one.place))}")
-    if one.caller:
-        parts.append(f"called by {one.caller}")
-    if one.case:
-        parts.append(f"in case {one.case}")
+    elif comparison.subject_model and comparison.relation is not Relation.REPEAT:
+        parts.append(f"against {comparison.reference} in {PurePath(comparison.subject_model).name}")
+    elif comparison.subject != comparison.reference:
+        parts.append(f"against {comparison.reference}")
+    elif comparison.measure.verdict is Verdict.MISMATCH:
+        parts.append(f"against {comparison.subject} with taps")
+    if comparison.place:
+        parts.append(f"in iteration {', '.join(map(str, comparison.place))}")
+    if comparison.caller:
+        parts.append(f"called by {comparison.caller}")
+    if comparison.case:
+        parts.append(f"in case {comparison.case}")
     return " ".join(parts)
 
 
-def _how(one: Comparison, is_told: bool) -> str:
-    """Say how a tensor differs; the worst element only if the first line does not."""
-    found = one.measure
-    if found.remark:
-        return f"{found.remark}; {excuse_text(found.excuse)}" if found.excuse else found.remark
+def _how(comparison: Comparison, is_in_headline: bool) -> str:
+    """Return how a tensor differs; without the worst element if the headline already names it."""
+    measure = comparison.measure
+    if measure.remark:
+        return f"{measure.remark}; {excuse_text(measure.excuse)}" if measure.excuse else measure.remark
     parts = []
-    if found.verdict is Verdict.NONDETERMINISTIC:
-        parts.append("changes when nodes are tapped" if one.tapped else "changes from run to run")
-    elif found.mismatched:
-        parts.append(f"{found.mismatched} of {counted(found.elements, 'element')} differ")
-    if found.open_once:
-        parts.append(f"{PurePath(getattr(one, f'{found.open_once}_model')).name} does not specify them")
-    elif found.excuse is not None:
-        parts.append(excuse_text(found.excuse))
-    elif found.contested:
-        parts.append(f"{counted(found.contested, 'element')} with a value that the document allows")
-    elif found.verdict is Verdict.CONTESTED:
-        parts.append("an upstream node leaves the result open")
-    if one.wrong_runs is not None:
-        parts.append(f"in {one.wrong_runs[0]} of {one.wrong_runs[1]} runs")
-    if found.worst is not None and not is_told:
-        element = f"{list(found.worst.index)} is" if found.worst.index else "it is"
-        parts.append(f"{element} {one.both(shown(found.worst.got), shown(found.worst.expected))}")
-    if found.max_ulp and math.isfinite(found.max_abs):
-        relative = f", rel {found.max_rel:.3g}" if math.isfinite(found.max_rel) else ""
-        parts.append(f"needs abs {found.max_abs:.3g}{relative} ({found.max_ulp} ulp)")
-    for noun, (got, expected) in (("NaN", found.nans), ("infinities", found.infinities)):
+    if measure.verdict is Verdict.NONDETERMINISTIC:
+        parts.append("changes when nodes are tapped" if comparison.tapped else "changes from run to run")
+    elif measure.mismatched:
+        parts.append(f"{measure.mismatched} of {counted(measure.elements, 'element')} differ")
+    if measure.open_once:
+        parts.append(
+            f"{PurePath(getattr(comparison, f'{measure.open_once}_model')).name} does not specify them"
+        )
+    elif measure.excuse is not None:
+        parts.append(excuse_text(measure.excuse))
+    elif measure.contested:
+        parts.append(f"{counted(measure.contested, 'element')} with a value that the specification allows")
+    elif measure.verdict is Verdict.CONTESTED:
+        parts.append("an upstream node has an unspecified result")
+    if comparison.wrong_runs is not None:
+        parts.append(f"in {comparison.wrong_runs[0]} of {comparison.wrong_runs[1]} runs")
+    if measure.worst is not None and not is_in_headline:
+        element = f"{list(measure.worst.index)} is" if measure.worst.index else "it is"
+        parts.append(f"{element} {comparison.both(shown(measure.worst.got), shown(measure.worst.expected))}")
+    if measure.max_ulp and math.isfinite(measure.max_abs):
+        relative = f", rel {measure.max_rel:.3g}" if math.isfinite(measure.max_rel) else ""
+        parts.append(f"needs abs {measure.max_abs:.3g}{relative} ({measure.max_ulp} ulp)")
+    for noun, (got, expected) in (("NaN", measure.nans), ("infinities", measure.infinities)):
         if got != expected:
-            parts.append(one.both(f"{got} {noun}", expected))
+            parts.append(comparison.both(f"{got} {noun}", expected))
     return "; ".join(parts)
 
 
 def excuse_text(excuse: Excuse) -> str:
     if excuse.is_random:
         return f"no verdict: {excuse.why}"
-    start = "an upstream node leaves the result open"
     if excuse.elements is None:
-        return f"{start}, its shape as well: {excuse.why}"
-    where = f"{start} in {counted(excuse.elements, 'element')}"
-    return f"{where}: {excuse.why}" if excuse.is_whole else where
+        return f"unspecified by an upstream node, even its shape: {excuse.why}"
+    text = f"{counted(excuse.elements, 'element')} unspecified by an upstream node"
+    return f"{text}: {excuse.why}" if excuse.is_whole else text
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
-    """Yield what is to be said of indices: once for all runners and cases that have the same."""
+    """Yield a line for each node with illegal or remarkable indices, once for all runners and cases."""
     subject = head.subject
     same: dict[tuple[str, str, str], list[Guarded]] = {}
-    for one in guarded:
-        where = f" in {PurePath(one.model).name}" if one.model else ""
-        same.setdefault((one.kind, f"{one.node} ({one.operator}){where}", one.message), []).append(one)
+    for violation in guarded:
+        in_model = f" in {PurePath(violation.model).name}" if violation.model else ""
+        same.setdefault(
+            (violation.kind, f"{violation.node} ({violation.operator}){in_model}", violation.message), []
+        ).append(violation)
     groups = sorted(same.items(), key=lambda item: not item[1][0].is_illegal)
     for (kind, node, message), members in groups[:MOST_ROWS]:
-        what = {"illegal": "not legal", "nan": "left open"}.get(kind, f"{kind} indices")
-        runners = ", ".join(dict.fromkeys(one.runner for one in members))
-        told = "" if subject in members else f": {message}"
-        yield f"{what}: {node}{told} (seen by {runners})"
+        label = {"illegal": "not legal", "nan": "unspecified"}.get(kind, f"{kind} indices")
+        runners = ", ".join(dict.fromkeys(violation.runner for violation in members))
+        suffix = "" if subject in members else f": {message}"
+        yield f"{label}: {node}{suffix} (seen by {runners})"
     if len(groups) > MOST_ROWS:
         yield f"and {counted(len(groups) - MOST_ROWS, 'more node')} with such indices"
 
 
-def _outliers(found: Compared, head: Headline) -> Iterator[str]:
-    """Yield who is wrong where verdicts alone do not tell."""
-    told = untold_outliers(found, head.sentence)
-    for one in told[:MOST_ROWS]:
-        where = one.node if one.node is not None else one.tensor
-        yield f"who is wrong: {where}: {one.message}"
-    if len(told) > MOST_ROWS:
-        yield f"and {len(told) - MOST_ROWS} more"
+def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
+    """Yield the wrong runner for tensors where verdicts alone do not show it."""
+    outliers = unmentioned_outliers(compared, head.sentence)
+    for outlier in outliers[:MOST_ROWS]:
+        where = outlier.node if outlier.node is not None else outlier.tensor
+        yield f"who is wrong: {where}: {outlier.message}"
+    if len(outliers) > MOST_ROWS:
+        yield f"and {len(outliers) - MOST_ROWS} more"
 
 
-def _notes(found: Compared, head: Headline) -> Iterator[str]:
-    for outcome in found.outcomes:
+def _notes(compared: Compared, head: Headline) -> Iterator[str]:
+    for outcome in compared.outcomes:
         if outcome.message and outcome.message not in head.sentence:
             yield f"{outcome.runner}: {outcome.message}"
         elif outcome.implicit and outcome.status is Status.OK:
             yield f"{outcome.runner} is {IMPLICIT}"
     same: dict[tuple[str, str], list[NotTapped]] = {}
-    for one in found.not_tapped:
-        same.setdefault((one.runner, one.reason), []).append(one)
+    for node in compared.not_tapped:
+        same.setdefault((node.runner, node.reason), []).append(node)
     for (runner, reason), members in same.items():
-        names = ", ".join(one.node for one in members[:MOST_ROWS])
+        names = ", ".join(node.node for node in members[:MOST_ROWS])
         more = f" and {len(members) - MOST_ROWS} more" if len(members) > MOST_ROWS else ""
         yield f"not compared on {runner}: {names}{more}: {reason}"
-    yield from (remark for remark in found.remarks if not remark.startswith(NOTHING))
-    for runner, remarks in found.about.items():
-        more = "; `ir-scatter devices -v` says more" if len(" ".join(remarks).split(". ")) > 1 else ""
+    yield from (remark for remark in compared.remarks if not remark.startswith(NOTHING))
+    for runner, remarks in compared.about.items():
+        more = "; for more, see ir-scatter devices -v" if len(" ".join(remarks).split(". ")) > 1 else ""
         yield f"{runner}: {remarks[0].partition('. ')[0].removesuffix('.')}{more}"
-    cases = counted(len(found.feeds), "case")
-    precision = found.settings.precision
-    yield f"seed {found.settings.seed}, {cases}, precision {precision}; {POLICY}"
+    cases = counted(len(compared.feeds), "case")
+    precision = compared.settings.precision
+    yield f"seed {compared.settings.seed}, {cases}, precision {precision}; {POLICY}"
 
 
-def last_line(found: Compared) -> str:
-    shown = [one for one in found.comparisons if one.level is Level.NODE or not outputs_are_nodes(found)]
-    counts = summary(shown)
+def last_line(compared: Compared) -> str:
+    comparisons = [
+        comparison
+        for comparison in compared.comparisons
+        if comparison.level is Level.NODE or not outputs_are_nodes(compared)
+    ]
+    counts = summary(comparisons)
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    words = f"{words} on {counted(len(found.feeds), 'case')}" if words else "nothing compared"
-    illegal = len({one.node for one in found.guarded if one.is_illegal})
+    words = f"{words} on {counted(len(compared.feeds), 'case')}" if words else "nothing compared"
+    illegal = len({violation.node for violation in compared.guarded if violation.is_illegal})
     return words + (f", {counted(illegal, 'illegal node')}" if illegal else "")

@@ -1,4 +1,4 @@
-"""What a conversion came to, for programs."""
+"""A conversion as JSON."""
 
 from typing import Any
 
@@ -16,33 +16,35 @@ def render(done: Done) -> str:
         seed=conversion.seed,
         converted=[
             {
-                **_node(one),
-                "from": None if one.source is None else str(one.source),
-                "to": str(one.target),
-                "applicability": "safe" if one.is_safe else "assumed",
-                "assumptions": one.assumptions,
-                "rewrites": one.rewrites,
+                **_node(node),
+                "from": None if node.source is None else str(node.source),
+                "to": str(node.target),
+                "applicability": "safe" if node.is_safe else "assumed",
+                "assumptions": node.assumptions,
+                "rewrites": node.rewrites,
             }
-            for one in conversion.converted
+            for node in conversion.converted
         ],
         refused=[
             {
-                **_node(one),
-                "from": source_of(one) or None,
-                "to": None if one.target is None else str(one.target),
-                "code": one.code,
-                "reason": one.message,
+                **_node(node),
+                "from": source_of(node) or None,
+                "to": None if node.target is None else str(node.target),
+                "code": node.code,
+                "reason": node.message,
             }
-            for one in conversion.refused
+            for node in conversion.refused
         ],
-        verified=[{**_node(one), "cases": one.cases} for one in conversion.verified],
+        verified=[{**_node(node), "cases": node.cases} for node in conversion.verified],
         verified_on=dict(done.devices or {}),
         remarks=done.remarks,
         diff=done.diff,
-        # nodes and whole models: where they were compared, and on how many inputs; or why not
+        # where nodes and whole models were compared, and on how many inputs; or why they were not
         verification={
             "verified": bool(conversion.verified or done.devices) and not done.not_verified,
-            "nodes": {"numpy": min(one.cases for one in conversion.verified)} if conversion.verified else {},
+            "nodes": {"numpy": min(node.cases for node in conversion.verified)}
+            if conversion.verified
+            else {},
             "models": dict(done.devices or {}),
             "reason": done.not_verified or None,
         },
@@ -50,5 +52,5 @@ def render(done: Done) -> str:
     return dumps(document)
 
 
-def _node(one: Converted | Refused | Verified) -> dict[str, Any]:
-    return {"node": one.name, "scope": one.location.scope, "line": one.location.line}
+def _node(node: Converted | Refused | Verified) -> dict[str, Any]:
+    return {"node": node.name, "scope": node.location.scope, "line": node.location.line}

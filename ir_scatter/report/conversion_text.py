@@ -1,16 +1,16 @@
-"""What a conversion came to, for people."""
+"""A conversion as text: converted and refused nodes, and a summary."""
 
 from typing import TypeAlias
 
 from ir_scatter.convert.conversion import Converted, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.words import counted
-from ir_scatter.report.characters import visible, wrapped
+from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
 
 
 def render(done: Done, *, width: int | None = None) -> str:
-    """A table of nodes, the reason of each refusal on a line of its own, and a summary."""
+    """Return a table of nodes, with the reason below each refusal, and a summary."""
     conversion = done.conversion
     rows = [*map(_converted_row, conversion.converted), *map(_refused_row, conversion.refused)]
     rows.sort(key=lambda row: row[0])
@@ -20,31 +20,31 @@ def render(done: Done, *, width: int | None = None) -> str:
         lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
         lines += [f"    {reason}"] if reason else []
     lines += [f"note: {visible(remark)}" for remark in done.remarks]
-    return "".join(f"{wrapped(line, width, '    ')}\n" for line in (*lines, _summary(done)))
+    return "".join(f"{wrap_line(line, width, '    ')}\n" for line in (*lines, _summary(done)))
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]
-"""The line it is sorted by, cells, and the reason of a refusal."""
+"""Line of the model to sort by, cells, and the reason of a refusal."""
 
 
-def _converted_row(one: Converted) -> _Row:
-    change = " -> ".join(str(key) for key in (one.source, one.target) if key is not None)
-    state = "safe" if one.is_safe else f"assumed: {', '.join(one.assumptions)}"
-    told = [name for name in one.rewrites if one.source == one.target or name in NAMES.values()]
-    state = ", ".join((state, *told))
-    location = one.location
-    return location.line or 0, (_where(location, one.name), change, state), ""
+def _converted_row(node: Converted) -> _Row:
+    change = " -> ".join(str(key) for key in (node.source, node.target) if key is not None)
+    state = "safe" if node.is_safe else f"assumed: {', '.join(node.assumptions)}"
+    named_rewrites = [name for name in node.rewrites if node.source == node.target or name in NAMES.values()]
+    state = ", ".join((state, *named_rewrites))
+    location = node.location
+    return location.line or 0, (_where(location, node.name), change, state), ""
 
 
-def _refused_row(one: Refused) -> _Row:
-    names = [source_of(one), "" if one.target is None else str(one.target)]
+def _refused_row(node: Refused) -> _Row:
+    names = [source_of(node), "" if node.target is None else str(node.target)]
     change = " -> ".join(visible(name) for name in names if name)
-    cells = (_where(one.location, one.name), change, f"refused: {one.code}")
-    return one.location.line or 0, cells, visible(one.message)
+    cells = (_where(node.location, node.name), change, f"refused: {node.code}")
+    return node.location.line or 0, cells, visible(node.message)
 
 
-def source_of(one: Refused) -> str:
-    return one.type if one.source is None else str(one.source)
+def source_of(node: Refused) -> str:
+    return node.type if node.source is None else str(node.source)
 
 
 def _where(location: Location, name: str) -> str:
@@ -55,15 +55,15 @@ def _where(location: Location, name: str) -> str:
 def _summary(done: Done) -> str:
     conversion = done.conversion
     if not conversion.refused and conversion.is_empty and conversion.origin is None:
-        what = f"written to {visible(done.written)} as it is" if done.written else "nothing written"
-        return f"nothing to convert; {what}"
+        outcome = f"copied unchanged to {visible(done.written)}" if done.written else "nothing written"
+        return f"nothing to convert; {outcome}"
     parts = [f"{counted(len(conversion.converted), 'node')} converted"]
     if conversion.refused:
         parts.append(f"{len(conversion.refused)} refused")
     if conversion.verified:
-        fewest, most = (ends(one.cases for one in conversion.verified) for ends in (min, max))
-        shown = counted(most, "case") if fewest == most else f"{fewest} to {most} cases"
-        parts.append(f"verified on {shown} each")
+        fewest, most = (ends(node.cases for node in conversion.verified) for ends in (min, max))
+        cases = counted(most, "case") if fewest == most else f"{fewest} to {most} cases"
+        parts.append(f"verified on {cases} each")
     equal = [f"equal on {name} ({counted(cases, 'case')})" for name, cases in (done.devices or {}).items()]
     if equal and not conversion.verified:
         equal[0] = f"verified: {equal[0]}"

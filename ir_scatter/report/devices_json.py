@@ -1,4 +1,4 @@
-"""What can run here, for programs."""
+"""Available devices as JSON."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,27 +14,34 @@ _FIELDS = "runner is_available reason remedy full_name capabilities default_prec
 
 
 def render(
-    found: Sequence[Availability],
+    devices: Sequence[Availability],
     *,
     environments: Sequence[Environment] = (),
     machines: Sequence["Machine"] = (),
 ) -> str:
     releases = [
-        {"release": str(one.release), "python": one.python, "folder": str(one.folder), "bytes": one.size}
-        for one in environments
+        {
+            "release": str(environment.release),
+            "python": environment.python,
+            "folder": str(environment.folder),
+            "bytes": environment.size,
+        }
+        for environment in environments
     ]
-    told = {"machines": machine_groups(machines)} if machines else {}
-    return dumps(as_document(runners=[fields_of(one, _FIELDS) for one in found], releases=releases, **told))
+    fleet = {"machines": machine_groups(machines)} if machines else {}
+    return dumps(
+        as_document(runners=[fields_of(device, _FIELDS) for device in devices], releases=releases, **fleet)
+    )
 
 
 def machine_groups(machines: Sequence["Machine"]) -> list[dict[str, Any]]:
-    """Return machines of a fleet, those together that should compute the same."""
+    """Return the machines of a fleet, grouped by those that should give the same results."""
     from ir_scatter.jobs.machine import groups
 
     return [
         {
-            "names": [one.name for one in group],
-            "hosts": [one.host for one in group],
+            "names": [machine.name for machine in group],
+            "hosts": [machine.host for machine in group],
             "python": group[0].python,
             **fields_of(group[0], "system cpu instructions fingerprint releases"),
             "packages": dict(group[0].packages),

@@ -1,21 +1,21 @@
-"""What can run here: first what does, then what the others need; `verbose` says all that is known of each."""
+"""Devices as text: the available ones, then the others with what they need; all details if `verbose`."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ir_scatter.report.characters import Table, table_text, visible, wrapped
+from ir_scatter.report.characters import Table, table_text, visible, wrap_line
 from ir_scatter.runners.base import MODEL_PRECISION, Availability
 from ir_scatter.runners.releases.environments import Environment
 
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
 
-_MORE = "`ir-scatter devices -v` says more of each, and why others do not run"
+_MORE = "for details, and reasons why devices are not available: ir-scatter devices -v"
 
 
 def render(
-    found: Sequence[Availability],
+    devices: Sequence[Availability],
     *,
     color: bool = False,
     width: int | None = None,
@@ -23,52 +23,61 @@ def render(
     environments: Sequence[Environment] = (),
     machines: Sequence["Machine"] = (),
 ) -> str:
-    here = [one for one in found if one.is_available]
-    others = [one for one in found if not one.is_available]
+    available = [device for device in devices if device.is_available]
+    unavailable = [device for device in devices if not device.is_available]
     tables = (
         Table(
-            ("runs here", "device", "precision"),
-            [(one.runner, one.full_name, one.default_precision or MODEL_PRECISION) for one in here],
+            ("available", "device", "precision"),
+            [
+                (device.runner, device.full_name, device.default_precision or MODEL_PRECISION)
+                for device in available
+            ],
         ),
-        Table(("does not", "needs"), [(one.runner, one.remedy or one.reason) for one in others]),
+        Table(
+            ("not available", "needs"),
+            [(device.runner, device.remedy or device.reason) for device in unavailable],
+        ),
         Table(
             ("release", "size", "for"),
-            [(str(one.release), megabytes(one.size), one.python) for one in environments],
+            [
+                (str(environment.release), megabytes(environment.size), environment.python)
+                for environment in environments
+            ],
         ),
     )
     parts = [table_text(table, color=color, width=width) for table in tables if table.rows]
     if machines:
-        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in lines_of_machines(machines)))
+        parts.append("".join(f"{wrap_line(visible(line), width)}\n" for line in lines_of_machines(machines)))
     if verbose:
-        parts += ["".join(_details(one, width)) for one in found]
+        parts += ["".join(_details(device, width)) for device in devices]
     else:
-        versions = dict(pair for one in here for pair in list(one.versions.items())[:1])
-        shown = "" if machines else ", ".join(f"{name} {version}" for name, version in versions.items())
-        parts.append("".join(f"{wrapped(visible(line), width)}\n" for line in (shown, _MORE) if line))
+        versions = dict(pair for device in available for pair in list(device.versions.items())[:1])
+        packages = "" if machines else ", ".join(f"{name} {version}" for name, version in versions.items())
+        parts.append("".join(f"{wrap_line(visible(line), width)}\n" for line in (packages, _MORE) if line))
     return "\n".join(parts)
 
 
 def lines_of_machines(machines: Sequence["Machine"]) -> Iterator[str]:
-    """Say what machines are, those together that should compute the same, and what differs between others."""
+    """Yield a line per group of machines that should give the same results, then how groups differ."""
     from ir_scatter.jobs.machine import differences, groups
 
-    found = groups(machines)
-    for group in found:
-        yield f"{', '.join(one.name for one in group)}: {group[0].summary}"
-    for group in found[1:]:
-        first, other = found[0][0], group[0]
-        yield f"{first.name} and {other.name} differ in {'; '.join(differences(first, other))}"
+    machine_groups = groups(machines)
+    for group in machine_groups:
+        yield f"{', '.join(machine.name for machine in group)}: {group[0].summary}"
+    for group in machine_groups[1:]:
+        first, second = machine_groups[0][0], group[0]
+        yield f"{first.name} and {second.name} differ in {'; '.join(differences(first, second))}"
 
 
 def megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
 
 
-def _details(one: Availability, width: int | None) -> Iterator[str]:
-    """Yield lines: the runner, and below it what is known of it."""
-    lines = [] if one.is_available else [f"does not run here: {one.reason}", one.remedy]
-    lines.append(", ".join(f"{name} {version}" for name, version in one.versions.items()))
-    lines += [one.driver, " ".join(one.capabilities)]
-    yield f"{visible(one.runner)}\n"
-    for line in filter(None, (*lines, *one.remarks)):
-        yield f"{textwrap.indent(wrapped(visible(line), None if width is None else width - 2), '  ')}\n"
+def _details(device: Availability, width: int | None) -> Iterator[str]:
+    """Yield the name of a runner, and below it all details."""
+    lines = [] if device.is_available else [f"not available: {device.reason}", device.remedy]
+    lines.append(", ".join(f"{name} {version}" for name, version in device.versions.items()))
+    lines += [device.driver, " ".join(device.capabilities)]
+    yield f"{visible(device.runner)}\n"
+    for line in filter(None, (*lines, *device.remarks)):
+        yield f"{textwrap.indent(wrap_line(visible(line), None if width is None else width - 2), '  ')}\n"

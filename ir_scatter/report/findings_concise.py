@@ -1,12 +1,14 @@
-"""For editors and grep: one line per finding."""
+"""Findings as one line each, for editors and grep."""
 
 from ir_scatter.lint import Report
 from ir_scatter.report import phrases
 
 
 def render(report: Report, *, statistics: bool = False) -> str:
-    found = report.diagnostics()
-    lines = [f"{phrases.place(one.location)}: {phrases.one_line(one)}" for one in found]
-    if statistics and found:
-        lines += ["", *phrases.statistics(found)]
+    diagnostics = report.diagnostics()
+    lines = [
+        f"{phrases.place(diagnostic.location)}: {phrases.one_line(diagnostic)}" for diagnostic in diagnostics
+    ]
+    if statistics and diagnostics:
+        lines += ["", *phrases.statistics(diagnostics)]
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""For GitHub Actions: workflow commands, which become annotations of the changed lines.
+"""Findings as workflow commands of GitHub Actions, which become annotations of the changed lines.
 
 The commands and their escapes: https://docs.github.com/actions/reference/workflow-commands and
 `command.ts` of https://github.com/actions/toolkit.
@@ -14,22 +14,22 @@ _IN_PROPERTY = _IN_MESSAGE | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def render(report: Report) -> str:
-    """Return one workflow command per finding; nothing found is an empty text."""
-    return "".join(f"{_command(found)}\n" for found in report.diagnostics())
+    """Return one workflow command per finding; an empty text without findings."""
+    return "".join(f"{_command(diagnostic)}\n" for diagnostic in report.diagnostics())
 
 
-def _command(found: Diagnostic) -> str:
-    location = found.location
+def _command(diagnostic: Diagnostic) -> str:
+    location = diagnostic.location
     properties: dict[str, str] = {"file": location.path}
     if location.line is not None:
         properties["line"] = str(location.line)
         if location.column is not None:
             properties["col"] = str(location.column)
-    properties["title"] = f"{found.code} {found.rule}"
-    listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
-    message = f"{found.message} [{location.scope}]" if location.scope else found.message
-    return f"::{_COMMANDS[found.severity]} {listed}::{_escaped(message, _IN_MESSAGE)}"
+    properties["title"] = f"{diagnostic.code} {diagnostic.rule}"
+    listed = ",".join(f"{name}={_escape(value, _IN_PROPERTY)}" for name, value in properties.items())
+    message = f"{diagnostic.message} [{location.scope}]" if location.scope else diagnostic.message
+    return f"::{_COMMANDS[diagnostic.severity]} {listed}::{_escape(message, _IN_MESSAGE)}"
 
 
-def _escaped(text: str, table: dict[int, str]) -> str:
+def _escape(text: str, table: dict[int, str]) -> str:
     return visible(text, keep="\r\n").translate(table)

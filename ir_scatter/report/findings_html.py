@@ -1,4 +1,4 @@
-"""Findings as a page by file and by rule, in the style of the page of a comparison."""
+"""Findings as an HTML page, by file and by rule."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from ir_scatter.lint import FileResult, Report, place_of
 from ir_scatter.report import phrases
 from ir_scatter.report.findings_text import Snippet, pieces, snippets
 from ir_scatter.report.graph_picture import picture
-from ir_scatter.report.page import document, named, plain
+from ir_scatter.report.page import document, name_span, plain
 from ir_scatter.rules import by_code
 from ir_scatter.version import versions
 
@@ -19,29 +19,30 @@ _BADGES = {
     Severity.WARNING: ("contested", "!"),
     Severity.NOTE: ("unavailable", "i"),
 }
-"""Class in the style sheet, and sign."""
+"""CSS class and sign of each severity."""
 _LONGEST_LINE = 240
+"""Characters of a line of the file that are shown."""
 MOST_SHOWN = 1_000
-"""Findings that a page shows: 60,000 took 376 MB, which no browser opens."""
+"""Findings on a page at most: a page with 60,000 had 376 MB, which no browser opens."""
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
-    """A page without a script and without anything from elsewhere; rules link to the site at `docs_url`."""
-    what = report.files[0].path if len(report.files) == 1 else counted(len(report.files), "file")
+    """Return a self-contained page without scripts; rules link to the site at `docs_url`."""
+    subject = report.files[0].path if len(report.files) == 1 else counted(len(report.files), "file")
     body = [
-        *_head(report, what),
+        *_head(report, subject),
         '<main id="found" tabindex="-1">',
         *_body(report, docs_url),
         "</main>\n<footer>",
         f"<p>{plain(', '.join(f'{name} {version}' for name, version in versions().items()))}</p>",
         "</footer>",
     ]
-    return document(f"{phrases.summary(report)} | {what}", body, "findings.css")
+    return document(f"{phrases.summary(report)} | {subject}", body, "findings.css")
 
 
-def _head(report: Report, what: str) -> Iterator[str]:
+def _head(report: Report, subject: str) -> Iterator[str]:
     yield '<header class="page"><p class="brand">ir-scatter validate</p>'
-    yield f"<h1>{named(what)}</h1>"
+    yield f"<h1>{name_span(subject)}</h1>"
     is_unread = not all(file.is_readable for file in report.files)
     findings = report.diagnostics()
     state = "failed" if is_unread or findings else "agrees" if report.files else "nothing"
@@ -54,28 +55,28 @@ def _head(report: Report, what: str) -> Iterator[str]:
         yield f'<li{kind}><span class="count">{number}</span> {_badge(severity, plural)}</li>'
     yield "</ul>"
     if len(findings) > MOST_SHOWN:
-        yield f'<p class="lead">{plain(_limited(len(findings)))}</p>'
+        yield f'<p class="lead">{plain(_limit_note(len(findings)))}</p>'
     yield "</header>"
 
 
-def _limited(total: int) -> str:
-    """Return how many findings the page shows, and where all of them are."""
+def _limit_note(total: int) -> str:
+    """Return the note of a page that does not show all findings."""
     order = "errors before warnings and notes"
     return f"Showing the first {MOST_SHOWN:,} of {total:,} findings, {order}; JSON contains all."
 
 
-def _shown(findings: Sequence[Diagnostic]) -> set[int]:
-    """Return the numbers of the findings that the page shows, the most severe ones first."""
+def _numbers_on_page(findings: Sequence[Diagnostic]) -> set[int]:
+    """Return the numbers of the findings to show: the most severe ones."""
     by_severity = sorted(range(len(findings)), key=lambda number: findings[number].severity.rank)
     return set(by_severity[:MOST_SHOWN])
 
 
 def _body(report: Report, docs_url: str | None) -> Iterator[str]:
     findings, first = report.diagnostics(), 0
-    shown, parts = _shown(findings), list[list[tuple[int, Diagnostic]]]()
+    on_page, parts = _numbers_on_page(findings), list[list[tuple[int, Diagnostic]]]()
     for file in report.files:
         numbered = enumerate(file.diagnostics, first)
-        parts.append([(number, one) for number, one in numbered if number in shown])
+        parts.append([(number, diagnostic) for number, diagnostic in numbered if number in on_page])
         first += len(file.diagnostics)
     if report.files:
         yield '<nav class="index" aria-labelledby="files"><h2 id="files">Files</h2>'
@@ -83,16 +84,16 @@ def _body(report: Report, docs_url: str | None) -> Iterator[str]:
         yield "</nav>"
     if findings:
         yield '<nav class="index" aria-labelledby="rules"><h2 id="rules">Rules</h2>'
-        yield from _rules(findings, shown, docs_url)
+        yield from _rules(findings, on_page, docs_url)
         yield "</nav>"
     for number, (file, part) in enumerate(zip(report.files, parts, strict=True)):
         if part:
             yield f'<section class="model" id="file{number}" aria-labelledby="file{number}-name">'
-            yield f'<h2 id="file{number}-name">{named(file.path)}</h2>'
-            yield f'<p class="soft">{plain(_told(file))}</p>'
+            yield f'<h2 id="file{number}-name">{name_span(file.path)}</h2>'
+            yield f'<p class="soft">{plain(_file_line(file))}</p>'
             drawn = dict[tuple[Location, int | None], int]()
-            for place, one in part:
-                yield from _card(place, one, file, drawn)
+            for number, diagnostic in part:
+                yield from _card(number, diagnostic, file, drawn)
             if len(part) < len(file.diagnostics):
                 rest = counted(len(file.diagnostics) - len(part), "other finding")
                 yield f'<p class="soft">{plain(rest)} of this file not shown</p>'
@@ -100,8 +101,8 @@ def _body(report: Report, docs_url: str | None) -> Iterator[str]:
             yield f"{plain(file.path)}</span></a></p></section>"
 
 
-def _told(file: FileResult) -> str:
-    """Return format, size and state of a file in a line."""
+def _file_line(file: FileResult) -> str:
+    """Return the format and number of scatter nodes of a file."""
     if not file.is_readable:
         return "could not be read"
     return f"{file.format or 'no known format'}, {counted(file.scatter_nodes, 'scatter node')}"
@@ -112,21 +113,29 @@ def _index(files: Sequence[FileResult], has_section: Sequence[bool]) -> Iterator
     yield from (f'<th scope="col" role="columnheader">{head}</th>' for head in ("File", "Model", "Findings"))
     yield '</tr></thead><tbody role="rowgroup">'
     for number, file in enumerate(files):
-        name = f'<a href="#file{number}">{named(file.path)}</a>' if has_section[number] else named(file.path)
-        counts = Counter(one.severity for one in file.diagnostics)
-        badges = " ".join(_badge(one, counted(counts[one], one)) for one in Severity if counts[one])
+        name = (
+            f'<a href="#file{number}">{name_span(file.path)}</a>'
+            if has_section[number]
+            else name_span(file.path)
+        )
+        counts = Counter(diagnostic.severity for diagnostic in file.diagnostics)
+        badges = " ".join(
+            _badge(severity, counted(counts[severity], severity)) for severity in Severity if counts[severity]
+        )
         none = '<span class="soft">no findings</span>' if file.is_readable else "could not be read"
         yield f'<tr role="row"><th scope="row" role="rowheader">{name}</th>'
-        yield f'<td role="cell" data-label="Model">{plain(_told(file))}</td>'
+        yield f'<td role="cell" data-label="Model">{plain(_file_line(file))}</td>'
         yield f'<td role="cell" data-label="Findings" class="badges">{badges or none}</td></tr>'
     yield "</tbody></table>"
 
 
-def _rules(found: Iterable[Diagnostic], shown: Collection[int], docs_url: str | None) -> Iterator[str]:
-    """Yield the findings once more, as links below what their rules say."""
+def _rules(
+    diagnostics: Iterable[Diagnostic], on_page: Collection[int], docs_url: str | None
+) -> Iterator[str]:
+    """Yield an index: every broken rule with its summary and links to its findings."""
     broken = defaultdict[str, list[tuple[int, Diagnostic]]](list)
-    for number, one in enumerate(found):
-        broken[one.code].append((number, one))
+    for number, diagnostic in enumerate(diagnostics):
+        broken[diagnostic.code].append((number, diagnostic))
     yield '<div class="rules">'
     for code, pairs in sorted(broken.items()):
         first = pairs[0][1]
@@ -136,14 +145,14 @@ def _rules(found: Iterable[Diagnostic], shown: Collection[int], docs_url: str | 
             title = f'<a href="{plain(docs_url.rstrip("/"))}/rules/{plain(code)}.html">{title}</a>'
         yield f'<div class="rule"><h3>{title} <span class="soft">{len(pairs)}</span></h3>'
         if rule and rule.documentation:
-            says = " ".join(rule.documentation.split("\n\n")[0].split())
-            yield f'<p class="soft">{plain(says)}</p>'
+            summary = " ".join(rule.documentation.split("\n\n")[0].split())
+            yield f'<p class="soft">{plain(summary)}</p>'
         yield "<ul>"
-        linked = [pair for pair in pairs if pair[0] in shown]
-        for number, one in linked:
-            where = one.location.scope or _place(one)
-            yield f'<li><a href="#f{number}">{named(where)}</a> <span class="soft">'
-            yield f"{plain(one.location.path) if one.location.scope else ''}</span></li>"
+        linked = [pair for pair in pairs if pair[0] in on_page]
+        for number, diagnostic in linked:
+            where = diagnostic.location.scope or _place(diagnostic)
+            yield f'<li><a href="#f{number}">{name_span(where)}</a> <span class="soft">'
+            yield f"{plain(diagnostic.location.path) if diagnostic.location.scope else ''}</span></li>"
         yield "</ul>"
         if len(linked) < len(pairs):
             yield f'<p class="soft">and {len(pairs) - len(linked):,} not shown</p>'
@@ -152,55 +161,56 @@ def _rules(found: Iterable[Diagnostic], shown: Collection[int], docs_url: str | 
 
 
 def _card(
-    number: int, one: Diagnostic, file: FileResult, drawn: dict[tuple[Location, int | None], int]
+    number: int, diagnostic: Diagnostic, file: FileResult, drawn: dict[tuple[Location, int | None], int]
 ) -> Iterator[str]:
-    """Yield a finding; what is around a node is drawn at the first of its findings with the same port."""
+    """Yield a finding; the graph around a node is drawn once for findings at the same port."""
     yield f'<article class="difference finding" id="f{number}" tabindex="-1"><header>'
-    yield f'<h3>{_badge(one.severity)} <span class="name">{plain(one.code)}</span> {plain(one.rule)}</h3>'
-    yield f'<p class="lead">{named(_place(one))}</p></header>'
-    around, port = file.neighbourhoods.get(one.location), (one.location, one.port_index)
+    code = f'<span class="name">{plain(diagnostic.code)}</span>'
+    yield f"<h3>{_badge(diagnostic.severity)} {code} {plain(diagnostic.rule)}</h3>"
+    yield f'<p class="lead">{name_span(_place(diagnostic))}</p></header>'
+    around, port = file.neighbourhoods.get(diagnostic.location), (diagnostic.location, diagnostic.port_index)
     yield '<div class="figures"><div>' if around else "<div>"
-    yield f'<p class="says">{plain(one.message)}</p>'
-    subject = phrases.subject(one)
+    yield f'<p class="says">{plain(diagnostic.message)}</p>'
+    subject = phrases.subject(diagnostic)
     if subject:
-        yield f'<p class="soft">in {named(subject)}</p>'
-    shown, notes = snippets(file, one)
-    yield from map(_excerpt, shown)
+        yield f'<p class="soft">in {name_span(subject)}</p>'
+    excerpts, notes = snippets(file, diagnostic)
+    yield from map(_excerpt, excerpts)
     if notes:
         yield '<ul class="notes">'
-        yield from (f"<li>{plain(phrases.note(note, one))}</li>" for note in notes)
+        yield from (f"<li>{plain(phrases.note(note, diagnostic))}</li>" for note in notes)
         yield "</ul>"
-    sentence, command = phrases.help_of(one)
+    sentence, command = phrases.help_of(diagnostic)
     if sentence or command:
-        mends = f"<pre><code>{plain(command)}</code></pre>" if command else ""
-        yield f'<div class="mend"><b>Help:</b> {plain(sentence)}{mends}</div>'
+        command_block = f"<pre><code>{plain(command)}</code></pre>" if command else ""
+        yield f'<div class="mend"><b>Help:</b> {plain(sentence)}{command_block}</div>'
     yield "</div>"
     if around and port in drawn:
-        yield f'<p><a href="#f{drawn[port]}">The graph around it is drawn above.</a></p>'
+        yield f'<p><a href="#f{drawn[port]}">See the graph above.</a></p>'
     elif around:
         drawn[port] = number
-        yield f"<figure>{picture(around, one.port_index)}"
-        yield "<figcaption>What the node reads, and who reads it</figcaption></figure>"
+        yield f"<figure>{picture(around, diagnostic.port_index)}"
+        yield "<figcaption>The node with its inputs and consumers</figcaption></figure>"
     yield "</div>" if around else ""
     yield "</article>"
 
 
-def _excerpt(one: Snippet) -> str:
-    """Return a line of the file whose fault is marked, without its indentation."""
-    left, marked, right = pieces(one.excerpt, one.place[1], one.end, _LONGEST_LINE)
+def _excerpt(snippet: Snippet) -> str:
+    """Return a line of the file without indentation, with the fault marked."""
+    left, marked, right = pieces(snippet.excerpt, snippet.place[1], snippet.end, _LONGEST_LINE)
     text = escape(left.lstrip())
-    if one.underline:
-        kind = ' class="fault"' if one.underline == "^" else ""
+    if snippet.underline:
+        kind = ' class="fault"' if snippet.underline == "^" else ""
         text += f"<mark{kind}>{escape(marked) or ' '}</mark>{escape(right)}"
     else:
         text += escape(marked + right)
-    label = f'<span class="label">{one.underline} {plain(one.label)}</span>' if one.label else ""
-    number = f'<span class="number">{one.place[0]}</span>'
+    label = f'<span class="label">{snippet.underline} {plain(snippet.label)}</span>' if snippet.label else ""
+    number = f'<span class="number">{snippet.place[0]}</span>'
     return f'<pre class="excerpt"><code>{number}<span>{text}</span>{label}</code></pre>'
 
 
-def _place(one: Diagnostic) -> str:
-    return phrases.place(one.location, place_of(one))
+def _place(diagnostic: Diagnostic) -> str:
+    return phrases.place(diagnostic.location, place_of(diagnostic))
 
 
 def _badge(severity: Severity, text: str = "") -> str:

@@ -1,4 +1,4 @@
-"""For programs: everything that was found."""
+"""Findings as JSON."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def render(report: Report) -> str:
     files = [
         {
             **fields_of(file, "path format is_readable scatter_nodes"),
-            "diagnostics": [_diagnostic(found) for found in file.diagnostics],
+            "diagnostics": [_diagnostic(diagnostic) for diagnostic in file.diagnostics],
         }
         for file in report.files
     ]
@@ -22,18 +22,22 @@ def render(report: Report) -> str:
     return dumps(as_document(files=files, summary={"files": len(files), **counts}))
 
 
-def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
     return {
-        **fields_of(found, "code rule severity message"),
-        **fields_of(found.location, _PLACE),
-        "span": _span(found.span),
-        "port": found.port,
-        "node": found.node and fields_of(found.node, "name type version"),
+        **fields_of(diagnostic, "code rule severity message"),
+        **fields_of(diagnostic.location, _PLACE),
+        "span": _span(diagnostic.span),
+        "port": diagnostic.port,
+        "node": diagnostic.node and fields_of(diagnostic.node, "name type version"),
         "related": [
-            {"message": one.message, **fields_of(one.location, f"path {_PLACE}"), "span": _span(one.span)}
-            for one in found.related
+            {
+                "message": related.message,
+                **fields_of(related.location, f"path {_PLACE}"),
+                "span": _span(related.span),
+            }
+            for related in diagnostic.related
         ],
-        "help": phrases.whole_help(found) or None,
+        "help": phrases.whole_help(diagnostic) or None,
     }
 
 

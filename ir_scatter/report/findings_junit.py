@@ -1,4 +1,4 @@
-"""For test servers (Jenkins, GitLab): a suite per file, a test case per finding."""
+"""Findings as JUnit XML for CI servers (Jenkins, GitLab): a suite per file, a test case per finding."""
 
 from collections import Counter
 from xml.etree import ElementTree
@@ -12,32 +12,33 @@ _UNREADABLE = "the file could not be read"
 
 
 def render(report: Report, *, strict: bool = False) -> str:
-    """Return JUnit XML; it has no durations, so that the same input gives the same output.
+    """Return JUnit XML; without durations, so that the same input gives the same output.
 
-    Errors are failures, those of a file that cannot be read are errors; warnings and notes pass
-    and say what they have to say in `system-out`. A file without findings is one passing case.
+    Findings of severity error are failures, or errors if the file cannot be read. Warnings and notes
+    pass (with `strict`, warnings fail); their text is in `system-out`. A file without findings is one
+    passing case.
     """
     failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     root = ElementTree.Element("testsuites", name="ir-scatter")
     for file in report.files:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(file.path))
         names: Counter[str] = Counter()
-        for found in file.diagnostics:
-            name = _name(found)
+        for diagnostic in file.diagnostics:
+            name = _name(diagnostic)
             names[name] += 1
             numbered = f"{name} ({names[name]})" if names[name] > 1 else name
             case = _case(suite, file, numbered)
-            if found.location.line is not None:
-                case.set("line", str(found.location.line))
-            if found.severity not in failing:
-                ElementTree.SubElement(case, "system-out").text = _body(found)
+            if diagnostic.location.line is not None:
+                case.set("line", str(diagnostic.location.line))
+            if diagnostic.severity not in failing:
+                ElementTree.SubElement(case, "system-out").text = _body(diagnostic)
                 continue
-            is_error = found.severity is Severity.ERROR and not file.is_readable
+            is_error = diagnostic.severity is Severity.ERROR and not file.is_readable
             outcome = ElementTree.SubElement(case, "error" if is_error else "failure")
-            outcome.set("message", visible(found.message))
-            outcome.set("type", visible(found.code))
-            outcome.text = _body(found)
-        has_error = any(found.severity is Severity.ERROR for found in file.diagnostics)
+            outcome.set("message", visible(diagnostic.message))
+            outcome.set("type", visible(diagnostic.code))
+            outcome.text = _body(diagnostic)
+        has_error = any(diagnostic.severity is Severity.ERROR for diagnostic in file.diagnostics)
         if not file.is_readable and not has_error:
             case = _case(suite, file, "readable")
             ElementTree.SubElement(case, "error", message=_UNREADABLE, type="unreadable")
@@ -57,20 +58,20 @@ def _case(suite: ElementTree.Element, file: FileResult, name: str) -> ElementTre
     )
 
 
-def _name(found: Diagnostic) -> str:
-    """Return a name that stays when lines are added to the file."""
-    name = visible(f"{found.code} {found.rule}")
-    parts = [visible(part) for part in (found.location.scope, found.port) if part]
+def _name(diagnostic: Diagnostic) -> str:
+    """Return a name of a test case that does not change when lines are added to the file."""
+    name = visible(f"{diagnostic.code} {diagnostic.rule}")
+    parts = [visible(part) for part in (diagnostic.location.scope, diagnostic.port) if part]
     return f"{name}: {', '.join(parts)}" if parts else name
 
 
-def _body(found: Diagnostic) -> str:
-    lines = [f"{phrases.place(found.location)}: {phrases.one_line(found)}"]
-    subject = phrases.subject(found)
+def _body(diagnostic: Diagnostic) -> str:
+    lines = [f"{phrases.place(diagnostic.location)}: {phrases.one_line(diagnostic)}"]
+    subject = phrases.subject(diagnostic)
     if subject:
         lines.append(f"in {subject}")
-    lines += [f"note: {phrases.note(related, found)}" for related in found.related]
-    help = phrases.whole_help(found)
+    lines += [f"note: {phrases.note(related, diagnostic)}" for related in diagnostic.related]
+    help = phrases.whole_help(diagnostic)
     if help:
         lines.append(f"help: {help}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""For code scanning: SARIF 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0."""
+"""Findings as SARIF 2.1.0 for code scanning, https://docs.oasis-open.org/sarif/sarif/v2.1.0."""
 
 from collections import Counter
 from hashlib import sha256
@@ -18,20 +18,20 @@ from ir_scatter.version import __version__, versions
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "irScatter/v1"
 
-# What the first digit of a code says.
+# Tag of a rule by the first digit of its code.
 _TOPICS = dict(zip("123459", ("ports", "shapes", "values", "versions", "stored-shapes", "file"), strict=True))
 
 
 def render(report: Report, *, docs_url: str | None = None) -> str:
-    """A log of one run, with the rules that were broken.
+    """Return a log of one run, with the broken rules.
 
-    Each links to its page on the site at `docs_url`; to the page that is installed here if there is no site,
-    as SARIF demands an absolute URI (section 3.49.12).
+    Each rule links to its page on the site at `docs_url`; without a site, to the installed page, as
+    SARIF demands an absolute URI (section 3.49.12).
     """
     diagnostics = report.diagnostics()
-    examples = {found.code: found for found in reversed(diagnostics)}
+    examples = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
     codes = sorted(examples)
-    seen: Counter[str] = Counter()
+    fingerprints: Counter[str] = Counter()
     unreadable = [file for file in report.files if not file.is_readable]
     run = {
         "tool": {
@@ -55,14 +55,16 @@ def render(report: Report, *, docs_url: str | None = None) -> str:
             }
         ],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(found, codes.index(found.code), seen) for found in diagnostics],
+        "results": [
+            _result(diagnostic, codes.index(diagnostic.code), fingerprints) for diagnostic in diagnostics
+        ],
         "properties": {"versions": versions()},
     }
     return dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
-    """Return what a viewer shows of a rule; the example speaks for codes that are no rule."""
+    """Return the description of a rule; of a code that is not a rule, what the example has."""
     rule = by_code().get(example.code) or Rule(example.code, example.rule, example.severity)
     documentation = rule.documentation or rule.name
     first = " ".join(documentation.split("\n\n")[0].split())
@@ -80,7 +82,7 @@ def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
 
 
 def _page(rule: Rule, docs_url: str | None) -> str:
-    """Return where the page of a rule or a known defect is; "" if there is none."""
+    """Return the URL of the page of a rule or known defect; "" without a page."""
     folder = "rules" if rule.code in by_code() else "defects"
     page = DOCS / folder / f"{rule.code}.md"
     if not page.exists():
@@ -88,38 +90,47 @@ def _page(rule: Rule, docs_url: str | None) -> str:
     return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html" if docs_url else page.as_uri()
 
 
-def _result(found: Diagnostic, rule_index: int, seen: Counter[str]) -> dict[str, Any]:
-    """Return one finding; `seen` counts its fingerprints, which stay when it moves to another line."""
-    parts = (found.code, _uri(found.location.path), found.location.scope, found.port or "")
+def _result(diagnostic: Diagnostic, rule_index: int, fingerprints: Counter[str]) -> dict[str, Any]:
+    """Return one finding.
+
+    Its fingerprint does not depend on the line, and `fingerprints` counts how often each occurred, to
+    tell equal ones apart.
+    """
+    parts = (
+        diagnostic.code,
+        _uri(diagnostic.location.path),
+        diagnostic.location.scope,
+        diagnostic.port or "",
+    )
     fingerprint = sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    seen[fingerprint] += 1
+    fingerprints[fingerprint] += 1
     return {
-        "ruleId": found.code,
+        "ruleId": diagnostic.code,
         "ruleIndex": rule_index,
-        "level": found.severity.value,
-        "message": _message(found.message),
-        "locations": [_location(found.location, found.node), *_fault(found)],
+        "level": diagnostic.severity.value,
+        "message": _message(diagnostic.message),
+        "locations": [_location(diagnostic.location, diagnostic.node), *_fault(diagnostic)],
         "relatedLocations": [
             {"id": number, **_location(related.location), "message": _message(related.message)}
-            for number, related in enumerate(found.related, start=1)
+            for number, related in enumerate(diagnostic.related, start=1)
         ],
-        "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{seen[fingerprint]}"},
-        "properties": {"help": phrases.whole_help(found)},
+        "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{fingerprints[fingerprint]}"},
+        "properties": {"help": phrases.whole_help(diagnostic)},
     }
 
 
-def _fault(found: Diagnostic) -> list[dict[str, Any]]:
-    """Return where what is wrong stands itself, if that is known: an attribute, a port, an edge."""
-    if found.span is None:
+def _fault(diagnostic: Diagnostic) -> list[dict[str, Any]]:
+    """Return the location of the faulty attribute, port or edge itself; [] if unknown."""
+    if diagnostic.span is None:
         return []
-    region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), found.span, strict=True))
-    physical = {"artifactLocation": {"uri": _uri(found.location.path)}, "region": region}
-    label = found.label or found.port
+    region = dict(zip(("startLine", "startColumn", "endLine", "endColumn"), diagnostic.span, strict=True))
+    physical = {"artifactLocation": {"uri": _uri(diagnostic.location.path)}, "region": region}
+    label = diagnostic.label or diagnostic.port
     return [{"physicalLocation": physical, **({"message": _message(label)} if label else {})}]
 
 
 def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]:
-    """Return a place in a file, and in the model if it is there."""
+    """Return a location in a file and, if it has a node, in the model."""
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(location.path)}}
     if location.line is not None:
         physical["region"] = {"startLine": location.line}
@@ -134,9 +145,9 @@ def _location(location: Location, node: NodeRef | None = None) -> dict[str, Any]
 
 
 def _message(text: str) -> dict[str, str]:
-    """Return a message whose text means itself: no placeholders, no links (section 3.11)."""
-    shown = visible(text, keep="\n")
-    return {"text": shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+    """Return a message in which placeholders and links are escaped (section 3.11)."""
+    literal = visible(text, keep="\n")
+    return {"text": literal.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
 def _uri(path: str) -> str:
@@ -145,7 +156,7 @@ def _uri(path: str) -> str:
     posix = pure.as_posix()
     try:
         encoded = posix.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a surrogate that stands for no byte: possible on Windows
+    except UnicodeEncodeError:  # a lone surrogate that encodes no byte: possible on Windows
         encoded = posix.encode("utf-8", "surrogatepass")
     if not pure.is_absolute():
         return quote(encoded)

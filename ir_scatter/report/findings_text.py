@@ -1,4 +1,4 @@
-"""For people: each finding as a compiler shows it, with what the file has there, and a summary."""
+"""Findings as text in the style of a compiler, with excerpts of the file, and a summary."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,9 @@ _BOLD, _CYAN = "1", "36"
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: _CYAN}
 _CUT = "..."
 _NARROWEST = 40
+"""Least width in cells: narrower terminals get longer lines."""
 _CODES_NAMED = 5
+"""Codes named in the last line."""
 
 
 def render(
@@ -23,14 +25,16 @@ def render(
     quiet: bool = False,
     statistics: bool = False,
 ) -> str:
-    """Findings, none of whose lines is wider than a terminal of that width; nothing is cut without one."""
+    """Return findings with lines of at most `width` cells; without a width, lines are not cut."""
     page = _Page(color, None if width is None else max(width, _NARROWEST))
-    blocks = ["\n".join(page.finding(file, found)) for file in report.files for found in file.diagnostics]
+    blocks = [
+        "\n".join(page.finding(file, diagnostic)) for file in report.files for diagnostic in file.diagnostics
+    ]
     if statistics and blocks:
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
     if not quiet:
         closing = page.fold(phrases.summary(report))
-        codes = [*dict.fromkeys(visible(found.code) for found in report.diagnostics())]
+        codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))
         blocks.append("\n".join(closing))
@@ -38,38 +42,38 @@ def render(
 
 
 def _closing(codes: list[str]) -> str:
-    others = [*codes[1:_CODES_NAMED], *(["..."] if len(codes) > _CODES_NAMED else [])]
-    return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(others)})" if others else "")
+    more = [*codes[1:_CODES_NAMED], *(["..."] if len(codes) > _CODES_NAMED else [])]
+    return f"For more: ir-scatter explain {codes[0]}" + (f" (or {', '.join(more)})" if more else "")
 
 
 class Snippet(NamedTuple):
-    """A line of the file, what is underlined in it with which character, and what is said of it."""
+    """A line of the file with an underlined part and a label."""
 
     place: Place
     excerpt: Excerpt
     end: int | None
-    """The column behind what is underlined, None for the end of the line."""
+    """The column after the underlined part, None for the end of the line."""
     underline: str
-    """"^" at the fault, "-" at what it comes from, "" if the file has no columns."""
+    """"^" for the fault, "-" for a related location, "" if the file has no columns."""
     label: str
 
 
-def snippets(file: FileResult, found: Diagnostic) -> tuple[list[Snippet], list[Related]]:
-    """Return what the file has where the finding is and points to, and what else it points to."""
-    shown, notes, place = list[Snippet](), list[Related](), place_of(found)
-    if place is not None and place in file.excerpts and found.location.path == file.path:
-        has_column = found.span is not None or found.location.column is not None
-        end = _end(found.span) if found.span is not None else place[1] + 1
-        label = found.label or (found.port if found.span else "") or ""
-        shown.append(Snippet(place, file.excerpts[place], end, "^" if has_column else "", label))
-    for related in found.related:
+def snippets(file: FileResult, diagnostic: Diagnostic) -> tuple[list[Snippet], list[Related]]:
+    """Return excerpts at the finding and its related locations, and the related locations without one."""
+    drawn, notes, place = list[Snippet](), list[Related](), place_of(diagnostic)
+    if place is not None and place in file.excerpts and diagnostic.location.path == file.path:
+        has_column = diagnostic.span is not None or diagnostic.location.column is not None
+        end = _end(diagnostic.span) if diagnostic.span is not None else place[1] + 1
+        label = diagnostic.label or (diagnostic.port if diagnostic.span else "") or ""
+        drawn.append(Snippet(place, file.excerpts[place], end, "^" if has_column else "", label))
+    for related in diagnostic.related:
         place = place_of(related)
         is_here = place is not None and place in file.excerpts and related.location.path == file.path
         if place is not None and is_here and related.span is not None:
-            shown.append(Snippet(place, file.excerpts[place], _end(related.span), "-", related.message))
+            drawn.append(Snippet(place, file.excerpts[place], _end(related.span), "-", related.message))
         else:
             notes.append(related)
-    return shown, notes
+    return drawn, notes
 
 
 class _Page:
@@ -83,29 +87,31 @@ class _Page:
     def fold(self, text: str, first: str = "", rest: str = "") -> list[str]:
         return [first + text] if self.width is None else fold(text, self.width, first, rest)
 
-    def finding(self, file: FileResult, found: Diagnostic) -> Iterator[str]:
-        color = _COLORS[found.severity]
-        code = f"{found.severity} {visible(found.code)}"
-        title, *more = self.fold(f"{code} {visible(found.rule)}: {visible(found.message)}", rest="    ")
+    def finding(self, file: FileResult, diagnostic: Diagnostic) -> Iterator[str]:
+        color = _COLORS[diagnostic.severity]
+        code = f"{diagnostic.severity} {visible(diagnostic.code)}"
+        title, *more = self.fold(
+            f"{code} {visible(diagnostic.rule)}: {visible(diagnostic.message)}", rest="    "
+        )
         yield self.paint(code, _BOLD, color) + self.paint(title.removeprefix(code), _BOLD)
         yield from (self.paint(line, _BOLD) for line in more)
-        shown, notes = snippets(file, found)
-        digits = max((len(str(one.place[0])) for one in shown), default=1)
-        yield self._place(found, " " * digits)
+        drawn, notes = snippets(file, diagnostic)
+        digits = max((len(str(snippet.place[0])) for snippet in drawn), default=1)
+        yield self._place(diagnostic, " " * digits)
         bar = self.paint("|", _CYAN)
-        for number, one in enumerate(shown):
+        for number, snippet in enumerate(drawn):
             yield f"{' ' * digits} {bar}" if number == 0 else self.paint("...", _CYAN)
-            yield from self._snippet(one, digits, color)
-        if shown:
+            yield from self._snippet(snippet, digits, color)
+        if drawn:
             yield f"{' ' * digits} {bar}"
-        remarks = [("in", phrases.subject(found), "")]
-        remarks += [("note:", phrases.note(related, found), "") for related in notes]
-        for word, text, command in (*remarks, ("help:", *phrases.help_of(found))):
+        remarks = [("in", phrases.subject(diagnostic), "")]
+        remarks += [("note:", phrases.note(related, diagnostic), "") for related in notes]
+        for word, text, command in (*remarks, ("help:", *phrases.help_of(diagnostic))):
             if text or command:
                 yield from self._remark(digits, word, text, command)
 
     def _remark(self, digits: int, word: str, text: str, command: str) -> Iterator[str]:
-        """Yield a text and a command, which is on lines of its own if both do not fit one."""
+        """Yield a text and a command; if they do not fit into one line, the command has its own lines."""
         first, rest = f"{' ' * digits} = {word} ", " " * (digits + 4 + len(word))
         whole = ": ".join(filter(None, (text, command)))
         if self.width is None or not command or cells(first + whole) <= self.width:
@@ -117,23 +123,27 @@ class _Page:
         yield f"{' ' * digits} {self.paint('=', _CYAN)} {self.paint(word, _BOLD)} {lines[0][len(first) :]}"
         yield from lines[1:]
 
-    def _place(self, found: Diagnostic, indent: str) -> str:
-        arrow, shown = f"{indent}--> ", phrases.place(found.location, place_of(found))
+    def _place(self, diagnostic: Diagnostic, indent: str) -> str:
+        arrow, place = f"{indent}--> ", phrases.place(diagnostic.location, place_of(diagnostic))
         room = None if self.width is None else self.width - len(arrow)
-        return self.paint(arrow, _CYAN) + without_middle(shown, room)
+        return self.paint(arrow, _CYAN) + without_middle(place, room)
 
-    def _snippet(self, one: Snippet, digits: int, color: str) -> Iterator[str]:
+    def _snippet(self, snippet: Snippet, digits: int, color: str) -> Iterator[str]:
         bar = self.paint("|", _CYAN)
         room = None if self.width is None else self.width - digits - 3
-        text, start, marked = window(one.excerpt, one.place[1], one.end, room)
-        yield f"{self.paint(f'{one.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
-        if not one.underline:
+        text, start, marked = window(snippet.excerpt, snippet.place[1], snippet.end, room)
+        yield f"{self.paint(f'{snippet.place[0]:>{digits}}', _CYAN)} {bar} {text}".rstrip()
+        if not snippet.underline:
             return
-        label, below, style = visible(one.label), list[str](), color if one.underline == "^" else _CYAN
+        label, below, style = (
+            visible(snippet.label),
+            list[str](),
+            color if snippet.underline == "^" else _CYAN,
+        )
         if room is not None and start + marked + 1 + cells(label) > room:
             indent = " " * max(0, min(start, room - cells(label)))
             label, below = "", fold(label, room, indent, indent)
-        line = self.paint(one.underline * marked, _BOLD, style)
+        line = self.paint(snippet.underline * marked, _BOLD, style)
         line = f"{line} {self.paint(label, style)}" if label else line
         yield f"{' ' * digits} {bar} {' ' * start}{line}"
         yield from (f"{' ' * digits} {bar} {self.paint(more, style)}" for more in below)
@@ -144,17 +154,17 @@ def _end(span: Span) -> int | None:
 
 
 def window(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, int, int]:
-    """Return a line as it is printed in so many cells, and how many are before what is underlined, and in it.
+    """Return an excerpt cut to `room` cells, and the start and width of its underlined part in cells.
 
-    That reaches from a column to an end, or to the end of the line. Tabs are expanded and invisible
-    characters spelled out. A line that is too long loses its indentation first, then both ends.
+    The underlined part reaches from `column` to `end`, or to the end of the line. Tabs are expanded and
+    invisible characters spelled out. A line that is too long loses its indentation first, then both ends.
     """
     left, marked, right = pieces(excerpt, column, end, room)
     return left + marked + right, cells(left), max(1, cells(marked))
 
 
 def pieces(excerpt: Excerpt, column: int, end: int | None, room: int | None) -> tuple[str, str, str]:
-    """Return a line as `window` prints it: what is before what is underlined, that, and what is behind it."""
+    """Return an excerpt cut as by `window`, as three parts: before, in and after the underlined part."""
     text = excerpt.text.rstrip()
     first = min(max(column - excerpt.first, 0), len(text))
     last = len(text) if end is None else min(max(end - excerpt.first, first), len(text))

@@ -1,8 +1,8 @@
-"""What the fuzzer found, for programs."""
+"""A fuzz campaign as JSON."""
 
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.characters import dumps
 
 
-def render(found: Campaign) -> str:
-    return dumps(found.as_json())
+def render(campaign: Campaign) -> str:
+    return dumps(campaign.as_json())

@@ -1,4 +1,4 @@
-"""The scatter nodes of files, for programs."""
+"""The scatter nodes of files as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,20 @@ from ir_scatter.report.characters import as_document, dumps, fields_of
 def render(inspections: Sequence[Inspection]) -> str:
     files = [
         {
-            "path": one.path,
-            "format": one.format,
-            "readable": not one.error,
-            "error": one.error or None,
-            "nodes": [_node(node) for node in one.nodes],
-            "totals": totals(one.nodes),
+            "path": inspection.path,
+            "format": inspection.format,
+            "readable": not inspection.error,
+            "error": inspection.error or None,
+            "nodes": [_node(node) for node in inspection.nodes],
+            "totals": totals(inspection.nodes),
         }
-        for one in inspections
+        for inspection in inspections
     ]
-    return dumps(as_document(files=files, totals=totals([node for one in inspections for node in one.nodes])))
+    return dumps(
+        as_document(
+            files=files, totals=totals([node for inspection in inspections for node in inspection.nodes])
+        )
+    )
 
 
 def _node(node: NodeSummary) -> dict[str, Any]:

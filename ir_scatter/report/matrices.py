@@ -1,4 +1,4 @@
-"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels that ran the nodes."""
+"""Tables of a comparison: verdicts by tensor and runner, operators by runner, kernels of the nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, short_names
 from ir_scatter.core.words import counted
-from ir_scatter.report.characters import Cell, Table
+from ir_scatter.report.characters import Table, TableCell
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
 from ir_scatter.runners.openvino.runner import PREFIX
@@ -20,185 +20,187 @@ _COLORS = {
     Verdict.MISMATCH: "red",
 }
 VERDICTS = list(Verdict)
-"""The better ones first."""
+"""Verdicts from best to worst."""
 MOST_ROWS = 40
-"""Rows of a table, and lines of a list; more are counted."""
+"""Rows of a table or lines of a list at most; the rest is only counted."""
 FEW_ROWS = 6
-"""So many rows are drawn even if all verdicts in them are equal, and so many kernels one by one."""
+"""Up to this many rows are shown even if they are equal, and this many kernels one by one."""
 
 Column: TypeAlias = tuple[str, str]
-"""A runner, and the one that it is held against."""
+"""A runner, and the reference that it is compared with."""
 Row: TypeAlias = dict[Column, list[Comparison]]
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"
 NOT_APPLICABLE = "n/a"
 
 
-def tensor_of(one: Comparison) -> str:
-    """Return what a row is called: the scope of the node, or the output."""
-    return one.tensor if one.node is None else one.node
+def tensor_of(comparison: Comparison) -> str:
+    """Return the name of a row: the scope of the node, or the output."""
+    return comparison.tensor if comparison.node is None else comparison.node
 
 
-def name_of(one: Comparison) -> str:
-    """Return what a tensor is called: the output, or the node with its operator."""
-    return one.tensor if one.node is None else f"{one.node} ({one.operator})"
+def name_of(comparison: Comparison) -> str:
+    """Return the name of a tensor: the output, or the node with its operator."""
+    return comparison.tensor if comparison.node is None else f"{comparison.node} ({comparison.operator})"
 
 
-def status_words(found: Compared, outcome: Outcome) -> str:
-    """Return how a runner ended on each of two models, once if it is the same: "ok", "ok, n/a"."""
-    each = found.by_model.get(outcome.runner) or (outcome,)
-    words = (NOT_APPLICABLE if one.reason == OTHER_FORMAT else one.status.value for one in each)
+def status_words(compared: Compared, outcome: Outcome) -> str:
+    """Return the status of a runner on each of two models, once if they are equal: "ok", "ok, n/a"."""
+    outcomes = compared.by_model.get(outcome.runner) or (outcome,)
+    words = (NOT_APPLICABLE if each.reason == OTHER_FORMAT else each.status.value for each in outcomes)
     return ", ".join(dict.fromkeys(words))
 
 
-def outputs_are_nodes(found: Compared) -> bool:
-    """Tell whether a model is one node, and each verdict on its output is one on the node as well."""
+def outputs_are_nodes(compared: Compared) -> bool:
+    """Whether a model is one node, and every verdict on its output repeats one on the node."""
     verdicts: dict[Level, set[tuple[int, str, Verdict]]] = {Level.MODEL: set(), Level.NODE: set()}
-    for one in found.comparisons:
-        verdicts[one.level].add((one.case, one.subject, one.measure.verdict))
-    return found.is_one_node and verdicts[Level.MODEL] <= verdicts[Level.NODE]
+    for comparison in compared.comparisons:
+        verdicts[comparison.level].add((comparison.case, comparison.subject, comparison.measure.verdict))
+    return compared.is_one_node and verdicts[Level.MODEL] <= verdicts[Level.NODE]
 
 
-def untold_outliers(found: Compared, told: str) -> list[Outlier]:
-    """Return who is wrong where neither verdicts nor what was told say it."""
+def unmentioned_outliers(compared: Compared, headline: str) -> list[Outlier]:
+    """Return the outliers that neither the verdicts nor the headline mention."""
     wrong = {
-        (one.node, one.tensor, one.case, one.subject)
-        for one in found.comparisons
-        if one.measure.verdict.is_difference and one.subject != one.reference
+        (comparison.node, comparison.tensor, comparison.case, comparison.subject)
+        for comparison in compared.comparisons
+        if comparison.measure.verdict.is_difference and comparison.subject != comparison.reference
     }
-    untold = []
-    for one in found.outliers:
-        named = {(one.node, one.tensor, one.case, name) for name in one.runners}
-        if one.message not in told and (one.tapped or found.other or not named <= wrong):
-            untold.append(one)
-    return untold
+    unmentioned = []
+    for outlier in compared.outliers:
+        accused = {(outlier.node, outlier.tensor, outlier.case, runner) for runner in outlier.runners}
+        if outlier.message not in headline and (outlier.tapped or compared.other or not accused <= wrong):
+            unmentioned.append(outlier)
+    return unmentioned
 
 
-def by_tensor(found: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
-    """Put comparisons of one level into columns, and rows by tensor.
+def by_tensor(comparisons: Sequence[Comparison]) -> tuple[list[Column], dict[str, Row]]:
+    """Arrange the comparisons of one level in columns, and rows by tensor.
 
-    What a runner is against itself goes where the runner is judged anyway.
+    A comparison of a runner with itself goes into the runner's column, if it has one.
     """
     pairs: dict[str, Column] = {}
-    for one in found:
-        if one.subject != one.reference:
-            pairs.setdefault(one.subject, (one.subject, one.reference))
+    for comparison in comparisons:
+        if comparison.subject != comparison.reference:
+            pairs.setdefault(comparison.subject, (comparison.subject, comparison.reference))
     columns: dict[Column, None] = {}
     rows: dict[str, Row] = {}
-    for one in found:
-        column = (one.subject, one.reference)
-        if one.subject == one.reference:
-            column = pairs.get(one.subject, column)
+    for comparison in comparisons:
+        column = (comparison.subject, comparison.reference)
+        if comparison.subject == comparison.reference:
+            column = pairs.get(comparison.subject, column)
         columns[column] = None
-        rows.setdefault(tensor_of(one), {}).setdefault(column, []).append(one)
+        rows.setdefault(tensor_of(comparison), {}).setdefault(column, []).append(comparison)
     return list(columns), rows
 
 
-def groups_of(found: Compared, level: Level) -> list[tuple[str, list[Comparison]]]:
-    """Return what goes into one table each, with what its rows are: of two models there are up to three.
+def groups_of(compared: Compared, level: Level) -> list[tuple[str, list[Comparison]]]:
+    """Return the comparisons of each table with the noun of its rows; two models have up to three tables.
 
-    First the second model against the first, on each runner; then each of them against NumPy.
+    First the second model against the first, on each runner; then each model against NumPy.
     """
     groups: dict[tuple[str, str], list[Comparison]] = {}
-    for one in found.comparisons:
-        if one.level is level:
-            groups.setdefault((one.subject_model, one.reference_model), []).append(one)
+    for comparison in compared.comparisons:
+        if comparison.level is level:
+            groups.setdefault((comparison.subject_model, comparison.reference_model), []).append(comparison)
     named = []
     for (subject, reference), members in groups.items():
         noun = "output" if level is Level.MODEL else "node"
-        if found.other:
-            first, second = short_names(found.other, found.model)
-            names = {found.other: first, found.model: second}
+        if compared.other:
+            first, second = short_names(compared.other, compared.model)
+            names = {compared.other: first, compared.model: second}
             noun += f" of {names.get(subject, subject)}"
             noun += f", against {names.get(reference, reference)}" if subject != reference else ""
         named.append((noun, members))
     return named
 
 
-def worst_of(found: Iterable[Comparison]) -> Verdict:
-    return max((one.measure.verdict for one in found), key=VERDICTS.index)
+def worst_of(comparisons: Iterable[Comparison]) -> Verdict:
+    return max((comparison.measure.verdict for comparison in comparisons), key=VERDICTS.index)
 
 
-def verdict_matrix(found: Sequence[Comparison], noun: str) -> Table:
-    """Return the table of one level, the worst rows first; what is behind so many rows is counted."""
-    columns, by_name = by_tensor(found)
+def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
+    """Return the table of one level, the worst rows first; rows beyond MOST_ROWS are summed up."""
+    columns, by_name = by_tensor(comparisons)
     rows = sorted(by_name.values(), key=lambda row: VERDICTS.index(worst_of(_all(row))), reverse=True)
     loud = sum(worst_of(_all(row)) is not Verdict.EQUAL for row in rows)
-    shown = min(max(loud, FEW_ROWS), MOST_ROWS)
-    drawn: list[tuple[object, ...]] = [
+    count = min(max(loud, FEW_ROWS), MOST_ROWS)
+    table_rows: list[tuple[object, ...]] = [
         (
-            Cell(name_of(_all(row)[0]), narrow=tensor_of(_all(row)[0])),
+            TableCell(name_of(_all(row)[0]), narrow=tensor_of(_all(row)[0])),
             *(_worst_cell(row.get(column, ())) for column in columns),
         )
-        for row in rows[:shown]
+        for row in rows[:count]
     ]
-    rest = rows[shown:]
+    rest = rows[count:]
     if rest:
-        joined = [[one for row in rest for one in row.get(column, ())] for column in columns]
+        joined = [[comparison for row in rest for comparison in row.get(column, ())] for column in columns]
         cells = [_worst_cell(same, counts=False) for same in joined]
         is_equal = all(cell.text in {"", Verdict.EQUAL.value} for cell in cells)
-        drawn.append((f"and {len(rest)} more{'' if is_equal else ', at worst'}", *cells))
+        table_rows.append((f"and {len(rest)} more{'' if is_equal else ', at worst'}", *cells))
     names, references = [subject for subject, _ in columns], {reference for _, reference in columns}
     if any(subject != reference for subject, reference in columns):
         if len(references) == 1:
             noun += f", against {references.pop()}"
         else:
             names = [f"{subject} against {reference}" for subject, reference in columns]
-    return Table((noun, *map(_runner_cell, names)), drawn)
+    return Table((noun, *map(_runner_cell, names)), table_rows)
 
 
-def _runner_cell(name: str) -> Cell:
-    """Return the header of a runner's column; in a narrow one its short name, which `--on` takes as well."""
-    return Cell(name, narrow=name.replace(PREFIX, ""))
+def _runner_cell(name: str) -> TableCell:
+    """Return the header of a runner's column; a narrow column gets the short name, as `--on` accepts it."""
+    return TableCell(name, narrow=name.replace(PREFIX, ""))
 
 
 def _all(row: Row) -> list[Comparison]:
-    return [one for same in row.values() for one in same]
+    return [comparison for cell in row.values() for comparison in cell]
 
 
-def _worst_cell(found: Sequence[Comparison], *, counts: bool = True) -> Cell:
-    if not found:
-        return Cell("")
-    verdict = worst_of(found)
-    same = sum(one.measure.verdict is verdict for one in found)
+def _worst_cell(comparisons: Sequence[Comparison], *, counts: bool = True) -> TableCell:
+    if not comparisons:
+        return TableCell("")
+    verdict = worst_of(comparisons)
+    same = sum(comparison.measure.verdict is verdict for comparison in comparisons)
     text, narrow = verdict.value, verdict.value
-    if counts and same < len(found):
-        text, narrow = f"{verdict} ({same} of {len(found)})", f"{verdict} {same}/{len(found)}"
-    return Cell(text, _COLORS[verdict], narrow)
+    if counts and same < len(comparisons):
+        text, narrow = f"{verdict} ({same} of {len(comparisons)})", f"{verdict} {same}/{len(comparisons)}"
+    return TableCell(text, _COLORS[verdict], narrow)
 
 
-def operator_counts(found: Sequence[Compared]) -> tuple[list[str], dict[str, defaultdict[str, Counter[str]]]]:
-    """Return runners, and by operator and runner of the nodes of all models how many the runner gets right.
+def operator_counts(
+    models: Sequence[Compared],
+) -> tuple[list[str], dict[str, defaultdict[str, Counter[str]]]]:
+    """Return the runners, and by operator and runner the number of nodes that work, are refused or differ.
 
-    A node works on a runner if what the runner gives for it agrees with the document, or is one of
-    several values that the document allows. A runner refuses all nodes of a model that it does not
-    run, for whatever reason, but a format that is not the runner's is not applicable; a node that could
-    not be looked at does not count.
+    A node works if the runner's result agrees with the specification, or is one of several values that
+    it allows. All nodes of a model that a runner does not run count as refused, for whatever reason;
+    if the runner does not support the model's format, as not applicable. Nodes without a comparison
+    do not count.
     """
     operators = defaultdict[str, defaultdict[str, Counter[str]]](lambda: defaultdict(Counter))
     runners: dict[str, None] = {}
-    for one in found:
-        for outcome in one.outcomes:
+    for model in models:
+        for outcome in model.outcomes:
             if outcome.runner == NUMPY:
                 continue
             runners.setdefault(outcome.runner)
             if outcome.status is not Status.OK:
                 word = NOT_APPLICABLE if outcome.reason == OTHER_FORMAT else REFUSES
-                for operator in one.operators.values():
+                for operator in model.operators.values():
                     operators[operator][outcome.runner][word] += 1
         nodes: dict[tuple[str, str, str | None], bool] = {}
-        for case in one.comparisons:
-            if case.level is Level.NODE:
-                node = (case.operator, case.subject, case.node)
-                nodes[node] = nodes.get(node, False) or case.measure.verdict.is_difference
+        for comparison in model.comparisons:
+            if comparison.level is Level.NODE:
+                node = (comparison.operator, comparison.subject, comparison.node)
+                nodes[node] = nodes.get(node, False) or comparison.measure.verdict.is_difference
         for (operator, runner, _), is_wrong in nodes.items():
             operators[operator][runner][DIFFERS if is_wrong else WORKS] += 1
     return list(runners), dict(sorted(operators.items()))
 
 
-def operator_matrix(found: Sequence[Compared]) -> Table:
-    """Return a row for each operator, of what `operator_counts` says."""
-    runners, operators = operator_counts(found)
+def operator_matrix(models: Sequence[Compared]) -> Table:
+    """Return the table of `operator_counts`, with a row for each operator."""
+    runners, operators = operator_counts(models)
     rows: list[tuple[object, ...]] = [
         (name, *(_counts(words[runner]) for runner in runners)) for name, words in operators.items()
     ]
@@ -210,28 +212,30 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(words) or (NOT_APPLICABLE if counts else "")
 
 
-def kernel_table(found: Compared) -> Table:
-    """Return the table: first the nodes that differ, then the others, together if they are many and alike."""
-    compared = {one.node for one in found.comparisons}
-    loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
+def kernel_table(compared: Compared) -> Table:
+    """Return the table of kernels: nodes that differ first; many nodes with equal cells share a row."""
+    compared_nodes = {comparison.node for comparison in compared.comparisons}
+    loud = {
+        comparison.node for comparison in compared.comparisons if comparison.measure.verdict.is_difference
+    }
     rows = []
-    for runner, facts in found.facts.items():
-        for one in facts:
-            nodes = [name for name in one.originals if name in compared]
+    for runner, all_facts in compared.facts.items():
+        for facts in all_facts:
+            nodes = [name for name in facts.originals if name in compared_nodes]
             if nodes:
-                what = (runner, one.kernel, one.precision, conversion(one, found.types))
-                rows.append((nodes, what, one.microseconds))
+                kernel = (runner, facts.kernel, facts.precision, conversion(facts, compared.types))
+                rows.append((nodes, kernel, facts.microseconds))
     rows.sort(key=lambda row: loud.isdisjoint(row[0]))
     groups: dict[object, list[tuple[list[str], tuple[str, ...], float | None]]] = {}
     for number, row in enumerate(rows):
         is_alone = len(rows) <= FEW_ROWS or not loud.isdisjoint(row[0])
         groups.setdefault(number if is_alone else row[1], []).append(row)
-    drawn: list[tuple[object, ...]] = []
+    table_rows: list[tuple[object, ...]] = []
     for members in list(groups.values())[:MOST_ROWS]:
         names = [name for nodes, _, _ in members for name in nodes]
         times = [time for _, _, time in members if time is not None]
-        named = ", ".join(names) if len(names) < 4 else counted(len(names), "node")
-        drawn.append((named, *members[0][1], f"{sum(times):.0f} us" if times else ""))
+        label = ", ".join(names) if len(names) < 4 else counted(len(names), "node")
+        table_rows.append((label, *members[0][1], f"{sum(times):.0f} us" if times else ""))
     if len(groups) > MOST_ROWS:
-        drawn.append((f"and {len(groups) - MOST_ROWS} more", "", "", "", "", ""))
-    return Table(("node", "runner", "kernel", "precision", "converts", "time"), drawn)
+        table_rows.append((f"and {len(groups) - MOST_ROWS} more", "", "", "", "", ""))
+    return Table(("node", "runner", "kernel", "precision", "converts", "time"), table_rows)

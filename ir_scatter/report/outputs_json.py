@@ -1,4 +1,4 @@
-"""What the outputs of a model look like, for programs."""
+"""A summary of a model's outputs as JSON."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def render(outputs: "Mapping[str, Array]") -> str:
-    """One JSON object; the least and greatest element are null where there is no order of elements."""
+    """Return one JSON object; min and max are null for empty, string and complex outputs."""
     rows = [
         {"name": name, "type": type, "shape": outputs[name].shape, "min": low or None, "max": high or None}
         for name, type, _, low, high in summarize(outputs)

@@ -1,4 +1,4 @@
-"""What the outputs of a model look like: a table for people."""
+"""A summary of a model's outputs as a table."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ir_scatter.report.characters import Table, table_text
 
 
 def render(outputs: Mapping[str, Array], *, color: bool = False, width: int | None = None) -> str:
-    """Name, type, shape, least and greatest element of each output."""
+    """Return a table with name, type, shape, least and greatest element of each output."""
     header = ("output", "type", "shape", "min", "max")
     return table_text(Table(header, summarize(outputs), keeps_empty=True), color=color, width=width)
 
@@ -19,11 +19,11 @@ def render(outputs: Mapping[str, Array], *, color: bool = False, width: int | No
 def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, str]]:
     """Return name, type, shape, least and greatest element of each output.
 
-    The last two are empty where there are no elements, or no order of them.
+    The last two are "" for empty, string and complex outputs.
     """
     rows = []
     for name, array in outputs.items():
-        known = from_dtype(array.dtype)
+        element_type = from_dtype(array.dtype)
         ends = ("", "")
         if array.size and kind(array) == "float":
             numbers = array if array.dtype == np.float64 else array.astype(np.float32)
@@ -31,5 +31,7 @@ def summarize(outputs: Mapping[str, Array]) -> list[tuple[str, str, str, str, st
         elif array.size and kind(array) not in {"string", "complex"}:
             numbers = array if array.dtype.kind in "iub" else array.astype(np.int16)
             ends = str(int(numbers.min())), str(int(numbers.max()))
-        rows.append((name, array.dtype.name if known is None else known.name, show(array.shape), *ends))
+        rows.append(
+            (name, array.dtype.name if element_type is None else element_type.name, show(array.shape), *ends)
+        )
     return rows

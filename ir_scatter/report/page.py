@@ -1,4 +1,4 @@
-"""What the pages of all results share: the head, the style, and how names are written."""
+"""Frame of HTML pages, shared by all results: the head, the style, escaping of names."""
 
 from collections.abc import Iterable
 from html import escape
@@ -8,7 +8,7 @@ from ir_scatter.report.characters import visible
 
 
 def document(title: str, body: Iterable[str], *styles: str) -> str:
-    """A page that needs nothing from elsewhere, in the style of all pages and what other files add."""
+    """Return a self-contained page with the common style sheet and the given additional ones."""
     folder = files("ir_scatter.report")
     names = ("comparison_html/style.css", *styles)
     style = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
@@ -21,7 +21,7 @@ def document(title: str, body: Iterable[str], *styles: str) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             f"<title>{plain(title)}</title>",
             f'<style>\n{style}</style>\n</head>\n<body id="top">',
-            '<a class="skip" href="#found">Skip to what was found</a>',
+            '<a class="skip" href="#found">Skip to the results</a>',
             *body,
             "</body>\n</html>\n",
         ]
@@ -29,9 +29,9 @@ def document(title: str, body: Iterable[str], *styles: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A stranger's text as HTML, in which nothing is a tag or hides itself."""
+    """Escape untrusted text: no tags, and invisible characters spelled out."""
     return escape(visible(text))
 
 
-def named(text: str) -> str:
+def name_span(text: str) -> str:
     return f'<span class="name">{plain(text)}</span>'

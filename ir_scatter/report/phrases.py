@@ -1,4 +1,4 @@
-"""The phrases that the formats for people share."""
+"""Phrases shared by the human-readable formats of findings."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,64 +11,66 @@ from ir_scatter.report.characters import visible
 
 
 def place(location: Location, exactly: tuple[int, int] | None = None) -> str:
-    """Return "m.xml:12:3", as much of it as is known; exactly may be another place of the file."""
+    """Return "m.xml:12:3" without unknown parts; `exactly` overrides line and column."""
     numbers: list[int | None] = [] if location.line is None else [location.line, location.column]
     numbers = numbers if exactly is None or location.column is None else [*exactly]
     return ":".join([visible(location.path), *(str(n) for n in numbers if n is not None)])
 
 
-def subject(found: Diagnostic) -> str:
-    """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding on the file."""
-    scope = found.location.scope
-    parts = [] if found.port_index is None else [f"input {found.port_index}"]
-    if found.port and found.port not in parts:
-        parts.append(visible(found.port))
-    if found.node is not None:
-        version = "" if found.node.version is None else f"-{found.node.version}"
-        parts.insert(0, f"{visible(scope or found.node.name)} ({visible(found.node.type)}{version})")
+def subject(diagnostic: Diagnostic) -> str:
+    """Return "body/scatter (ScatterUpdate-3), input 2, updates"; "" for a finding about the file."""
+    scope = diagnostic.location.scope
+    parts = [] if diagnostic.port_index is None else [f"input {diagnostic.port_index}"]
+    if diagnostic.port and diagnostic.port not in parts:
+        parts.append(visible(diagnostic.port))
+    if diagnostic.node is not None:
+        version = "" if diagnostic.node.version is None else f"-{diagnostic.node.version}"
+        parts.insert(
+            0, f"{visible(scope or diagnostic.node.name)} ({visible(diagnostic.node.type)}{version})"
+        )
     elif scope:
         parts.insert(0, visible(scope))
     return ", ".join(parts)
 
 
-def note(related: Related, found: Diagnostic) -> str:
-    """Return what a second place has to do with the finding, and where it is."""
+def note(related: Related, diagnostic: Diagnostic) -> str:
+    """Return the message of a related location, with the location."""
     location = related.location
     parts = [visible(related.message)]
-    if location.line is not None or location.path != found.location.path:
+    if location.line is not None or location.path != diagnostic.location.path:
         parts.append(place(location))
     if location.line is None and location.scope and location.scope not in related.message:
         parts.append(f"in {visible(location.scope)}")
     return ", ".join(parts)
 
 
-def one_line(found: Diagnostic) -> str:
+def one_line(diagnostic: Diagnostic) -> str:
     """Return "error SCT203 message [body/scatter]"."""
-    line = f"{found.severity} {visible(found.code)} {visible(found.message)}"
-    scope = found.location.scope
+    line = f"{diagnostic.severity} {visible(diagnostic.code)} {visible(diagnostic.message)}"
+    scope = diagnostic.location.scope
     return f"{line} [{visible(scope)}]" if scope else line
 
 
-def help_of(found: Diagnostic) -> tuple[str, str]:
-    """Return how to mend a finding, in a sentence and as a command; "" for what there is not."""
-    path, sentence = found.location.path, visible(found.help)
+def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
+    """Return how to fix a finding: a sentence and a command, "" where there is none."""
+    path, sentence = diagnostic.location.path, visible(diagnostic.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
-    if found.mended_by is None or not is_file:
+    if diagnostic.mended_by is None or not is_file:
         return sentence, ""
     from shlex import quote
 
     command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
-    return sentence, f"{command} {found.mended_by}".rstrip()
+    return sentence, f"{command} {diagnostic.mended_by}".rstrip()
 
 
-def whole_help(found: Diagnostic) -> str:
-    """Return the same in one sentence."""
-    return ": ".join(filter(None, help_of(found)))
+def whole_help(diagnostic: Diagnostic) -> str:
+    """Return the sentence and command of `help_of` in one line."""
+    return ": ".join(filter(None, help_of(diagnostic)))
 
 
 def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
     """Return one line per code: count, code, severity, rule; the most frequent first."""
-    counts = Counter((found.code, found.severity, found.rule) for found in diagnostics)
+    counts = Counter((diagnostic.code, diagnostic.severity, diagnostic.rule) for diagnostic in diagnostics)
     if not counts:
         return []
     ordered = sorted(counts, key=lambda row: (-counts[row], row[0], row[1].rank, row[2]))

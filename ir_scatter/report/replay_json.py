@@ -1,4 +1,4 @@
-"""What came of findings that were run once more, for programs."""
+"""Outcomes of replayed findings as JSON."""
 
 from collections.abc import Sequence
 
@@ -6,5 +6,5 @@ from ir_scatter.fuzz.replay import Replayed
 from ir_scatter.report.characters import as_document, dumps
 
 
-def render(found: Sequence[Replayed]) -> str:
-    return dumps(as_document(findings=[one._asdict() for one in found]))
+def render(replays: Sequence[Replayed]) -> str:
+    return dumps(as_document(findings=[replay._asdict() for replay in replays]))

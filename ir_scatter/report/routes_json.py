@@ -1,4 +1,4 @@
-"""The rewrites that convert knows, for programs: one entry for each pair of rows."""
+"""The rewrites of `convert` as JSON: one entry for each pair of operator versions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The rewrites that convert knows: from, to, conditions."""
+"""The rewrites of `convert` as text: from, to, conditions."""
 
 import textwrap
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ _INDENT = "    "
 
 
 def render(rewrites: Sequence[Rewrite]) -> str:
-    """A table in which the versions of one operator share an entry."""
+    """Return a table in which the versions of an operator share an entry."""
     groups: dict[tuple[str, str, str, str, str], list[Rewrite]] = {}
     for rewrite in rewrites:
         source, target = rewrite.source.key, rewrite.target.key
         key = (source.domain, source.type, target.type, rewrite.conditions, rewrite.name)
         groups.setdefault(key, []).append(rewrite)
     rows = [("from", "to", "")]
-    for (_, _, _, conditions, _), found in groups.items():
-        sources = _versions([rewrite.source for rewrite in found])
-        rows.append((sources, _versions([rewrite.target for rewrite in found]), conditions))
+    for (_, _, _, conditions, _), group in groups.items():
+        sources = _versions([rewrite.source for rewrite in group])
+        rows.append((sources, _versions([rewrite.target for rewrite in group]), conditions))
     width = max(len(row[0]) for row in rows)
     lines: list[str] = []
     for left, right, conditions in rows:

@@ -1,4 +1,4 @@
-"""Everything that has a code, for programs."""
+"""Rules and reasons of refusals as JSON."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from ir_scatter.report.characters import as_document, dumps, fields_of
 
 
 def render(entries: Sequence[Entry]) -> str:
-    """Write a list; an error is a warning for the operators of `warns_for`."""
+    """Return a list of codes; a rule of severity error only warns for the operators in `warns_for`."""
     return dumps(
         as_document(rules=[fields_of(entry, "code name severity summary warns_for") for entry in entries])
     )

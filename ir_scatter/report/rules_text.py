@@ -1,4 +1,4 @@
-"""Everything that has a code, for people."""
+"""Rules and reasons of refusals as text."""
 
 import textwrap
 from collections.abc import Sequence

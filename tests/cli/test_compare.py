@@ -116,10 +116,7 @@ def test_missing_ones_are_passed_over_if_that_is_wanted(cli: Cli, model: str, vo
     names = ("--on", "numpy", "--on", "a", "--on", "gone")
     assert cli("compare", model, *names).code == 4
     done = cli("compare", model, *names, "--skip-missing")
-    assert (done.code, done.err) == (
-        0,
-        "ir-scatter: gone is passed over: no driver; needed: pip install it\n",
-    )
+    assert (done.code, done.err) == (0, "ir-scatter: gone is skipped: no driver; needed: pip install it\n")
     found = json.loads(cli("compare", model, *names, "--skip-missing", "--format", "json").out)
     assert found["skipped"] == [{"runner": "gone", "reason": "no driver; needed: pip install it"}]
     assert [one["runner"] for one in found["outcomes"]] == ["numpy", "a"]
@@ -153,7 +150,7 @@ def test_nondeterminism_and_illegal_indices_are_1(
         (("--values", "odd"), "'odd' is not one of"),
         (("--precision", "f64"), "'f64' is not one of"),
         (("--timeout", "0"), "0"),
-        (("--timeout", "nan"), "'nan' is no number of seconds"),
+        (("--timeout", "nan"), "'nan' is not a number of seconds"),
         (("model.xml", "model.xml"), "there are 3 models, expected one or two, or --each"),
         (("model.xml", "--save", "x"), "--save, --against and --extract are for one model, not two"),
         (("--each", "--inputs", "feeds.npz"), "--inputs and --against are for one model, not for --each"),

@@ -79,7 +79,7 @@ def test_indices_become_one_dimensional(indices: tuple[int, ...], axis: int | No
 def test_nothing_to_do_is_a_copy(cli: Cli) -> None:
     source = slices()
     result = cli("convert", source, "-o", "new.xml", "--to", "ScatterUpdate")
-    assert (result.code, result.out) == (0, "nothing to convert; written to new.xml as it is\n")
+    assert (result.code, result.out) == (0, "nothing to convert; copied unchanged to new.xml\n")
     assert Path("new.xml").read_bytes() == source.read_bytes()
     assert Path("new.bin").read_bytes() == source.with_suffix(".bin").read_bytes()
     assert cli("convert", source, "-o", "other.xml").code == 0

@@ -170,8 +170,11 @@ def test_two_options_name_two_files_and_settings_are_none(cli: Cli, clean: Path)
     Path("pyproject.toml").write_text("[tool.ir-scatter]\nquiet = true\n")
     before = contents()
     for options, message in (
-        (("-o", "x.json", "--write-baseline", "x.json"), "x.json is what -o names, expected another file"),
-        (("-o", "pyproject.toml"), "where the settings are"),
+        (
+            ("-o", "x.json", "--write-baseline", "x.json"),
+            "x.json is also the file of -o, expected another file",
+        ),
+        (("-o", "pyproject.toml"), "the file of the settings"),
     ):
         result = cli("validate", clean, *options)
         assert result.code == 2

@@ -24,14 +24,14 @@ def test_text(cli: Cli, two: None) -> None:
     done = cli("devices")
     assert (done.code, done.err) == (0, "")
     lines = [line.split() for line in done.out.splitlines()]
-    assert [line[:1] for line in lines[:3]] == [["runs"], ["numpy"], ["here"]]
-    assert lines[4:6] == [["does", "not", "needs"], ["gone", "pip", "install", "it"]]
+    assert [line[:1] for line in lines[:3]] == [["available"], ["numpy"], ["here"]]
+    assert lines[4:6] == [["not", "available", "needs"], ["gone", "pip", "install", "it"]]
     assert "no driver" not in done.out
     assert "a long remark" not in done.out
     assert "devices -v" in done.out
     more = cli("devices", "-v").out
     assert more.startswith(done.out.partition("\n\nir-scatter")[0])
-    assert "\ngone\n  does not run here: no driver\\x1b[31m\n  pip install it\n" in more
+    assert "\ngone\n  not available: no driver\\x1b[31m\n  pip install it\n" in more
     assert "\nhere\n  build 7\n  FP7\n  a long remark\n" in more
 
 
@@ -80,7 +80,10 @@ def test_releases_are_listed_with_their_sizes(cli: Cli, two: None, tmp_path: Pat
             ["--remove", "openvino@2099.1"],
             "openvino@2099.1 is not installed, expected nothing, as no release is",
         ),
-        (["--install", "openvino@2025.4", "--format", "json"], "--install and --remove list nothing"),
+        (
+            ["--install", "openvino@2025.4", "--format", "json"],
+            "--install and --remove go with no other options",
+        ),
         (["--install", "openvino@2025.4", "--remove", "x"], "'x' is no release"),
     ],
 )

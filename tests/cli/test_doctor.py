@@ -58,14 +58,14 @@ def answered(words: str, *arguments: str) -> tuple[int, str]:
 def test_no_is_taken_as_such(cache: Path, index: Path) -> None:  # noqa: F811
     code, seen = answered("n\n", "doctor", "--on", "CPU", "--release", "2099.6")
     assert code == 4
-    assert "openvino@2099.6 is not installed. Let pip install it, apart" in seen
+    assert "openvino@2099.6 is not installed. Install it separately with pip" in seen
     assert "ir-scatter devices --install openvino@2099.6" in seen
     assert not list(cache.glob("*/*"))
 
 
 def test_an_interrupt_at_the_question(cache: Path, index: Path) -> None:  # noqa: F811
     code, seen = answered("", "doctor", "--on", "CPU", "--release", "2099.6")
-    assert (code, "Let pip install it" in seen) == (130, True)
+    assert (code, "Install it separately with pip" in seen) == (130, True)
     assert not list(cache.glob("*/*"))
 
 

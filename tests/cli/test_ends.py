@@ -134,7 +134,7 @@ def test_fuzz_says_which_runner_judged_nothing(
     line = ["fuzz", *on, "--operator", "ScatterUpdate-3", "--cases", "30", "--format", "json"]
     done = CliRunner().invoke(group, line, standalone_mode=False)
     assert done.return_value == 4
-    assert done.stderr == f"ir-scatter: nothing of mute was judged: {sentence}\n"
+    assert done.stderr == f"ir-scatter: no answer of mute could be judged: {sentence}\n"
     answers = json.loads(done.stdout)["answers"]
     assert answers["mute"] == {"judged": 0, "not_run": 30, "why_not": sentence}
     if "good" in names:
@@ -148,7 +148,7 @@ def test_fuzz_says_that_a_runner_reads_none_of_the_operators(monkeypatch: pytest
     line = ["fuzz", "--on", "foreign", "--on", "good", "--operator", "ScatterUpdate-3", "--cases", "30"]
     done = CliRunner().invoke(group, line, standalone_mode=False)
     assert done.return_value == 4
-    assert "nothing of foreign was judged: it reads ONNX only" in done.stderr
+    assert "no answer of foreign could be judged: it reads ONNX only" in done.stderr
     monkeypatch.setattr(jobs, "known", lambda: ["foreign", "good"])
     unnamed = CliRunner().invoke(group, ["fuzz", *line[5:]], standalone_mode=False)
     assert unnamed.return_value == 0

@@ -77,7 +77,7 @@ FIELDS = {
         (["--run-scripts", "--on", "CPU"], 2, "--run-scripts goes with --replay"),
         (["--replay", "nowhere", "--on", "CPU"], 2, "--replay runs what is in the folder"),
         (["--cases", "0"], 2, "0 is not in the range"),
-        (["--seconds", "nan"], 2, "'nan' is no number of seconds"),
+        (["--seconds", "nan"], 2, "'nan' is not a number of seconds"),
     ],
 )
 def test_wrong_usage_is_a_sentence(arguments: list[str], code: int, sentence: str, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_exclude_and_passed_over(cli: Cli, clean: Path, warned: Path, elsewhere:
     result = cli("inspect", ".", "--exclude", "*.onnx", "-v")
     assert result.code == 0
     assert "scatter_1.onnx" not in result.out
-    assert "notes.xml: passed over" in result.err
+    assert "notes.xml: skipped" in result.err
 
 
 def test_of_files_that_cannot_be_read_nothing_is_listed(cli: Cli, clean: Path) -> None:

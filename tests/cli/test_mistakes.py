@@ -29,14 +29,14 @@ MISTAKES = [
         "an option before the command",
         "--format json validate ir.xml",
         2,
-        "No such option '--format'; options of a command stand behind its name",
+        "No such option '--format'; options of a command come after its name",
     ),
     Mistake("a misspelt option", "validate ir.xml --formt json", 2, "--format"),
     Mistake("a forgotten value", "validate ir.xml --select", 2, "Option '--select' requires an argument"),
     Mistake("a forgotten model", "inspect", 2, "Missing argument 'PATH...'"),
     Mistake("an unknown format", "validate ir.xml --format jsn", 2, "'jsn' is not one of text, concise, json, sarif, "
             "junit, github, html (did you mean json?)"),
-    Mistake("no number", "validate ir.xml -j many", 2, "'-j' / '--jobs': 'many' is no whole number"),
+    Mistake("no number", "validate ir.xml -j many", 2, "'-j' / '--jobs': 'many' is not a whole number"),
     Mistake("a misspelt file", "validate irr.xml", 3, "no such file or directory (did you mean ir.xml?)"),
     Mistake("a name without its end", "run node", 3, "no such file or directory (did you mean node.onnx?)"),
     Mistake("a misspelt folder", "inspect modles/node.onnx", 3, "no folder modles (did you mean models?)"),
@@ -73,7 +73,7 @@ MISTAKES = [
             "named 'scater' (did you mean scatter?); `ir-scatter inspect` lists them"),
     Mistake("an unknown condition", "convert ir.xml --to ScatterNDUpdate --assume uniqe-indices --diff", 2,
             "'uniqe-indices' cannot be assumed (did you mean unique-indices?)"),
-    Mistake("an opset as a word", "convert node.onnx --opset eleven -o new.onnx", 2, "'eleven' is no whole number"),
+    Mistake("an opset as a word", "convert node.onnx --opset eleven -o new.onnx", 2, "'eleven' is not a whole number"),
     Mistake("an opset that is none", "convert node.onnx --opset 99 -o new.onnx", 2, "the opset is 99, expected 1 to"),
     Mistake("an opset for an IR", "convert ir.xml --opset 13 -o new.xml", 2, "an opset is chosen for ONNX models only"),
     Mistake("nowhere to write", "convert node.onnx", 2, "-o FILE is missing, expected it, --in-place, --diff or "
@@ -105,13 +105,13 @@ MISTAKES = [
     Mistake("inputs of another shape", "run node.onnx --inputs shape.npz", 2, "data has shape [3, 4], expected [3, 3]"),
     Mistake("inputs of another type", "run node.onnx --inputs type.npz", 2, "data is int64, expected float32"),
     Mistake("inputs that are no npz", "run node.onnx --inputs notes.txt", 2, "notes.txt: not an npz file"),
-    Mistake("a shape without a name", "run node.onnx --input-shape 3,3", 2, "'3,3' is no input shape, expected "
+    Mistake("a shape without a name", "run node.onnx --input-shape 3,3", 2, "'3,3' is not an input shape, expected "
             "NAME=1,3,?"),
     Mistake("a shape of another rank", "validate node.onnx --input-shape data=3", 2, "data has shape [3, 3] of rank 2, "
             "which [3] of rank 1 does not fit"),
     Mistake("a shape for no input", "validate node.onnx --input-shape dta=3,3", 2, "no model has an input 'dta' (did "
             "you mean data?)"),
-    Mistake("a size without a unit that is one", "compare node.onnx --tap-memory 1G", 2, "'1G' is no size, expected a "
+    Mistake("a size without a unit that is one", "compare node.onnx --tap-memory 1G", 2, "'1G' is not a size, expected a "
             "number of bytes, or 500MB, 1.5GiB"),
     Mistake("results that are not there", "compare node.onnx --against svaed", 2, "there is no folder svaed (did you "
             "mean saved?)"),

@@ -134,7 +134,7 @@ def test_pages_are_on_the_web_or_beside(cli: Cli, url: str, elsewhere: Path) -> 
     line = ("validate", "scatter_1.onnx", "--format", "html", "-o", "page.html")
     done = cli(*line, "--docs-url", url)
     assert (done.code, done.out, os.path.exists("page.html")) == (2, "", False)
-    assert "is no site, expected one like https://example.org/pages or a relative path" in done.err
+    assert "is not a site, expected one like https://example.org/pages or a relative path" in done.err
     Path("pyproject.toml").write_text(f"[tool.ir-scatter]\ndocs-url = {json.dumps(url)}\n")
     done = cli(*line)
     assert (done.code, done.out, os.path.exists("page.html")) == (2, "", False)

@@ -5,21 +5,21 @@ from typing import Any
 import click
 import pytest
 
-from ir_scatter_cli.options import OPSET, SIZE, Choice, Number
+from ir_scatter_cli.options import OPSET, SIZE, Number, SuggestingChoice
 
 RIGHT = [
     (SIZE, "1073741824", 1 << 30), (SIZE, "1GiB", 1 << 30), (SIZE, "1 gib", 1 << 30),
     (SIZE, "500MB", 500_000_000), (SIZE, "1.5KiB", 1536), (SIZE, "3TB", 3 * 10**12), (SIZE, "7B", 7),
     (SIZE, 42, 42), (OPSET, "18", 18), (OPSET, "opset18", 18), (OPSET, "Opset9", 9),
-    (Number(min=0), "0", 0), (Number(), 7, 7), (Choice(["a", "b"]), "b", "b"),
+    (Number(min=0), "0", 0), (Number(), 7, 7), (SuggestingChoice(["a", "b"]), "b", "b"),
 ]  # fmt: skip
 WRONG = [
-    *((SIZE, text, "is no size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
+    *((SIZE, text, "is not a size, expected a number of bytes, or 500MB, 1.5GiB") for text in (
         "", "0", "-1", "1G", "GiB", "1 2", "1e3", "0.5B", "9" * 400, "1GiB\n1", "inf", "nan",
     )),
-    (OPSET, "eleven", "is no whole number"), (Number(), "1.5", "is no whole number"),
-    (Number(min=1), "0", "not in the range"), (Number(), "inf", "is no whole number"),
-    (Choice(["text", "json"]), "jsn", "is not one of text, json (did you mean json?)"),
+    (OPSET, "eleven", "is not a whole number"), (Number(), "1.5", "is not a whole number"),
+    (Number(min=1), "0", "not in the range"), (Number(), "inf", "is not a whole number"),
+    (SuggestingChoice(["text", "json"]), "jsn", "is not one of text, json (did you mean json?)"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""From paths to files: folders, globs, exclusions, what is passed over."""
+"""From paths to files: folders, globs, exclusions, what is skipped."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def test_a_folder_of_mixed_files(cli: Cli, broken: Path, warned: Path, elsewhere
     assert "notes.xml" not in quiet.out
     loud = cli("validate", ".", "--format", "concise", "-v")
     assert (loud.code, loud.out) == (quiet.code, quiet.out)
-    assert loud.err.startswith("ir-scatter: ./notes.xml: passed over: ")
+    assert loud.err.startswith("ir-scatter: ./notes.xml: skipped: ")
     assert "readme.txt" not in loud.err
 
 
@@ -77,5 +77,5 @@ def test_a_name_cannot_move_the_cursor(cli: Cli, elsewhere: Path) -> None:
     for command in ("validate", "inspect"):
         result = cli(command, "folder", "folder/a\x1b[2J", "-v")
         assert "folder/a\\x1b[2J: no .xml or .onnx file" in result.err
-        assert "folder/b\\x1b[2J.xml: passed over: " in result.err
+        assert "folder/b\\x1b[2J.xml: skipped: " in result.err
         assert "\x1b" not in result.err

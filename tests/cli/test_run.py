@@ -104,7 +104,7 @@ def test_repeated_targets_are_remarked(cli: Cli, elsewhere: Path) -> None:
     path = save(LEGAL["direct"].replace("[7, 3]", "[2, 3]"), elsewhere / "m.onnx")
     result = cli("run", path)
     assert result.code == 0
-    assert result.err == "ir-scatter: out: several updates of one element, the last one stays\n"
+    assert result.err == "ir-scatter: out: several updates of one element; the last one wins\n"
 
 
 @pytest.mark.parametrize(("indices", "is_repeated"), [([3, 1], False), ([3, 3], True), ([3, -4], True)])
@@ -122,7 +122,7 @@ def test_repeated_targets_of_given_inputs_are_remarked(
         elsewhere / "feeds.npz", at=np.array(indices).reshape(2, 1), data=feeds["data"], new=feeds["new"]
     )
     result = cli("run", path, "--inputs", elsewhere / "feeds.npz")
-    remark = "ir-scatter: out: several updates of one element, the last one stays\n"
+    remark = "ir-scatter: out: several updates of one element; the last one wins\n"
     assert (result.code, result.err) == (0, remark if is_repeated and reduction == "none" else "")
 
 

@@ -165,7 +165,7 @@ def test_two_processes_say_what_one_says(script: Cli, elsewhere: Path, format: s
     one, two = script("validate", *arguments), script("validate", *arguments, "-j", "2")
     assert one == two
     assert one.code == 3
-    assert "notes.xml: passed over" in two.err
+    assert "notes.xml: skipped" in two.err
 
 
 @pytest.fixture

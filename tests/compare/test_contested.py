@@ -180,11 +180,11 @@ def test_behind_other_operators_a_tensor_is_excused_as_a_whole_and_the_report_sa
 def test_the_report_says_that_single_elements_are_excused(tmp_path: Path) -> None:
     shape, lines, _ = BY_ELEMENT["added"]
     path = write(tmp_path, shape, *lines)
-    reason = "operators that move elements or work on each of them carry contested elements there"
+    reason = "contested elements of an upstream node were propagated there"
     excuse = {"whole": False, "elements": 1, "reason": reason}
     found = compared(path, Planted(order="first"))
     assert document(found)["comparisons"][0]["excuse"] == excuse
-    assert "an upstream node leaves the result open in 1 element" in report(found)
+    assert "1 element unspecified by an upstream node" in report(found)
     wrong = document(compared(path, Planted(order="first", output=at(5))))["comparisons"][0]
     assert (wrong["verdict"], wrong["mismatched"], wrong["contested"]) == ("mismatch", 1, 1)
     assert wrong["worst"]["index"] == [5]
@@ -199,7 +199,7 @@ def test_a_shape_that_depends_on_a_contested_element_is_open(tmp_path: Path) -> 
     (one,) = of_outputs(found)
     assert one.measure.verdict is Verdict.CONTESTED
     assert document(found)["comparisons"][0]["excuse"]["elements"] is None
-    assert "its shape as well" in report(found)
+    assert "unspecified by an upstream node, even its shape" in report(found)
 
 
 def test_loops_and_branches_are_followed(tmp_path: Path) -> None:

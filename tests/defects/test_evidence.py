@@ -42,25 +42,25 @@ def _on(instructions: str, changes: Mapping[str, Result] = MappingProxyType({}))
 @pytest.mark.parametrize(
     ("recorded", "here", "changes", "differs", "said"),
     [
-        ("AVX2", "AVX2", {}, False, "here"),
-        ("AVX2", "AVX2", {"DEV115/bf16": Result.WRONG}, True, "here, and larger than known: bf16"),
+        ("AVX2", "AVX2", {}, False, "present"),
+        ("AVX2", "AVX2", {"DEV115/bf16": Result.WRONG}, True, "present, also affects: bf16"),
         (
             "AVX2", "AVX-512 with bf16", {"DEV115/bf16": Result.WRONG}, False,
-            "here, depends on the instruction set (recorded on AVX2, this machine has AVX-512 with bf16), "
-            "and larger than known: bf16",
+            "present, depends on the instruction set (recorded on AVX2, this machine has AVX-512 with bf16), "
+            "also affects: bf16",
         ),
         (
             "AVX-512", "AVX2", {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}, False,
-            "not here, depends on the instruction set (recorded on AVX-512, this machine has AVX2)",
+            "absent, depends on the instruction set (recorded on AVX-512, this machine has AVX2)",
         ),
-        ("AVX-512", "AVX2", {}, False, "here"),
+        ("AVX-512", "AVX2", {}, False, "present"),
         (
             "", "AVX2", {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}, False,
-            "not here, depends on the instruction set (recorded on an unknown one, this machine has AVX2)",
+            "absent, depends on the instruction set (recorded on an unknown one, this machine has AVX2)",
         ),
         (
             UNKNOWN, UNKNOWN, {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}, False,
-            "not here, depends on the instruction set (recorded on an unknown one, this machine has an unknown one)",
+            "absent, depends on the instruction set (recorded on an unknown one, this machine has an unknown one)",
         ),
         ("", "", {"DEV115/max": Result.RIGHT, "DEV115/min": Result.RIGHT}, True, "gone, recorded: wrong"),
     ],

@@ -301,4 +301,4 @@ def test_failures_that_no_time_was_left_to_look_at_are_told() -> None:
     assert list(campaign.run()) == []
     assert campaign.unexplained > 0
     assert campaign.as_json()["unexplained"] == campaign.unexplained
-    assert "no time was left to look at" in render(campaign)
+    assert "not examined: time limit reached" in render(campaign)

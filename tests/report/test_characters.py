@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from ir_scatter.explain import explain
 from ir_scatter.report import characters
-from ir_scatter.report.characters import Cell, Table, reflowed, table_text, without_middle
+from ir_scatter.report.characters import Table, TableCell, reflow, table_text, without_middle
 
 LONG = [f"model.layers.{number}.self_attn/aten::index_put_/ScatterNDUpdate" for number in (3, 5)]
 TABLE = Table(
-    ("node", Cell("openvino:CPU", narrow="CPU"), "onnxruntime"),
-    [(Cell(f"{name} (ScatterNDUpdate-15)", narrow=name), Cell("mismatch (2 of 3)", "red", "mismatch 2/3"), "equal")
+    ("node", TableCell("openvino:CPU", narrow="CPU"), "onnxruntime"),
+    [(TableCell(f"{name} (ScatterNDUpdate-15)", narrow=name), TableCell("mismatch (2 of 3)", "red", "mismatch 2/3"), "equal")
      for name in LONG],
 )  # fmt: skip
 
@@ -62,8 +62,8 @@ def test_without_middle() -> None:
 @pytest.mark.parametrize("topic", ["SCT203", "ScatterND-18", "gpu-differs", "index", "architecture"])
 def test_pages_fit_the_terminal_and_say_what_they_say_in_a_pipe(topic: str) -> None:
     page = explain(topic)
-    assert reflowed(page, None) == page
-    shown = reflowed(page, 60)
+    assert reflow(page, None) == page
+    shown = reflow(page, 60)
     assert shown.split() == page.split()
     prose = re.sub(r"(?s:```.*?```)|^\|.*$|^#.*$", "", shown, flags=re.MULTILINE)
     assert max(map(len, prose.splitlines())) <= 60
@@ -82,12 +82,12 @@ def test_plain_tables_are_those_of_rich(
     table = Table(("node", "x", "漢字"), lines, keeps_empty)
     quick = table_text(table, color=color, width=None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(characters, "aligned", lambda *_, **__: None)
+        patch.setattr(characters, "draw_plain_table", lambda *_, **__: None)
         assert table_text(table, color=color, width=None) == quick
 
 
 def test_plain_tables_are_not_left_to_rich() -> None:
     texts = [("node", "operator"), ("a", "ScatterND-18")]
-    assert characters.aligned(texts, 100, color=False) == "node  operator\na     ScatterND-18\n"
-    assert characters.aligned(texts, 17, color=False) is None
-    assert characters.aligned([("node",), (" a",)], 100, color=False) is None
+    assert characters.draw_plain_table(texts, 100, color=False) == "node  operator\na     ScatterND-18\n"
+    assert characters.draw_plain_table(texts, 17, color=False) is None
+    assert characters.draw_plain_table([("node",), (" a",)], 100, color=False) is None

@@ -1,4 +1,4 @@
-"""What doctor found, as text and as a page: what is not as recorded comes first."""
+"""What doctor found, as text and as a page: what changed since recorded comes first."""
 
 import re
 from dataclasses import replace
@@ -46,22 +46,22 @@ def test_what_is_not_as_recorded_comes_first() -> None:
     assert lines[:4] == [
         "openvino:CPU: A <processor>, 2026.4.1, plugin 2026",
         "  FP32 BF16",
-        "  6 of 8 known defects here, 4 not as recorded, 2 untested before",
-        "  not as recorded",
+        "  6 of 8 known defects present; 4 changed since recorded, 2 untested before",
+        "  changed since recorded",
     ]
     said = [line.split(": ", 1)[1] for line in lines[4:8]]
     assert said == [
         "gone, recorded: refused",
         "new: crashed, recorded: right",
-        "here: crashed, recorded: wrong",
-        "here, and larger than known: a near miss",
+        "present: crashed, recorded: wrong",
+        "present, also affects: a near miss",
     ]
-    assert "    DEV107 mean-of-large-integers: here, untested before" in lines
-    assert "    DEV120 computed-in-i32: not told, untested before" in lines
+    assert "    DEV107 mean-of-large-integers: present, untested before" in lines
+    assert "    DEV120 computed-in-i32: no answer, untested before" in lines
 
 
 def test_a_device_that_does_not_run_says_so_and_nothing_else() -> None:
-    assert doctor_text.render([MISSING]) == "openvino:NPU: 2026.4.1\n  does not run here: there is <none>\n"
+    assert doctor_text.render([MISSING]) == "openvino:NPU: 2026.4.1\n  not available: there is <none>\n"
 
 
 def test_a_driver_that_tells_how_it_was_compiled_is_cut() -> None:
@@ -76,16 +76,16 @@ def test_the_page_says_what_the_text_says() -> None:
     assert "there is &lt;none&gt;" in page
     assert "<script" not in page
     words = re.sub(r"<[^>]+>", " ", page)
-    titles = ["not as recorded", "wrong values", "refusals"]
+    titles = ["changed since recorded", "wrong values", "refusals"]
     assert sorted(titles, key=words.index) == titles
     for said in ("gone, recorded: refused", "new: crashed", "untested before", "FP32 BF16", PLACE):
         assert said in words
-    banner = "4 outcomes not as recorded, and not every device runs here"
+    banner = "4 results changed since recorded, and not every device is available"
     assert f'<p class="banner differs">{banner}</p>' in page
 
 
 def test_the_banner_says_that_nothing_was_recorded() -> None:
     unknown = replace(FOUND, defects=(checked("DEV104", Result.WRONG, None),))
-    assert 'banner nothing">nothing was recorded of that before' in doctor_html.render([unknown])
+    assert 'banner nothing">no earlier results to compare with' in doctor_html.render([unknown])
     known = replace(FOUND, defects=FOUND.defects[:2])
     assert 'banner agrees">all as recorded' in doctor_html.render([known])

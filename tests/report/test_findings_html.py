@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 from lxml import html
@@ -13,14 +13,14 @@ from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, Report, check_file
 from ir_scatter.report.findings_html import MOST_SHOWN
 from ir_scatter.report.graph_picture import picture
-from ir_scatter.report.registry import render
+from ir_scatter.report.registry import RenderOptions, render
 from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, REPEATED, REPORT, SHAPE, report_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 OPTIONS = Options(with_neighbourhoods=True)
 
 
-def _page(report: Report, **options: object) -> Any:
+def _page(report: Report, **options: Unpack[RenderOptions]) -> Any:
     """Return a page all of whose tags are closed, ids different and links right."""
     text = render("findings", "html", report, **options)
     page: Any = html.document_fromstring(text)

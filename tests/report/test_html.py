@@ -161,7 +161,7 @@ def test_what_was_run_and_where() -> None:
 def test_which_machine_of_a_fleet_gave_which_value() -> None:
     """Also where no runner was named with its machine."""
     found = replace(EVERYTHING, machine="lab-arc")
-    assert "All of them ran on lab-arc." in words(section(page_of(found), "Runners"))
+    assert "All runners ran on lab-arc." in words(section(page_of(found), "Runners"))
     page = page_of(found, replace(found, machine="b"), EVERYTHING)
     (index,) = page.find_class("index")
     told = [words(row).split()[1:3] for row in index.iter("tr")]
@@ -173,7 +173,7 @@ def test_words_are_explained_where_they_stand() -> None:
     page = page_of(EVERYTHING)
     for item in page.find_class("tiles")[0]:
         assert item.find_class("meaning")
-    assert "crashed : its process ended" in words(section(page, "Runners")).replace(
+    assert "crashed : its process crashed" in words(section(page, "Runners")).replace(
         "crashed its", "crashed : its"
     )
     assert "Required ULP" in words(section(page, "Differences").find_class("meanings")[0])

@@ -121,7 +121,7 @@ def test_nothing_is_cut_and_everybody_can_read_it(seen: Mapping[str, Any], name:
 @pytest.mark.parametrize("name", ["rich", "many"])
 def test_a_keyboard_is_enough(seen: Mapping[str, Any], name: str) -> None:
     told = seen[f"{name}.html"]["keyboard"]
-    assert "Skip to what was found" in told["focus"][0]
+    assert "Skip to the results" in told["focus"][0]
     assert 'id="only"' in told["focus"][1]
     assert told["before"] > 0
     assert told["after"] == 0

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as arrays
 from ir_scatter.compare.measure import Tolerance
 from ir_scatter.compare.result import Comparison
 from ir_scatter.report.comparison_html import difference
-from ir_scatter.report.comparison_html.difference import Element
-from ir_scatter.report.comparison_html.pictures import Slice
+from ir_scatter.report.comparison_html.difference import DifferingElement
+from ir_scatter.report.comparison_html.pictures import TensorSlice
 from ir_scatter.report.comparison_text import text
 from tests.report.comparisons import compared, of_node, page_text, parse_page
 
@@ -23,13 +23,13 @@ def differences(got: Any, expected: Any) -> Any:
     return difference.differences(of_node("n", got, expected))
 
 
-def worst_elements(one: Comparison) -> list[Element]:
+def worst_elements(one: Comparison) -> list[DifferingElement]:
     found = difference.differences(one)
     assert found is not None
     return difference.worst_elements(one, found)
 
 
-def worst_slice(one: Comparison) -> Slice | None:
+def worst_slice(one: Comparison) -> TensorSlice | None:
     found = difference.differences(one)
     assert found is not None
     return difference.worst_slice(one, found)

@@ -203,7 +203,7 @@ def cells_of_page(page: Any) -> Cells:
         heads = table.xpath("thead/tr/th")
         noun = words(heads[0])
         noun = noun[0].lower() + noun[1:]
-        leads = table.xpath("preceding::p[contains(@class, 'lead')][starts-with(., 'Each held against')][1]")
+        leads = table.xpath("preceding::p[contains(@class, 'lead')][starts-with(., 'Each compared with')][1]")
         common = words(leads[0].find_class("name")[0]) if leads else ""
         for row in table.xpath("tbody/tr"):
             name = words(row.xpath("th/bdi")[0])

@@ -1,6 +1,6 @@
-"""What a comparison found as a page with pictures: one file that needs neither a network nor a script.
+"""A comparison as an HTML page with pictures: self-contained, without scripts.
 
-Templates say it in the order in which they are filled in here.
+The functions here compute what the templates show, in the order of the page.
 """
 
 import importlib.util
@@ -52,45 +52,46 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _Parts: TypeAlias = dict[str, Any]
-"""What a template fills in, by the names that it uses."""
+"""Values of a template by name."""
 
 _ON_CPU = "@cpu"
-"""What the name of a runner ends with that runs another device's plugin on the CPU."""
+"""Suffix of runners that run another device's plugin on the CPU."""
 _USES = (WORKS, REFUSES, DIFFERS, NOT_APPLICABLE)
-_NAMES = {NUMPY: "the evaluator of ir-scatter: what the documents say"}
+_NAMES = {NUMPY: "the evaluator of ir-scatter, which follows the specification"}
 _MOST_DETAILED = 20
-"""Differences of a model that are shown in full."""
+"""Differences of a model that are shown in full, at most."""
 _LEAST_OUTPUTS = 5
-"""Places among them that nodes do not take from outputs."""
+"""Places among them that are reserved for outputs, however many nodes differ."""
 _MOST_ON_PAGE = 60
+"""Differences of all models on a page that are shown in full, at most."""
 MOST_ROWS = 1_000
-"""Rows that each table shows, the worst first: 10,000 nodes took 7 MB."""
+"""Rows that each table shows, the worst first: a table of 10,000 nodes took 7 MB."""
 _HEAD, _TAIL = 56, 28
-"""Letters of a long name that are shown."""
+"""Characters shown of the start and the end of a long name."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _MEANINGS = {
     Verdict.MISMATCH.value: "beyond the tolerance",
-    Verdict.NONDETERMINISTIC.value: "not the same in every run",
-    Verdict.CONTESTED.value: "the document leaves the value open, and allows this one",
+    Verdict.NONDETERMINISTIC.value: "changes from run to run",
+    Verdict.CONTESTED.value: "one of several values that the specification allows",
     Verdict.CLOSE.value: "within the tolerance",
-    Verdict.EQUAL.value: "the same bits, NaN like NaN",
-    _ILLEGAL: "indices that the document forbids",
-    _NOT_TAPPED: "the runner does not show what went into the node",
-    Status.REFUSED.value: "the runtime rejects the model or its inputs, in its own words",
-    Status.UNSUPPORTED.value: "the runtime does not know an operator, opset or type of the model",
+    Verdict.EQUAL.value: "the same bits; NaN equals NaN",
+    _ILLEGAL: "indices that the specification forbids",
+    _NOT_TAPPED: "the runner does not show the inputs of the node",
+    Status.REFUSED.value: "the runtime rejects the model or its inputs, with this error",
+    Status.UNSUPPORTED.value: "the runtime does not support an operator, opset or type of the model",
     Status.UNAVAILABLE.value: "not installed, or the device is missing",
-    Status.CRASHED.value: "its process ended",
+    Status.CRASHED.value: "its process crashed",
     Status.TIMEOUT.value: "no answer within the time limit",
 }
-"""What the page says of the words that it uses."""
+"""Explanations of verdicts and statuses."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
 _QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
-"""What is no difference."""
-_ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(one.value for one in VERDICTS[1:]), _ILLEGAL]
+"""Cells without a difference."""
+_ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(verdict.value for verdict in VERDICTS[1:]), _ILLEGAL]
 
 
 def require_packages() -> None:
-    """Raise UsageError if the package is missing that a report needs."""
+    """Raise UsageError if a package that a report needs is missing."""
     if importlib.util.find_spec("jinja2") is None:
         raise UsageError(
             "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
@@ -106,31 +107,38 @@ def render(
     date: str = "",
     host: str = "",
 ) -> str:
-    """The page, always the same for a comparison and what is told of the circumstances.
+    """Return the page; the same arguments always give the same page.
 
-    It names the file that inputs came from, or the folder with earlier results; the command, the date and
-    the machine, if they are told.
+    Args:
+        done: the comparison.
+        inputs: the file of the inputs.
+        against: the folder of saved results that were compared with.
+        command: shown in the header, as are date and host; left out if empty.
+        date: when the comparison was run.
+        host: where it was run.
     """
     require_packages()
     template = _environment().get_template("page.html.j2")
-    told = [("Command", command), ("Date", date), ("Machine", host)]
-    told += [("Fleet", line) for line in lines_of_machines(done.machines)]
-    page = _page(done, inputs, against) | {"told": [(name, text) for name, text in told if text]}
+    circumstances = [("Command", command), ("Date", date), ("Machine", host)]
+    circumstances += [("Fleet", line) for line in lines_of_machines(done.machines)]
+    page = _page(done, inputs, against) | {
+        "circumstances": [(name, text) for name, text in circumstances if text]
+    }
     return template.render(page=page, style=_text("style.css")) + "\n"
 
 
 def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
-    differing = sum(one.differs for one in done.found)
+    differing = sum(compared.differs for compared in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     order = list(State)
-    ordered = sorted(done.found, key=lambda one: order.index(headline(one).state))
+    ordered = sorted(done.found, key=lambda compared: order.index(headline(compared).state))
     models = [
-        _model(one, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
-        for number, one in enumerate(ordered)
+        _model(compared, f"m{number}", share if number < _MOST_ON_PAGE else 0, inputs, against)
+        for number, compared in enumerate(ordered)
     ]
     head = headline_of_many(done)
     return {
-        "counts": summary([one for found in done.found for one in _at_one_level(found)]),
+        "counts": summary([comparison for compared in done.found for comparison in _at_one_level(compared)]),
         "state": head.state.value,
         "headline": head.sentence,
         "single": models[0] if is_single(done) else None,
@@ -140,115 +148,131 @@ def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
         "failures": done.failures,
         "skipped": done.skipped,
         "fidelity": list(dict.fromkeys(remark for model in models for remark in model["fidelity"])),
-        "illegal": sum(one.is_illegal for found in done.found for one in found.guarded),
+        "illegal": sum(violation.is_illegal for compared in done.found for violation in compared.guarded),
     }
 
 
-def _at_one_level(found: Compared) -> list[Comparison]:
-    """Return what is shown: a model of one node is not shown at two levels."""
-    is_twice = outputs_are_nodes(found)
-    return [one for one in found.comparisons if one.level is Level.NODE or not is_twice]
+def _at_one_level(compared: Compared) -> list[Comparison]:
+    """Return the comparisons to show: without outputs that repeat the verdicts of the only node."""
+    is_twice = outputs_are_nodes(compared)
+    return [
+        comparison for comparison in compared.comparisons if comparison.level is Level.NODE or not is_twice
+    ]
 
 
-def _operators(found: Sequence[Compared]) -> _Parts:
-    runners, operators = operator_counts(found)
+def _operators(models: Sequence[Compared]) -> _Parts:
+    runners, operators = operator_counts(models)
     rows = []
     for name, words in operators.items():
         counts = [words[runner] for runner in runners]
-        cells = [[(word, each[word]) for word in _USES if each[word]] for each in counts]
-        rows.append({"name": name, "cells": cells, "is_quiet": not any(each[DIFFERS] for each in counts)})
+        cells = [[(word, counter[word]) for word in _USES if counter[word]] for counter in counts]
+        rows.append(
+            {"name": name, "cells": cells, "is_quiet": not any(counter[DIFFERS] for counter in counts)}
+        )
     return {"runners": runners, "rows": rows}
 
 
-def _model(found: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
-    head, shown = headline(found), _at_one_level(found)
-    groups = group(shown)
-    nodes = [one for one in groups if one[0].level is Level.NODE]
-    outputs = [one for one in groups if one[0].level is Level.MODEL]
+def _model(compared: Compared, anchor: str, most: int, inputs: str | None, against: str | None) -> _Parts:
+    head, comparisons = headline(compared), _at_one_level(compared)
+    groups = group(comparisons)
+    nodes = [alike for alike in groups if alike[0].level is Level.NODE]
+    outputs = [alike for alike in groups if alike[0].level is Level.MODEL]
     places = min(len(outputs), max(most - len(nodes), min(_LEAST_OUTPUTS, most // 3)))
     chosen = [*nodes[: most - places], *outputs[:places]]
     differences = [
-        describe(found, alike, f"{anchor}d{number}", repeat_command(found, alike[0], inputs, against))
+        describe(compared, alike, f"{anchor}d{number}", repeat_command(compared, alike[0], inputs, against))
         for number, alike in enumerate(chosen)
     ]
-    compared = {one.node for one in found.comparisons}
-    loud = {one.node for one in found.comparisons if one.measure.verdict.is_difference}
+    compared_nodes = {comparison.node for comparison in compared.comparisons}
+    loud = {
+        comparison.node for comparison in compared.comparisons if comparison.measure.verdict.is_difference
+    }
     kernels = [
-        {"runner": runner, "facts": one, "is_quiet": loud.isdisjoint(one.originals)}
-        for runner, facts in found.facts.items()
-        for one in facts
-        if not compared.isdisjoint(one.originals)
+        {"runner": runner, "facts": facts, "is_quiet": loud.isdisjoint(facts.originals)}
+        for runner, all_facts in compared.facts.items()
+        for facts in all_facts
+        if not compared_nodes.isdisjoint(facts.originals)
     ]
     kernels.sort(key=itemgetter("is_quiet"))
     return {
         "anchor": anchor,
-        "found": found,
-        "counts": summary(shown),
+        "compared": compared,
+        "counts": summary(comparisons),
         "headline": head.sentence,
         "state": head.state.value,
-        "cases": counted(len(found.feeds), "case"),
-        "runners": [_runner(found, outcome) for outcome in found.outcomes],
+        "cases": counted(len(compared.feeds), "case"),
+        "runners": [_runner(compared, outcome) for outcome in compared.outcomes],
         "statuses": [
             status.value
             for status in Status
-            if any((one.status, one.reason) == (status, None) for one in found.outcomes)
+            if any((outcome.status, outcome.reason) == (status, None) for outcome in compared.outcomes)
             and status.value in _MEANINGS
         ],
-        "fidelity": _fidelity(found),
+        "fidelity": _fidelity(compared),
         "outputs": []
-        if outputs_are_nodes(found)
-        else [_matrix(found, *group) for group in groups_of(found, Level.MODEL)],
-        "nodes": _nodes(found),
+        if outputs_are_nodes(compared)
+        else [_matrix(compared, *group) for group in groups_of(compared, Level.MODEL)],
+        "nodes": _nodes(compared),
         "differences": differences,
-        "anchors": {one["cell"]: one["anchor"] for one in differences},
+        "anchors": {difference["cell"]: difference["anchor"] for difference in differences},
         "more": len(groups) - len(chosen),
-        "indices": _indices(found),
-        "blames": _blames(found),
+        "indices": _indices(compared),
+        "blames": _blames(compared),
         "kernels": kernels[:MOST_ROWS],
         "all_kernels": len(kernels),
         "most": MOST_ROWS,
-        "tolerances": _tolerances(found),
-        "feeds": [(name, kind_of(array)) for name, array in (found.feeds[0] if found.feeds else {}).items()],
+        "tolerances": _tolerances(compared),
+        "feeds": [
+            (name, kind_of(array)) for name, array in (compared.feeds[0] if compared.feeds else {}).items()
+        ],
         "inputs": inputs,
         "against": against,
     }
 
 
-def _nodes(found: Compared) -> list[_Parts]:
-    groups = groups_of(found, Level.NODE)
-    if not groups and not found.other and (found.not_tapped or any(one.is_illegal for one in found.guarded)):
+def _nodes(compared: Compared) -> list[_Parts]:
+    groups = groups_of(compared, Level.NODE)
+    if (
+        not groups
+        and not compared.other
+        and (compared.not_tapped or any(violation.is_illegal for violation in compared.guarded))
+    ):
         groups = [("node", [])]
-    return [_matrix(found, noun, chosen, is_node=True) for noun, chosen in groups]
+    return [_matrix(compared, noun, comparisons, is_node=True) for noun, comparisons in groups]
 
 
-def _matrix(found: Compared, noun: str, chosen: Sequence[Comparison], *, is_node: bool = False) -> _Parts:
-    """A row for each tensor and a column for each runner: the worst rows first, the quiet apart.
+def _matrix(
+    compared: Compared, noun: str, comparisons: Sequence[Comparison], *, is_node: bool = False
+) -> _Parts:
+    """Return a table with a row for each tensor and a column for each runner.
 
-    A cell is a verdict, "illegal", "not-tapped", or "" where there is nothing to say.
+    The worst rows come first, equal ones apart. A cell is a verdict, "illegal", "not-tapped", or "".
     """
     level = Level.NODE if is_node else Level.MODEL
-    columns, rows = by_tensor(chosen)
-    operators = {one.node: one.operator for one in chosen}
-    others: dict[tuple[str, str], str] = {}
+    columns, rows = by_tensor(comparisons)
+    operators = {comparison.node: comparison.operator for comparison in comparisons}
+    states: dict[tuple[str, str], str] = {}
     if level is Level.NODE:
-        for illegal in found.guarded:
+        for illegal in compared.guarded:
             if illegal.is_illegal:
                 operators.setdefault(illegal.node, illegal.operator)
-                others[illegal.node, illegal.runner] = _ILLEGAL
-        for hidden in found.not_tapped:
-            others.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
+                states[illegal.node, illegal.runner] = _ILLEGAL
+        for hidden in compared.not_tapped:
+            states.setdefault((hidden.node, hidden.runner), _NOT_TAPPED)
     reference = columns[0][1] if columns else ""
-    models = (chosen[0].subject_model, chosen[0].reference_model) if chosen else ("", "")
-    known = {subject for subject, _ in columns}
+    models = (comparisons[0].subject_model, comparisons[0].reference_model) if comparisons else ("", "")
+    subjects = {subject for subject, _ in columns}
     columns += [
-        (runner, reference) for runner in dict.fromkeys(at[1] for at in others) if runner not in known
+        (runner, reference)
+        for runner in dict.fromkeys(place[1] for place in states)
+        if runner not in subjects
     ]
-    made: list[_Parts] = []
-    for name in dict.fromkeys((*rows, *(at[0] for at in others))):
+    table_rows: list[_Parts] = []
+    for name in dict.fromkeys((*rows, *(place[0] for place in states))):
         row = rows.get(name, {})
-        cells = [_cell(row.get(at, ()), at, others.get((name, at[0]))) for at in columns]
+        cells = [_cell(row.get(place, ()), place, states.get((name, place[0]))) for place in columns]
         worst = max(1, *(_ORDER.index(cell["kind"]) for cell in cells))
-        made.append(
+        table_rows.append(
             {
                 "is_quiet": _ORDER[worst] in _QUIET,
                 "name": name,
@@ -259,18 +283,18 @@ def _matrix(found: Compared, noun: str, chosen: Sequence[Comparison], *, is_node
                 "worst": worst,
             }
         )
-    made.sort(key=itemgetter("worst"), reverse=True)
-    loud = len(made) if len(made) <= FEW_ROWS else sum(row["worst"] > 1 for row in made)
+    table_rows.sort(key=itemgetter("worst"), reverse=True)
+    loud = len(table_rows) if len(table_rows) <= FEW_ROWS else sum(row["worst"] > 1 for row in table_rows)
     references = list(dict.fromkeys(reference for _, reference in columns))
     return {
         "noun": noun[:1].upper() + noun[1:],
         "columns": columns,
         "references": references,
         "is_of_two": models[0] != models[1],
-        "rows": made[: min(loud, MOST_ROWS)],
-        "quiet": made[loud:MOST_ROWS],
-        "quiet_count": len(made) - loud,
-        "limited": _limited(len(made), noun),
+        "rows": table_rows[: min(loud, MOST_ROWS)],
+        "quiet": table_rows[loud:MOST_ROWS],
+        "quiet_count": len(table_rows) - loud,
+        "limited": _limited(len(table_rows), noun),
     }
 
 
@@ -281,17 +305,25 @@ def _limited(total: int, noun: str) -> str:
     return f"Showing {MOST_ROWS:,} of {total:,} {noun}s, the worst first; JSON contains all."
 
 
-def _cell(found: Sequence[Comparison], column: Column, other: str | None) -> _Parts:
-    own = [one for one in found if one.subject == one.reference and column[0] != column[1]]
-    if other == _ILLEGAL or (other is not None and len(own) == len(found)):
-        return {"kind": other, "word": _WORDS[other], "note": ""}
-    if not found:
+def _cell(comparisons: Sequence[Comparison], column: Column, state: str | None) -> _Parts:
+    repeats = [
+        comparison
+        for comparison in comparisons
+        if comparison.subject == comparison.reference and column[0] != column[1]
+    ]
+    if state == _ILLEGAL or (state is not None and len(repeats) == len(comparisons)):
+        return {"kind": state, "word": _WORDS[state], "note": ""}
+    if not comparisons:
         return {"kind": "", "note": ""}
-    verdict = worst_of(found)
-    alike = [one for one in found if one.measure.verdict is verdict]
-    total = len(own) if all(one in own for one in alike) else len(found) - len(own)
+    verdict = worst_of(comparisons)
+    alike = [comparison for comparison in comparisons if comparison.measure.verdict is verdict]
+    total = (
+        len(repeats)
+        if all(comparison in repeats for comparison in alike)
+        else len(comparisons) - len(repeats)
+    )
     notes = [_note(verdict, alike, total)]
-    if own and not any(one in alike for one in own):
+    if repeats and not any(comparison in alike for comparison in repeats):
         notes.append("changes from run to run")
     return {"kind": verdict.value, "word": verdict.value, "note": ", ".join(filter(None, notes))}
 
@@ -301,9 +333,11 @@ def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
         return ""
     if total > 1 and len(alike) < total:
         return f"in {len(alike)} of {total}"
-    measures = [one.measure for one in alike]
+    measures = [comparison.measure for comparison in alike]
     if any(measure.remark for measure in measures):
-        return "another shape or type" if all(one.got is not None for one in alike) else "missing"
+        return (
+            "another shape or type" if all(comparison.got is not None for comparison in alike) else "missing"
+        )
     if verdict is Verdict.CONTESTED:
         count = max(measure.contested or measure.mismatched for measure in measures)
     else:
@@ -312,29 +346,29 @@ def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
     return f"{count:,} of {elements:,}" if count else ""
 
 
-def _runner(found: Compared, outcome: Outcome) -> _Parts:
-    known = found.devices.get(outcome.runner)
-    device = known.full_name if known else _NAMES.get(outcome.runner, "")
-    if not device and outcome.runner.lower().endswith(_ON_CPU):
-        device = NAME
-    packages = outcome.versions or (known.versions if known else {})
-    shown = ", ".join(f"{name} {version}" for name, version in packages.items())
+def _runner(compared: Compared, outcome: Outcome) -> _Parts:
+    device = compared.devices.get(outcome.runner)
+    title = device.full_name if device else _NAMES.get(outcome.runner, "")
+    if not title and outcome.runner.lower().endswith(_ON_CPU):
+        title = NAME
+    packages = outcome.versions or (device.versions if device else {})
+    packages_text = ", ".join(f"{name} {version}" for name, version in packages.items())
     return {
         "outcome": outcome,
-        "device": device,
-        "driver": known.driver if known else "",
-        "versions": shown,
+        "device": title,
+        "driver": device.driver if device else "",
+        "versions": packages_text,
         "is_ok": outcome.status is Status.OK,
-        "words": status_words(found, outcome),
+        "words": status_words(compared, outcome),
     }
 
 
-def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
-    """What must be known to judge the results of runners."""
+def _fidelity(compared: Compared) -> list[tuple[str, tuple[str, ...]]]:
+    """Return remarks that limit what can be concluded from the results of a runner."""
     notes = []
-    for outcome in found.outcomes:
-        known = found.devices.get(outcome.runner)
-        remarks = dict.fromkeys(known.remarks if known else ())
+    for outcome in compared.outcomes:
+        device = compared.devices.get(outcome.runner)
+        remarks = dict.fromkeys(device.remarks if device else ())
         if outcome.runner.lower().endswith(_ON_CPU):
             remarks |= dict.fromkeys(FIDELITY)
         if remarks and outcome.status is not Status.UNAVAILABLE:
@@ -342,12 +376,12 @@ def _fidelity(found: Compared) -> list[tuple[str, tuple[str, ...]]]:
     return notes
 
 
-def _indices(found: Compared) -> list[_Parts]:
+def _indices(compared: Compared) -> list[_Parts]:
     groups: dict[tuple[bool, str, str, str], list[str]] = {}
-    for one in found.guarded:
-        node = f"{one.node} in {one.model}" if one.model else one.node
-        key = (not one.is_illegal, node, one.runner, one.kind)
-        groups.setdefault(key, []).append(one.message)
+    for violation in compared.guarded:
+        node = f"{violation.node} in {violation.model}" if violation.model else violation.node
+        key = (not violation.is_illegal, node, violation.runner, violation.kind)
+        groups.setdefault(key, []).append(violation.message)
     return [
         {
             "node": node,
@@ -360,15 +394,21 @@ def _indices(found: Compared) -> list[_Parts]:
     ]
 
 
-def _blames(found: Compared) -> list[_Parts]:
-    """Who departs from whom, once for all cases; of a model of one node not of its output as well."""
-    of_nodes = {one.runners for one in found.outliers if one.level is Level.NODE and outputs_are_nodes(found)}
+def _blames(compared: Compared) -> list[_Parts]:
+    """Return the outliers, once for all cases, and without outputs that repeat the only node."""
+    of_nodes = {
+        outlier.runners
+        for outlier in compared.outliers
+        if outlier.level is Level.NODE and outputs_are_nodes(compared)
+    }
     groups: dict[tuple[str, str, tuple[str, ...]], list[Outlier]] = {}
-    for one in found.outliers:
-        if one.level is Level.NODE or one.runners not in of_nodes:
-            groups.setdefault((one.level, one.node or one.tensor, one.runners), []).append(one)
+    for outlier in compared.outliers:
+        if outlier.level is Level.NODE or outlier.runners not in of_nodes:
+            groups.setdefault((outlier.level, outlier.node or outlier.tensor, outlier.runners), []).append(
+                outlier
+            )
     return [
-        {"subject": name, "message": alike[0].message, "cases": {one.case for one in alike}}
+        {"subject": name, "message": alike[0].message, "cases": {outlier.case for outlier in alike}}
         for (_, name, _), alike in sorted(groups.items(), key=lambda item: item[1][0].node is None)
     ]
 
@@ -379,28 +419,30 @@ def time_text(microseconds: float | None) -> str:
     return "< 1 µs" if microseconds < 1 else f"{microseconds:,.0f} µs"
 
 
-def _tolerances(found: Compared) -> list[tuple[str, str, Tolerance]]:
+def _tolerances(compared: Compared) -> list[tuple[str, str, Tolerance]]:
     rows = dict.fromkeys(
         (
-            "outputs" if one.node is None else "nodes",
-            kind_of(one.expected).split("[")[0],
-            one.measure.tolerance,
+            "outputs" if comparison.node is None else "nodes",
+            kind_of(comparison.expected).split("[")[0],
+            comparison.measure.tolerance,
         )
-        for one in found.comparisons
-        if one.expected is not None and not one.measure.remark and one.measure.verdict is not Verdict.EQUAL
+        for comparison in compared.comparisons
+        if comparison.expected is not None
+        and not comparison.measure.remark
+        and comparison.measure.verdict is not Verdict.EQUAL
     )
     return sorted(rows, key=lambda row: row[:2])
 
 
 @cache
 def _environment() -> "Environment":
-    """An environment in which no text of a model can become a tag or hide itself."""
+    """Return a template environment that escapes all text, and spells out invisible characters."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     names = ("page.html.j2", "model.html.j2", "parts.html.j2", "pictures.html.j2")
     environment = Environment(
         autoescape=True,
-        finalize=_shown,
+        finalize=_make_visible,
         loader=DictLoader({name: _text(name) for name in names}),
         lstrip_blocks=True,
         trim_blocks=True,
@@ -421,12 +463,12 @@ def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _shown(value: Any) -> Any:
-    """Spell out what cannot be seen, in every text that is not markup of our own."""
+def _make_visible(value: Any) -> Any:
+    """Spell out invisible characters in every text that is not markup of the templates."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def short(text: str) -> str:
-    """Return a name without its middle if it is long."""
+    """Return a name, without its middle if it is long."""
     text = visible(text)
     return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

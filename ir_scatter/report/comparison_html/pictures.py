@@ -1,6 +1,6 @@
-"""What the pictures of a page draw, as numbers; `pictures.html.j2` makes SVG of them.
+"""Geometry of the pictures of a page, which `pictures.html.j2` draws as SVG.
 
-Nothing in a picture comes from a model but numbers.
+A picture contains no text from a model, only numbers.
 """
 
 import struct
@@ -14,25 +14,29 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 
 _WIDTH, _HEIGHT = 360.0, 194.0
-"""In units of a picture; the page scales it."""
+"""Size of a picture in its own units; the page scales it."""
 _DIGIT, _BELOW = 5.0, 30.0
-"""The width of a digit; the room for what is written below the axis across."""
+"""Width of a digit; height of the labels below the horizontal axis."""
 MINUS = "\N{MINUS SIGN}"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _BINS = 30
+"""Bins of a histogram, about."""
 _MOST_PER_DECADE = 8
+"""Bins per power of ten, at most."""
 _LEAST, _MOST = -323, 308
 """Powers of ten that f64 has."""
 _TICKS = 7
+"""Labels on the horizontal axis of a histogram, at most."""
 _LEAST_COUNT = 0.7
+"""Bottom of a logarithmic count axis: below 1, so that a bar of one element has a height."""
 _STEEP = 50
-"""Where the highest bar is so many times the lowest, heights are logarithmic."""
+"""Ratio of the highest to the lowest bar above which the count axis is logarithmic."""
 
 
 def histogram(sizes: Array, allowed: float) -> dict[str, Any]:
-    """Bars and axes of a histogram of errors (above 0) on a logarithmic scale, and the absolute tolerance."""
+    """Return a histogram of errors (above 0) on a logarithmic axis, with the absolute tolerance marked."""
     logarithms = np.log10(sizes)
     low, high = _range(logarithms, allowed)
     each = min(max(1, round(_BINS / (high - low))), _MOST_PER_DECADE)
@@ -79,7 +83,7 @@ def histogram(sizes: Array, allowed: float) -> dict[str, Any]:
 
 
 def _range(logarithms: Array, allowed: float) -> tuple[int, int]:
-    """Return the powers of ten at both ends, at least two apart."""
+    """Return the powers of ten at the ends of the axis, at least two apart."""
     low, high = floor(logarithms.min()), floor(logarithms.max()) + 1
     if allowed > 0:
         tolerance = log10(allowed)
@@ -91,33 +95,36 @@ def _range(logarithms: Array, allowed: float) -> tuple[int, int]:
 
 
 _OVER, _UNDER, _LOST = (235, 118, 28), (28, 60, 145), (128, 128, 128)
-"""Of cells: got is greater, got is less, only one of the two is a finite number.
+"""Colours of cells: got is greater, got is less, only one of the two is finite.
 
-In grey the first is light and the second dark.
+Printed in grey, the first is light and the second dark.
 """
 _FAINTEST = 0.2
+"""Opacity of the smallest difference, so that it shows at all."""
 _HALF = 130
-"""From where on a cell is full enough for letters of a colour of their own."""
+"""Opacity (of 255) above which the number in a cell needs a contrasting colour."""
 _ANNOTATED = (10, 9)
 """Rows and columns up to which numbers are written into the cells."""
 _GRID = 48
+"""Rows and columns up to which lines separate the cells."""
 _TALLEST, _TALLEST_MAP = 40.0, 250.0
-"""The greatest height of a cell, and of all."""
+"""Greatest height of a cell, and of a map."""
 _MOST_LABELS = 9
+"""Numbers along an axis of a map, at most."""
 _FRAME = 1 / 32
-"""The least part of a map that the frame of the worst cell takes."""
+"""Least size of the frame around the worst cell, as a share of the map."""
 
 
-class Slice(NamedTuple):
+class TensorSlice(NamedTuple):
     """Two dimensions of a tensor around its worst element.
 
     Attributes:
         cells: got - expected, NaN where only one of the two is finite.
         label: the slice as NumPy writes it, "[2, :, :]".
-        axes: the dimensions down and across; None where a line is wrapped into rows.
+        axes: the dimensions down and across; down is None if one dimension is wrapped into rows.
         spans: how many elements one cell covers, down and across; the worst of them is shown.
         worst: the cell of the worst element.
-        blank: cells at the end of the last row that stand for nothing.
+        blank: padding cells at the end of the last row.
     """
 
     cells: Array
@@ -128,21 +135,21 @@ class Slice(NamedTuple):
     blank: int = 0
 
 
-def heat_map(found: Slice) -> dict[str, Any]:
-    """Cells and axes of a map of got - expected over two dimensions, the worst element framed."""
-    rows, columns = found.cells.shape
-    down, across = found.axes
-    left = 30 + _DIGIT * (len(str(rows * found.spans[0])) if rows > 1 else 0)
-    steps, most = _steps(found.cells)
+def heat_map(plane: TensorSlice) -> dict[str, Any]:
+    """Return a heat map of got - expected over two dimensions, with the worst element framed."""
+    rows, columns = plane.cells.shape
+    down, across = plane.axes
+    left = 30 + _DIGIT * (len(str(rows * plane.spans[0])) if rows > 1 else 0)
+    steps, most = _steps(plane.cells)
     ends = (f"+{most:.3g}", "0", f"{MINUS}{most:.3g}")
     beside = 26 + 1.2 * _DIGIT * max(map(len, ends))  # the scale of colours and its numbers
     wide = (_WIDTH - left - beside) / columns  # as wide as there is room, and no taller than wide
     high = min(wide, _TALLEST, _TALLEST_MAP / rows)
     pixels = _colors(steps)
-    columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * found.spans[1])) + 2)))
+    columns_shown = int(columns * wide / (_DIGIT * (len(str(columns * plane.spans[1])) + 2)))
     letters = []
     if rows <= _ANNOTATED[0] and columns <= _ANNOTATED[1]:
-        for (row, column), value in np.ndenumerate(found.cells):
+        for (row, column), value in np.ndenumerate(plane.cells):
             if value != 0:
                 is_full = pixels[row, column, 3] > _HALF
                 kind = "" if not is_full else "over" if value > 0 else "under"
@@ -156,10 +163,13 @@ def heat_map(found: Slice) -> dict[str, Any]:
         "grid": max(rows, columns) <= _GRID,
         "lines_across": [left + at * wide for at in range(1, columns)],
         "lines_down": [6 + at * high for at in range(1, rows)],
-        "blank": (left + (columns - found.blank) * wide, 6 + (rows - 1) * high, found.blank * wide, high),
-        "worst": (*_framed(found.worst[1], columns, left, wide), *_framed(found.worst[0], rows, 6.0, high)),
-        "across": _numbered(columns, found.spans[1], columns_shown, left, wide),
-        "down": _numbered(rows, found.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
+        "blank": (left + (columns - plane.blank) * wide, 6 + (rows - 1) * high, plane.blank * wide, high),
+        "worst": (
+            *_frame_span(plane.worst[1], columns, left, wide),
+            *_frame_span(plane.worst[0], rows, 6.0, high),
+        ),
+        "across": _axis_labels(columns, plane.spans[1], columns_shown, left, wide),
+        "down": _axis_labels(rows, plane.spans[0], int(rows * high / 13), 6.0, high) if rows > 1 else [],
         "names": (name, "" if down is None else f"axis {down}"),
         "letters": letters,
         "scale": _png(_colors(np.linspace(1, -1, 101)[:, None])),
@@ -168,9 +178,9 @@ def heat_map(found: Slice) -> dict[str, Any]:
 
 
 def _steps(cells: Array) -> tuple[Array, float]:
-    """Return cells from -1 to 1, and what 1 is.
+    """Scale cells to -1 ... 1; return them with the difference that 1 stands for.
 
-    Where differences are of very different sizes the scale is logarithmic, but for the least.
+    If the largest difference exceeds the smallest 100 times, the scale is logarithmic (linear near 0).
     """
     sizes = np.abs(cells[np.isfinite(cells) & (cells != 0)])
     most = float(sizes.max()) if sizes.size else 1.0
@@ -184,7 +194,7 @@ def _steps(cells: Array) -> tuple[Array, float]:
 
 
 def _colors(steps: Array) -> Array:
-    """Return colours for -1 to 1 that grow out of nothing, so that they suit any paper; grey for NaN."""
+    """Map -1 ... 1 to diverging colours with opacity by magnitude, for light and dark pages; NaN is grey."""
     image = np.zeros((*steps.shape, 4), np.uint8)
     image[steps > 0, :3] = _OVER
     image[steps < 0, :3] = _UNDER
@@ -195,26 +205,26 @@ def _colors(steps: Array) -> Array:
 
 
 def _png(pixels: Array) -> str:
-    """Return an image as a link that holds it (PNG, 8 bits of red, green, blue and alpha)."""
+    """Return an image as a data URL (PNG, RGBA with 8 bits each)."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     rows, columns, _ = pixels.shape
     header = struct.pack(">IIBBBBB", columns, rows, 8, 6, 0, 0, 0)
-    lines = np.pad(pixels.reshape(rows, -1), ((0, 0), (1, 0)))  # each after the number of its filter
+    lines = np.pad(pixels.reshape(rows, -1), ((0, 0), (1, 0)))  # filter type 0 before each row
     data = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b"")
     return f"data:image/png;base64,{b64encode(_PNG + data).decode()}"
 
 
-def _framed(place: int, count: int, start: float, size: float) -> tuple[float, float]:
+def _frame_span(place: int, count: int, start: float, size: float) -> tuple[float, float]:
     length = max(1.0, count * _FRAME)
     first = min(max(place + 0.5 - length / 2, 0.0), count - length)
     return start + first * size, length * size
 
 
-def _numbered(count: int, span: int, most: int, start: float, size: float) -> list[tuple[float, str]]:
-    """Return where cells are numbered, and how: as many as there is room for."""
+def _axis_labels(count: int, span: int, most: int, start: float, size: float) -> list[tuple[float, str]]:
+    """Return positions and texts of the labels along an axis, as many as there is room for."""
     total = count * span
     places = range(0, total, _step(total, min(max(most, 2), _MOST_LABELS)))
     return [(start + (place + 0.5) / span * size, str(place)) for place in places]

@@ -1,4 +1,4 @@
-"""The report of the fuzzer beside its findings: `fuzz.json`, and a page over all of them."""
+"""The report files in the fuzzer's output folder: `fuzz.json`, and an HTML page of all findings."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ from ir_scatter.fuzz.job import PAGE, REPORT
 from ir_scatter.report.registry import render
 
 
-def write_report(found: Campaign, folder: Path | None) -> None:
-    """Write what was found so far, if there is a folder for it; each file appears whole or not at all.
+def write_report(campaign: Campaign, folder: Path | None) -> None:
+    """Write the findings so far into a folder, if there is one; each file atomically.
 
     Raises:
-        CannotWrite: one cannot be written.
+        CannotWrite: a file cannot be written.
     """
     if folder is None:
         return
     for name, format in ((REPORT, "json"), (PAGE, "html")):
         path = folder / name
         with explained(path):
-            write_whole(path, render("fuzz", format, found))
+            write_whole(path, render("fuzz", format, campaign))
