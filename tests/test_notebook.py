@@ -27,6 +27,9 @@ from ir_scatter.compare.phases import Interrupted
 from ir_scatter.compare.result import Compared
 from ir_scatter.core.display import LONGEST_MESSAGE, LONGEST_REPR
 from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.shapes import static
+from ir_scatter.evaluate import archive
+from ir_scatter.formats import dataflow_of
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 BROKEN = str(SAMPLES / "broken" / "scatter_nd_update.xml")
@@ -370,9 +373,11 @@ def test_a_comparison(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(job: request.Job) -> None:
+    def interrupted(job: request.CompareRequest) -> None:
         raise Interrupted(
-            request.Done((Compared(job.models[0], job.settings),), interrupted="one case is missing")
+            request.ComparedModels(
+                (Compared(job.models[0], job.settings),), interrupted="one case is missing"
+            )
         )
 
     monkeypatch.setattr(request, "run_job", interrupted)
@@ -384,7 +389,7 @@ def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_could_not_be_written_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = request.Done(
+    done = request.ComparedModels(
         (), unwritten=("out cannot be written: no space",), skipped=(("openvino:NPU", "no NPU"),)
     )
     monkeypatch.setattr(request, "run_job", lambda _: done)
@@ -527,3 +532,34 @@ def test_no_message_is_long() -> None:
     for one in irs.validate(proto):
         messages = [one.message, *(each.message for each in one.related)]
         assert max(map(len, messages)) <= LONGEST_MESSAGE
+
+
+def test_a_comparison_reads_no_model_twice_and_writes_no_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that was read, or is in memory, is compared as it is; so are arrays and pairs of names."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("it was there already")
+
+    path = SAMPLES / "operators" / "scatter_elements_13.onnx"
+    model, feeds = irs.read(path), {}
+    for input in dataflow_of(model).inputs:
+        assert input.element_type is not None
+        feeds[input.names[0]] = np.zeros(static(input.shape) or (), input.element_type.dtype_name)
+    monkeypatch.setattr(request, "read", refuse)
+    monkeypatch.setattr(archive, "write_arrays", refuse)
+    pairs = {"data": "data"}
+    found = irs.compare(model, model, on="numpy", inputs=feeds, map_inputs=pairs, map_outputs={})
+    (compared,) = found.found
+    assert (compared.ran, compared.differs) == (("numpy",), False)
+    assert compared.settings.map_inputs == (("data", "data"),)
+    proto = onnx.load(path)
+    proto.graph.node[0].op_type = "Unknown"
+    (compared,) = irs.compare(proto, on="numpy", inputs=feeds).found
+    (outcome,) = compared.outcomes
+    assert outcome.message == "NumPy does not compute Unknown at scatter"
+
+
+def test_a_pair_of_names_may_hold_the_sign_that_separates_them_in_a_text() -> None:
+    path = SAMPLES / "operators" / "scatter_elements_13.onnx"
+    with pytest.raises(irs.UsageError, match=r"--map-output a=b=scatter: .* has no output 'a=b'"):
+        irs.compare(path, path, on="numpy", map_outputs={"a=b": "scatter"})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import (
     demand_apart,
@@ -20,11 +21,11 @@ from ir_scatter_cli.options import argument, example, formats, option, section, 
 from ir_scatter_cli.output import circumstances, say, spinner, style, write
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.request import Done, Job
+    from ir_scatter.compare.request import ComparedModels, CompareRequest
 
 
-PRECISIONS = ("f32", "f16", "bf16", "default")
 VALUES = ("plain", "edge")
+_TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 
 
 @sub_command()
@@ -40,9 +41,13 @@ VALUES = ("plain", "edge")
 @argument("MODEL...", "models")
 @section("Runners")
 @option("--on RUNNER...", "Run the model here; repeatable.", "names", offers="runners")
-@option("--precision", "Precision of inference.  [default: f32]", choices=PRECISIONS, default="f32")
-@option("--timeout SECONDS", "Limit per run.  [default: 600]", default=600.0)
-@option("--tap-memory SIZE", "Limit of tapped values in memory.  [default: 1GiB]", default="1GiB")
+@option(
+    "--precision", f"Precision of inference.  [default: {PRECISION}]", choices=PRECISIONS, default=PRECISION
+)
+@option("--timeout SECONDS", f"Limit per run.  [default: {TIME_LIMIT:g}]", default=TIME_LIMIT)
+@option(
+    "--tap-memory SIZE", f"Limit of tapped values in memory.  [default: {_TAP_MEMORY}]", default=_TAP_MEMORY
+)
 @option("--skip-missing", "Skip runners that are not available here.")
 @section("Machines")
 @fleet_options(resume="With --each, skip models that an earlier run finished.")
@@ -132,13 +137,13 @@ def command(**params: Any) -> int:
     return exits.INTERRUPTED if done.interrupted else _exit_code(done, are_runners_named=are_runners_named)
 
 
-def _job(params: dict[str, Any]) -> "Job":
+def _job(params: dict[str, Any]) -> "CompareRequest":
     from ir_scatter.compare.measure import Tolerances
-    from ir_scatter.compare.request import Job
-    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.request import CompareRequest
+    from ir_scatter.compare.result import CompareSettings
 
     copied = ("seed", "cases", "repeat", "values", "precision", "pairwise", "timeout", "tap_memory")
-    settings = Settings(
+    settings = CompareSettings(
         **{name: params[name] for name in copied},
         input_shapes=dict(params["input_shape"]),
         map_inputs=params["map_input"],
@@ -148,10 +153,10 @@ def _job(params: dict[str, Any]) -> "Job":
         describes=bool(params["report"] or params["save"]),
     )
     names = ("models", "names", "each", "inputs", "skip_missing", "save", "against", "extract", "overwrite")
-    return Job(settings=settings, **{name: params[name] for name in names})
+    return CompareRequest(settings=settings, **{name: params[name] for name in names})
 
 
-def _skipped_runners(done: "Done", *, are_runners_named: bool) -> Iterator[str]:
+def _skipped_runners(done: "ComparedModels", *, are_runners_named: bool) -> Iterator[str]:
     """Yield remarks on runners that were skipped."""
     if are_runners_named:
         for name, reason in done.skipped:
@@ -161,7 +166,7 @@ def _skipped_runners(done: "Done", *, are_runners_named: bool) -> Iterator[str]:
         yield f"not available: {names}; `ir-scatter devices` shows why"
 
 
-def _exit_code(done: "Done", *, are_runners_named: bool) -> int:
+def _exit_code(done: "ComparedModels", *, are_runners_named: bool) -> int:
     if done.unwritten or any(failure.is_unreadable for failure in done.failures):
         return exits.UNREADABLE
     if any(compared.differs for compared in done.found):

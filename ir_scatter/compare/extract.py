@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
-from ir_scatter.compare.run import nodes_by_tap, output_of
+from ir_scatter.compare.nodes import nodes_by_tap, output_of
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.errors import CannotWrite, NotEditable
@@ -94,7 +94,7 @@ def _readme(one: Comparison, path: Path, found: Compared) -> str:
     versions = {name: version for outcome in found.outcomes for name, version in outcome.versions.items()}
     lines += [f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}", ""]
     words = ["ir-scatter", "compare", path.name, "--on", "numpy", "--on", runner, "--inputs", _INPUTS]
-    if settings.precision != Settings().precision:
+    if settings.precision != CompareSettings().precision:
         words += ["--precision", settings.precision]
     requested = settings.tolerances.find(one.tensor, one.node)
     if requested is not None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import (
     NEVER,
     NUMPY,
@@ -114,12 +114,12 @@ def _headline(found: Compared) -> Headline:
     return Headline(State.AGREES, _agreement(found))
 
 
-def is_single(done: Done) -> bool:
+def is_single(done: ComparedModels) -> bool:
     """Tell whether one model is all there is to tell of."""
     return len(done.found) == 1 and not done.failures and done.interrupted in {"", done.found[0].interrupted}
 
 
-def headline_of_many(done: Done) -> Headline:
+def headline_of_many(done: ComparedModels) -> Headline:
     """Word what came of models that were each compared for themselves; of a single one what came of it."""
     if is_single(done):
         return headline(done.found[0])

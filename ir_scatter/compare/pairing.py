@@ -25,6 +25,9 @@ Feeds = Mapping[str, Array]
 _Told = TypeVar("_Told")
 _End = TypeVar("_End", GraphInput, GraphOutput)
 
+NamePair = str | tuple[str, str]
+"""An input or output of the first model and one of the second: two names, or the text "A=B"."""
+
 _WHOLE = frozenset({"signed", "unsigned"})
 _BYTES = frozenset({"u8", "i8"})
 """What some runtimes make of booleans."""
@@ -197,7 +200,13 @@ def _demand_kept(is_lost: Array, array: Array, type: ElementType, name: str) -> 
         raise BadFeed(f"{name} holds {array[place]}{where}, which {type.name} does not hold")
 
 
-def pair(first: Model, second: Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Pairing:
+def pair_text(pair: NamePair) -> str:
+    return pair if isinstance(pair, str) else "=".join(pair)
+
+
+def pair(
+    first: Model, second: Model, inputs: Sequence[NamePair] = (), outputs: Sequence[NamePair] = ()
+) -> Pairing:
     """Find out which inputs and outputs of two models are the same.
 
     That is so by any of their names; of the rest, in order where types and shapes fit, or where only one
@@ -265,16 +274,16 @@ class _Matcher(Generic[_End]):
         models: tuple[Model, Model],
         noun: str,
         ends: tuple[Sequence[_End], Sequence[_End]],
-        wanted: Sequence[str],
+        pairs: Sequence[NamePair],
     ) -> None:
         self.models, self.noun = models, noun
         self._ends: tuple[Sequence[_End], Sequence[_End]] = ends
         self.matches: list[Match[_End]] = []
-        for text in wanted:
-            one, other = self._parsed(text)
-            if any(one is match.first or other is match.second for match in self.matches):
-                raise BadFeed(f"--map-{self.noun} {text}: one of the two is mapped twice")
-            self.add(one, other, By.MAP)
+        for pair in pairs:
+            first, second = self._ends_of(pair)
+            if any(first is match.first or second is match.second for match in self.matches):
+                raise BadFeed(f"--map-{self.noun} {pair_text(pair)}: one of the two is mapped twice")
+            self.add(first, second, By.MAP)
 
     def add(self, first: _End, second: _End, by: By) -> None:
         self.matches.append(Match(first, second, by))
@@ -344,23 +353,29 @@ class _Matcher(Generic[_End]):
         type = "" if end.element_type is None else f"{end.element_type.name} "
         return f"{end.names[0]} ({type}{show(end.shape)})"
 
-    def _parsed(self, text: str) -> tuple[_End, _End]:
-        """Return what "A=B" means; names may hold the sign as well."""
-        known = [{name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends]
-        cuts = [number for number, letter in enumerate(text) if letter == "="]
-        ways = [(text[:cut], text[cut + 1 :]) for cut in cuts]
+    def _ends_of(self, pair: NamePair) -> tuple[_End, _End]:
+        """Return the ends that a pair names; in "A=B" both names may contain "=" themselves."""
+        by_name = [
+            {name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends
+        ]
+        text = pair_text(pair)
+        if isinstance(pair, str):
+            cuts = [number for number, letter in enumerate(pair) if letter == "="]
+            ways = [(pair[:cut], pair[cut + 1 :]) for cut in cuts]
+        else:
+            ways = [pair]
         if not ways:
             raise BadFeed(f"--map-{self.noun} is {text!r}, expected A=B")
-        good = [way for way in ways if way[0] in known[0] and way[1] in known[1]]
+        good = [way for way in ways if way[0] in by_name[0] and way[1] in by_name[1]]
         for number, name in enumerate(good[0] if good else ways[0]):
-            if name not in known[number]:
-                close = get_close_matches(name, known[number], 1)
+            if name not in by_name[number]:
+                close = get_close_matches(name, by_name[number], 1)
                 guess = f" (did you mean {close[0]}?)" if close else ""
                 names = ", ".join(end.names[0] for end in self._ends[number])
                 message = f"{self.models[number].path} has no {self.noun} {name!r}{guess}, expected {names}"
                 raise BadFeed(f"--map-{self.noun} {text}: {message}")
         first, second = good[0]
-        return known[0][first], known[1][second]
+        return by_name[0][first], by_name[1][second]
 
 
 def _in_order(first: Sequence[_End], second: Sequence[_End]) -> list[_End] | None:

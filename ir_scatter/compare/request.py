@@ -1,18 +1,21 @@
 """One call of `compare`: models, who runs them by the names that users write, inputs, and what is written."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from ir_scatter import runners
 from ir_scatter.compare.extract import extract
+from ir_scatter.compare.nodes import nodes_by_tap, tolerance_names
 from ir_scatter.compare.phases import Interrupted, begin, within
-from ir_scatter.compare.result import NUMPY, Compared, Relation, Settings
-from ir_scatter.compare.run import compare, nodes_by_tap, tolerance_names
+from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Relation
+from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import CannotWrite, Error, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, Source, find_files
@@ -21,9 +24,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
 from ir_scatter.formats import dataflow_of
-from ir_scatter.formats.base import IR
-from ir_scatter.jobs import Executor, Gone, NotDone, register
-from ir_scatter.jobs import Job as Work
+from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Runner
@@ -31,9 +32,6 @@ from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
-
-_BY_NAME_ONLY = frozenset({"openvino:fold", "openvino:GPU@cpu", "onnx-reference"})
-"""Runners that are no devices, or stand in for one."""
 
 _USED = WeakSet[Runner]()
 """Runners whose processes have run a model of many."""
@@ -59,8 +57,7 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        known = [name for name in runners.known() if name not in _BY_NAME_ONLY]
-        others = [name for name in known if name.startswith("openvino:") or format != IR]
+        others = runners.default_runners(format)
     found: dict[str, Runner] = {}
     skipped = []
     for name in others:
@@ -86,17 +83,17 @@ def survey() -> list[Availability]:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CompareRequest:
     """What the caller wants; the last three are folders."""
 
     models: tuple[str, ...]
     """One, or two that are compared with each other; any number of files and folders with `each`."""
     names: tuple[str, ...] = ()
     """The runners that are asked; empty for NumPy and every device found."""
-    settings: Settings = field(default_factory=Settings)
+    settings: CompareSettings = field(default_factory=CompareSettings)
     each: bool = False
-    inputs: str | None = None
-    """An npz with the inputs of the first case, None to generate them."""
+    inputs: str | Mapping[str, Array] | None = None
+    """The inputs of the first case: the path of an npz, or arrays by name; None to generate them."""
     skip_missing: bool = False
     save: str | None = None
     against: str | None = None
@@ -105,10 +102,12 @@ class Job:
     """Models of single nodes that differ."""
     overwrite: bool = True
     """Whether results and models that stand in these folders already are replaced."""
+    loaded: tuple[Model | None, ...] = ()
+    """The models in the order of `models`, None for a model that is still to be read; or empty."""
 
 
 @record(eq=False, is_brief=True)
-class Failure:
+class NotCompared:
     """A model that was not compared, and why."""
 
     model: str
@@ -117,11 +116,11 @@ class Failure:
 
 
 @record(eq=False)
-class Done:
+class ComparedModels:
     """What came of it: of each model one that was `found`, or with `each` a failure."""
 
     found: tuple[Compared, ...]
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[NotCompared, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     """Runners that were passed over, and why."""
     written: tuple[str, ...] = ()
@@ -132,20 +131,23 @@ class Done:
     """Of the fleet that did it."""
 
 
-def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Executor | None = None) -> Done:
+def run_job(
+    job: CompareRequest, seen: Callable[[object], None] | None = None, executor: Executor | None = None
+) -> ComparedModels:
     """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
 
     With `each` an executor may do it, elsewhere.
 
     Raises:
-        Interrupted: by the user, with a `Done` of what was finished; an unfinished model is not saved.
+        Interrupted: by the user, with a `ComparedModels` of what was finished; an
+            unfinished model is not saved.
         UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
     """
     if STANDARD_INPUT in job.models:
         raise UsageError("standard input cannot be compared, expected the path of a model")
-    if job.each and (job.inputs or job.against):
+    if job.each and (job.inputs is not None or job.against):
         raise UsageError("--inputs and --against are for one model, not for --each")
     if not job.each and not 1 <= len(job.models) <= 2:
         raise UsageError(f"there are {len(job.models)} models, expected one or two, or --each")
@@ -156,11 +158,12 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Ex
         raise UsageError("--save, --against and --extract are for one model, not two")
     if (job.settings.map_inputs or job.settings.map_outputs) and (job.each or len(job.models) != 2):
         raise UsageError("--map-input and --map-output are for two models")
-    if job.against and (job.inputs or job.settings.cases > 1):
+    if job.against and (job.inputs is not None or job.settings.cases > 1):
         raise UsageError("--against goes without --inputs and --cases: the inputs are those that were saved")
     job = replace(job, settings=replace(job.settings, keeps_runs=bool(job.save)))
     begin("reading")
-    models = [] if job.each else [read(path) for path in job.models]
+    pairs = () if job.each else zip_longest(job.models, job.loaded)
+    models = [read(path) if model is None else model for path, model in pairs]
     names = tuple(name for name in job.names if name.strip().lower() != _SAVED or not job.against)
     sources = Sources((), False)
     if names or not job.names:
@@ -168,13 +171,13 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Ex
         begin("looking for devices")
         sources = find_sources(names, format=format, skip_missing=job.skip_missing)
     machines: tuple[Machine, ...] = tuple(getattr(executor, "machines", ()))
-    found, failures = list[Compared](), list[Failure]()
+    found, failures = list[Compared](), list[NotCompared]()
     written, unwritten = list[str](), list[str]()
     try:
         for one, folder in (
             _each(job, sources, seen, executor) if job.each else [(_one(job, models, sources), "")]
         ):
-            if isinstance(one, Failure):
+            if isinstance(one, NotCompared):
                 failures.append(one)
                 continue
             try:
@@ -196,10 +199,10 @@ def run_job(job: Job, seen: Callable[[object], None] | None = None, executor: Ex
             finished = len(found) + len(failures) - (part is not None)
             missing = f"interrupted: {total - finished} of {counted(total, 'model')} were not finished"
         what = tuple(failures), sources.skipped, tuple(written), tuple(unwritten), missing
-        raise Interrupted(Done(tuple(found), *what)) from None
+        raise Interrupted(ComparedModels(tuple(found), *what)) from None
     finally:
         _close(sources)
-    done = Done(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
+    done = ComparedModels(tuple(found), tuple(failures), sources.skipped, tuple(written), tuple(unwritten))
     return replace(done, machines=machines)
 
 
@@ -228,7 +231,7 @@ def _apart(found: Compared, machines: "Sequence[Machine]") -> str:
     return ""
 
 
-def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
+def _one(job: CompareRequest, models: list[Model], sources: Sources) -> Compared:
     settings = job.settings
     if settings.tolerances.named:
         names = {output.name for model in models for output in dataflow_of(model).outputs}
@@ -236,14 +239,15 @@ def _one(job: Job, models: list[Model], sources: Sources) -> Compared:
         settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if job.inputs is not None:
-        feeds = archive.fit_types(archive.read_arrays(job.inputs), dataflow_of(models[0]).inputs)
+        feeds = archive.read_arrays(job.inputs) if isinstance(job.inputs, str) else job.inputs
+        feeds = archive.fit_types(feeds, dataflow_of(models[0]).inputs)
     with_numpy, against = sources.with_numpy, job.against
     return compare(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, against=against)
 
 
 def _each(
-    job: Job, sources: Sources, seen: Callable[[object], None] | None, executor: Executor | None
-) -> Iterator[tuple[Compared | Failure, str]]:
+    job: CompareRequest, sources: Sources, seen: Callable[[object], None] | None, executor: Executor | None
+) -> Iterator[tuple[Compared | NotCompared, str]]:
     """Yield what came of each model, and the folder for what is written of it.
 
     That has the name of the model, with folders before it if the name is taken. Who interrupts gets what is
@@ -254,9 +258,7 @@ def _each(
     needs = tuple(runner.name for runner in sources.runners)
     names = (NUMPY, *needs) if sources.with_numpy else needs
     with local() if executor is None else nullcontext(executor) as used:
-        futures = [
-            used.submit(Work("compare", (one, names, job.settings), one.path), needs) for one in models
-        ]
+        futures = [used.submit(Job("compare", (one, names, job.settings), one.path), needs) for one in models]
         for number, (source, future) in enumerate(zip(models, futures, strict=True)):
             if interrupt is not None and not future.done():
                 continue
@@ -269,8 +271,8 @@ def _each(
                     interrupt = error
                     continue
                 except NotDone as error:
-                    found = Failure(source.path, str(error), is_unreadable=False)
-            if isinstance(found, Failure):
+                    found = NotCompared(source.path, str(error), is_unreadable=False)
+            if isinstance(found, NotCompared):
                 yield found, ""
             elif found is not None:
                 path = Path(source.path).with_suffix("")
@@ -285,7 +287,9 @@ def _each(
 
 
 @register("compare")
-def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Compared | Failure | None:
+def compare_file(
+    source: Source, names: Sequence[str], settings: CompareSettings
+) -> Compared | NotCompared | None:
     """Compare one of many models, on runners that keep their processes; None if it is no model.
 
     A difference counts if processes of its own show it as well: a plugin that wrote outside of its memory
@@ -304,10 +308,10 @@ def compare_file(source: Source, names: Sequence[str], settings: Settings) -> Co
         raise
     except UnreadableModel as error:
         is_passed_over = not (source.is_named or error.is_model)
-        return None if is_passed_over else Failure(source.path, error.message, is_unreadable=True)
+        return None if is_passed_over else NotCompared(source.path, error.message, is_unreadable=True)
     except Error as error:
         message = str(error).removeprefix(f"{source.path}: ")
-        return Failure(source.path, message, is_unreadable=False)
+        return NotCompared(source.path, message, is_unreadable=False)
     _USED.update(sources.runners)
     if second.differs:
         return second

@@ -10,7 +10,7 @@ import numpy as np
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.measure import Measure, Tolerances, Verdict
-from ir_scatter.compare.pairing import Pairing
+from ir_scatter.compare.pairing import NamePair, Pairing
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
@@ -19,6 +19,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
+from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TIME_LIMIT
 
 NUMPY = "numpy"
 """The evaluator, by the name that it has among runners."""
@@ -199,7 +200,7 @@ class NotTapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CompareSettings:
     """What is wanted of a comparison."""
 
     seed: int = 0
@@ -209,17 +210,18 @@ class Settings:
     """Or "edge"."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     tolerances: Tolerances = field(default_factory=Tolerances)
-    precision: str = "f32"
+    precision: str = PRECISION
     pairwise: bool = False
     """Whether every pair of runners is compared at level model."""
-    map_inputs: tuple[str, ...] = ()
-    """Which inputs of two models are the same, "A=B"; so are `map_outputs`."""
-    map_outputs: tuple[str, ...] = ()
+    map_inputs: tuple[NamePair, ...] = ()
+    """Inputs of the first model and the inputs of the second that get the same values."""
+    map_outputs: tuple[NamePair, ...] = ()
+    """Outputs of the first model and the outputs of the second that are compared with them."""
     reference: bool = True
     """Whether NumPy computes the model as the reference though nobody named it."""
-    timeout: float = 600.0
+    timeout: float = TIME_LIMIT
     """In seconds, for each run."""
-    tap_memory: int = 1 << 30
+    tap_memory: int = TAP_MEMORY
     """Bytes of tapped tensors that may be held at once."""
     keeps_runs: bool = False
     """Whether outputs and tapped values are kept, for saving."""
@@ -253,7 +255,7 @@ class Compared:
     """What came of the comparison of one model, or of two, whose paths are `model` and `other`."""
 
     model: str
-    settings: Settings
+    settings: CompareSettings
     outcomes: tuple[Outcome, ...] = ()
     """One for each runner, the first that was not ok if there is one; without outputs."""
     comparisons: tuple[Comparison, ...] = ()

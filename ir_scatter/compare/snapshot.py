@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ir_scatter.compare.result import SAVED, Compared, Runs, Settings
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Runs
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.atomic_write import Output, replace_files
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType, dtype, from_dtype
@@ -107,7 +107,9 @@ def load(folder: "str | Path") -> Compared:
         }
         model = str(document["model"])
         remarks = (f"saved results of {model}, from {folder}",)
-        return Compared(model, Settings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs))
+        return Compared(
+            model, CompareSettings(), remarks=remarks, facts=facts, feeds=tuple(feeds), runs=tuple(runs)
+        )
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise BadFeed(f"{path}: no results of ir-scatter compare --save, or damaged ones") from None
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter import runners
-from ir_scatter.compare.guard import Reference, Sight
+from ir_scatter.compare.guard import Sight
+from ir_scatter.compare.judge import compare_outputs
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Comparison, Settings
-from ir_scatter.compare.run import compare_outputs, run_both
+from ir_scatter.compare.numpy_source import Reference
+from ir_scatter.compare.result import CompareSettings, Comparison
+from ir_scatter.compare.run import run_both
 from ir_scatter.convert.conversion import Conversion, Done, Refused
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import Error
@@ -31,7 +33,7 @@ CASES = 2
 _DRAWS = 3
 """After so many draws everything that indices may be was tried; the first one has negative ones."""
 
-_SETTINGS = Settings()
+_SETTINGS = CompareSettings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ir_scatter.compare.guard import Reference
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.convert.conversion import Conversion, Converted, Done, Refused
 from ir_scatter.convert.on_devices import against_numpy, constraints_of
 from ir_scatter.convert.opset.adapters import agreed_opset
@@ -25,14 +25,12 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 from ir_scatter.rules import by_code
 from ir_scatter.runners.base import Status
+from ir_scatter.runners.defaults import TIME_LIMIT
 from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
 
 _NUMPY = "NumPy"
 """What both models are equal on, as devices are named."""
-
-_TIME_LIMIT = 600.0
-"""In seconds, for NumPy to compute a model once."""
 
 
 @contextmanager
@@ -157,7 +155,7 @@ def _compare(
                 feeds = draw_feeds(model, options["seed"] + number, constraints=constraints).feeds
                 elements += sum(array.size for array in feeds.values())
                 waiting = [one.start(feeds) for one in (before, after)]
-                (old, sight), (new, _) = (finish(_TIME_LIMIT) for finish in waiting)
+                (old, sight), (new, _) = (finish(TIME_LIMIT) for finish in waiting)
                 failed = next((one for one in (new, old) if one.status is not Status.OK), None)
                 if failed is not None:
                     reason = failed.message

@@ -23,6 +23,7 @@ class FleetRunner(Runner):
         self.name = f"{host}/{there.name}" if host else there.name
         self.device, self.formats, self.declines = there.device, there.formats, there.declines
         self.has_precision, self.packages, self.install = there.has_precision, there.packages, there.install
+        self.is_default = there.is_default
         self.problem = ""
 
     @property

@@ -4,7 +4,6 @@ Everything heavy is imported when it is called.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,14 +23,16 @@ from ir_scatter.notebook.shown import (
     Outputs,
     ScatterNodes,
 )
-from ir_scatter.notebook.sources import InputShapes, Readable, file_of, input_shape, read, type_with_article
+from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
 from ir_scatter.validate import check_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ir_scatter.compare.request import Done
+    from ir_scatter.compare.request import ComparedModels
+    from ir_scatter.core.arrays import Array
     from ir_scatter.fuzz.explain import Finding
 
 
@@ -304,11 +305,11 @@ def compare(
     inputs: "str | PathLike[str] | Mapping[str, ArrayLike] | None" = None,
     input_shapes: "InputShapes | None" = None,
     tolerance: str | Sequence[str] = (),
-    precision: str = "f32",
+    precision: str = PRECISION,
     pairwise: bool = False,
     reference: bool = True,
-    timeout: float = 600.0,
-    tap_memory: int = 1 << 30,
+    timeout: float = TIME_LIMIT,
+    tap_memory: int = TAP_MEMORY,
     skip_missing: bool = False,
     save: "str | PathLike[str] | None" = None,
     against: "str | PathLike[str] | None" = None,
@@ -364,13 +365,13 @@ def compare(
 
     from ir_scatter.compare.measure import Tolerances
     from ir_scatter.compare.phases import Interrupted
-    from ir_scatter.compare.request import Job, run_job
-    from ir_scatter.compare.result import Settings
+    from ir_scatter.compare.request import CompareRequest, run_job
+    from ir_scatter.compare.result import CompareSettings
 
-    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, _PRECISIONS)):
+    for name, word, known in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
         if word not in known:
             raise UsageError(f"{name} is {word!r}, expected one of {', '.join(known)}")
-    settings = Settings(
+    settings = CompareSettings(
         seed=seed,
         cases=cases,
         repeat=repeat,
@@ -383,23 +384,24 @@ def compare(
         timeout=timeout,
         tap_memory=tap_memory,
         describes=True,
-        map_inputs=_pairs(map_inputs),
-        map_outputs=_pairs(map_outputs),
+        map_inputs=tuple((map_inputs or {}).items()),
+        map_outputs=tuple((map_outputs or {}).items()),
     )
     given = (model,) if other is None else (model, other)
     with ExitStack() as opened:
-        models = [opened.enter_context(file_of(one)) for one in given]
-        job = Job(
-            tuple(path for path, _ in models),
+        sources = [opened.enter_context(in_a_file(readable)) for readable in given]
+        job = CompareRequest(
+            tuple(source.path for source in sources),
             _several(on, "on"),
             settings,
-            inputs=None if inputs is None else opened.enter_context(_npz(inputs)),
+            inputs=None if inputs is None else _arrays(inputs),
             skip_missing=skip_missing,
             save=_path(save),
             against=_path(against),
             extract=_path(extract),
+            loaded=tuple(source.model for source in sources),
         )
-        names = dict(models)
+        names = {source.path: source.name for source in sources}
         try:
             done = run_job(job)
         except Interrupted as interrupt:
@@ -409,7 +411,7 @@ def compare(
     return _renamed(done, names)
 
 
-def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
+def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResult:
     """Return what came of a comparison with models from memory called what they are called."""
     found = [
         replace(one, model=names.get(one.model, one.model), other=names.get(one.other, one.other))
@@ -418,37 +420,21 @@ def _renamed(done: "Done", names: Mapping[str, str]) -> ComparisonResult:
     return ComparisonResult(replace(done, found=tuple(found)))
 
 
-def _pairs(names: Mapping[str, str] | None) -> tuple[str, ...]:
-    return tuple(f"{first}={second}" for first, second in (names or {}).items())
-
-
 def _path(folder: "str | PathLike[str] | None") -> str | None:
     return None if folder is None else fspath(folder)
 
 
-_PRECISIONS = ("f32", "f16", "bf16", "default")
-
-
-@contextmanager
-def _npz(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> Iterator[str]:
-    """Give the path of an npz: of arrays as long as this lasts."""
+def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
+    """Return the path of an npz, or arrays by name."""
     if isinstance(inputs, str | PathLike):
-        yield fspath(inputs)
-        return
+        return fspath(inputs)
     if not isinstance(inputs, Mapping):
         raise BadFeed(
             f"the inputs are {type_with_article(inputs)}, expected arrays by name or the path of an npz"
         )
     import numpy
 
-    from ir_scatter.core.temporary import temporary_folder
-    from ir_scatter.evaluate.archive import write_arrays
-
-    with temporary_folder() as folder:
-        path = Path(folder, "inputs.npz")
-        with path.open("wb") as file:
-            write_arrays(file, {name: numpy.asarray(array) for name, array in inputs.items()})
-        yield str(path)
+    return {name: numpy.asarray(array) for name, array in inputs.items()}
 
 
 def devices() -> Devices:

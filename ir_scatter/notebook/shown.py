@@ -23,7 +23,7 @@ from ir_scatter.report.characters import fields_of
 from ir_scatter.report.registry import render
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.request import Done
+    from ir_scatter.compare.request import ComparedModels
     from ir_scatter.compare.result import Compared
     from ir_scatter.core.arrays import Array
     from ir_scatter.lint import FileResult
@@ -274,7 +274,7 @@ class ComparisonResult(_Table):
         done: all of it: of each comparison outcomes, differences, outliers, indices that are not legal.
     """
 
-    def __init__(self, done: "Done") -> None:
+    def __init__(self, done: "ComparedModels") -> None:
         self.done = done
 
     @property

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ir_scatter import reading
 from ir_scatter.core.diagnostics import Location
@@ -189,16 +189,30 @@ def _is_plain(file: Any, name: str) -> bool:
         return False
 
 
+class ModelFile(NamedTuple):
+    """The file of a model.
+
+    Attributes:
+        name: what the model is called in results.
+        model: None if the caller passed a path, which is not read here.
+    """
+
+    path: str
+    name: str
+    model: BareModel | None
+
+
 @contextmanager
-def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
-    """Give the path of a file that holds a model, and its name: of one from memory as long as this lasts."""
+def in_a_file(model: "Readable") -> "Iterator[ModelFile]":
+    """Give the file of a model for the duration of the block: a temporary file for a model from memory."""
     if isinstance(model, str | PathLike):
-        yield fspath(model), fspath(model)
+        yield ModelFile(fspath(model), fspath(model), None)
         return
     found = read(model)
     if Path(found.path).is_file():
         is_own = isinstance(model, BareModel)
-        yield found.path, found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
+        name = found.path if is_own else f"<{_kind(model)} {Path(found.path).stem}>"
+        yield ModelFile(found.path, name, found)
         return
     from ir_scatter.core.temporary import temporary_folder
     from ir_scatter.formats import FORMATS
@@ -206,4 +220,4 @@ def file_of(model: "Readable") -> "Iterator[tuple[str, str]]":
     with temporary_folder() as folder:
         path = Path(folder) / f"model{FORMATS[found.format].suffix}"
         path.write_bytes(FORMATS[found.format].write(found, ()).content)
-        yield str(path), found.path
+        yield ModelFile(str(path), found.path, replace(found, path=str(path)))

@@ -8,7 +8,7 @@ from typing import Any
 from ir_scatter.compare.headline import headline, headline_of_many
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.pairing import Pairing
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Outlier
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps, fields_of
@@ -19,7 +19,7 @@ REACHED = "contested elements of an upstream node were propagated there"
 """Default reason why single elements of an output have no verdict."""
 
 
-def render(done: Done, *, each: bool = False) -> str:
+def render(done: ComparedModels, *, each: bool = False) -> str:
     """Return one JSON object; with `each`, it has a list with the report of every model."""
     machines = {"machines": machine_groups(done.machines)} if done.machines else {}
     if not each:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
 from ir_scatter.compare.measure import Excuse, Verdict, shown
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Table, TableCell, table_text, visible, without_middle, wrap_line
@@ -41,7 +41,7 @@ _COLORS = {
 _SEQUENCES = {"red": "31", "yellow": "33", "green": "32"}
 
 
-def render(done: Done, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
+def render(done: ComparedModels, *, each: bool = False, color: bool = False, width: int | None = None) -> str:
     """Return the verdict in one sentence, then tables, then details, all wrapped to the terminal.
 
     With `each`: the verdict on all models, a table of operators by runners, the verdict on each model,

@@ -15,7 +15,7 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.core.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from ir_scatter.compare.request import Done as ComparisonDone
+    from ir_scatter.compare.request import ComparedModels
     from ir_scatter.convert.conversion import Done as ConversionDone
     from ir_scatter.core.arrays import Array
     from ir_scatter.doctor import Diagnosis
@@ -71,7 +71,7 @@ class RenderOptions(TypedDict, total=False):
 
 @overload
 def render(
-    result: Literal["comparison"], format: str, value: "ComparisonDone", **options: Unpack[RenderOptions]
+    result: Literal["comparison"], format: str, value: "ComparedModels", **options: Unpack[RenderOptions]
 ) -> str: ...
 
 

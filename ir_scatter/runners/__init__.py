@@ -74,6 +74,18 @@ def known() -> "list[str]":
     return _ELSEWHERE[-1].known() if _ELSEWHERE else known_here()
 
 
+def default_runners(format: str | None = None) -> "list[str]":
+    """Return the long names of the runners that are used if the caller names none.
+
+    Args:
+        format: only runners that read files of this format; None for all.
+    """
+    named = ((name, find(name)) for name in known())
+    return [
+        name for name, runner in named if runner.is_default and (format is None or format in runner.formats)
+    ]
+
+
 def known_here() -> "list[str]":
     return [name for family in _families() for name in family.names]
 

@@ -21,14 +21,12 @@ from ir_scatter.core.shortage import names_shortage
 from ir_scatter.core.temporary import explained_temporary, process_folder
 from ir_scatter.formats import FORMATS, format_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, QUESTION_TIME_LIMIT, TAP_MEMORY
 from ir_scatter.version import version_of
 
 if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
-PRECISIONS = ("default", "f16", "bf16", "f32")
-TIME_LIMIT = 300.0
-TAP_MEMORY = 1 << 30
 MODEL_PRECISION = "model"
 """Where a runtime computes in the types of the model and nothing else can be asked for."""
 
@@ -93,7 +91,7 @@ class RunRequest(NamedTuple):
 
     model: str
     device: str = ""
-    precision: str = "f32"
+    precision: str = PRECISION
     profile: bool = False
     taps: tuple[Tap, ...] = ()
     repeat: int = 1
@@ -219,6 +217,8 @@ class Runner:
         packages: the distributions that it needs, and `install` what installs them.
         device: of a runtime that has several.
         declines: how its message ends where it leaves an operator to others, which is no refusal.
+        is_default: whether it is used if the caller names no runners; not if it emulates another device, or
+            if users do not deploy models on it.
     """
 
     name: str
@@ -231,6 +231,7 @@ class Runner:
     questions_per_process: int | None = None
     declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
+    is_default: bool = True
 
     def environment(self) -> dict[str, str]:
         """Return what is added to the environment of the process."""
@@ -291,11 +292,11 @@ class Runner:
         feeds: "Mapping[str, Array]",
         *,
         taps: Sequence[Tap] = (),
-        precision: str = "f32",
+        precision: str = PRECISION,
         repeat: int = 1,
         profile: bool = False,
         tap_memory: int = TAP_MEMORY,
-        timeout: float = TIME_LIMIT,
+        timeout: float = QUESTION_TIME_LIMIT,
         keeps_states: bool = False,
     ) -> Outcome:
         """Run a model, and again for taps that memory did not allow before.
@@ -368,7 +369,7 @@ class Runner:
         model_path: "str | Path",
         feeds: "Sequence[Mapping[str, Array]]",
         *,
-        timeout: float = TIME_LIMIT,
+        timeout: float = QUESTION_TIME_LIMIT,
         most_deaths: int = 4,
         threads: int = 0,
         keeps_states: bool = False,
@@ -433,7 +434,7 @@ class Runner:
                 os.unlink(progress)
 
     def ask(
-        self, name: str, *arguments: Any, limit: float = TIME_LIMIT, again: bool = True
+        self, name: str, *arguments: Any, limit: float = QUESTION_TIME_LIMIT, again: bool = True
     ) -> tuple[Any, str]:
         """Return what a handler in the process returns; see `Child.ask`."""
         if self.problem:

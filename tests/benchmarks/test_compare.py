@@ -14,7 +14,7 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare import run
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Level, Settings
+from ir_scatter.compare.result import CompareSettings, Level
 from tests.benchmarks.networks import Network, Port
 from tests.benchmarks.timing import medians
 
@@ -60,7 +60,7 @@ def test_a_thousand_taps(benchmark: Any, tmp_path: Path) -> None:
 
     def ours() -> None:
         path.touch()  # what the process kept is then no longer of use
-        found = run.compare(path, [runner], Settings())
+        found = run.compare(path, [runner], CompareSettings())
         of_nodes = [one for one in found.comparisons if one.level is Level.NODE]
         assert len(of_nodes) == 1000
         assert all(one.measure.verdict is Verdict.EQUAL for one in found.comparisons)

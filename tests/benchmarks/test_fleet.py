@@ -22,7 +22,7 @@ pytest.importorskip("cryptography")
 import psutil
 
 from ir_scatter import runners
-from ir_scatter.compare.request import Job, run_job
+from ir_scatter.compare.request import CompareRequest, run_job
 from ir_scatter.core.files import Source
 from ir_scatter.jobs import Job as Work
 from ir_scatter.jobs.fleet import Fleet
@@ -90,7 +90,7 @@ class Clock:
 @pytest.mark.openvino
 def test_comparing(benchmark: Any, lab: Lab) -> None:
     pytest.importorskip("openvino")
-    job = Job((str(lab.folder / "models"),), ("openvino:CPU",), each=True)
+    job = CompareRequest((str(lab.folder / "models"),), ("openvino:CPU",), each=True)
     alone = {}
     for count in (2, 3):
         clock = Clock(lab)

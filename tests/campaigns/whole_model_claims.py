@@ -22,7 +22,7 @@ import numpy as np
 from ir_scatter import runners
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import reachability_of
-from ir_scatter.compare.result import Relation, Settings, has_failed
+from ir_scatter.compare.result import CompareSettings, Relation, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.convert.pipeline import convert
 from ir_scatter.core.diagnostics import Diagnostic, Severity
@@ -267,7 +267,7 @@ class Campaign:
     def _compared(self, model: Model, whole: WholeModel, ended: str, can_compute: bool) -> Iterator[Broken]:
         try:
             assert self.runner is not None
-            found = compare(model, [self.runner], Settings(timeout=_SECONDS), feeds=whole.feeds)
+            found = compare(model, [self.runner], CompareSettings(timeout=_SECONDS), feeds=whole.feeds)
         except Error as error:
             yield Broken(f"compare refuses: {type(error).__name__} {short(str(error))}", str(error))
             return

@@ -10,7 +10,7 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Comparison, Level, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Comparison, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import type_of
 from ir_scatter.formats.base import IR, ONNX_FORMAT, OneInput, OneNode
@@ -55,7 +55,7 @@ def run(
             pytest.skip(f"{runner.name}: {missing}")
     try:
         return compare(
-            path, made, Settings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
+            path, made, CompareSettings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
         )
     finally:
         for runner in made:

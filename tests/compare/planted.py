@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
-from ir_scatter.compare.run import nodes_by_tap
+from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, scatter_node_of
 from ir_scatter.ops.lookup import Lookup

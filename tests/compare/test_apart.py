@@ -36,7 +36,7 @@ def test_what_differs(
     runners = Planted("a/planted"), Planted("b/planted", node=at(3) if is_wrong else unchanged)
     monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources(runners, True))
     engine = Engine({"openvino": version})
-    (found,) = jobs.run_job(jobs.Job((str(model(tmp_path)),)), executor=engine).found  # type: ignore[arg-type]
+    (found,) = jobs.run_job(jobs.CompareRequest((str(model(tmp_path)),)), executor=engine).found  # type: ignore[arg-type]
     told = headline(found).sentence
     assert found.differs is is_wrong
     assert told.startswith(begin) if begin else "machines" not in told and found.apart == ""

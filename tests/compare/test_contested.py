@@ -10,7 +10,7 @@ import pytest
 
 from ir_scatter.compare.guard import Sight, foresee
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Comparison, Level, Relation, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Comparison, Level, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.core.element_types import dtype
@@ -47,7 +47,7 @@ def compared(
     path: Path, *runners: Planted, feeds: Any = None, numpy: bool = True, **settings: Any
 ) -> Compared:
     return compare(
-        path, runners, Settings(reference=numpy, **settings), with_numpy=numpy, feeds=feeds or FEEDS
+        path, runners, CompareSettings(reference=numpy, **settings), with_numpy=numpy, feeds=feeds or FEEDS
     )
 
 
@@ -351,7 +351,7 @@ def test_where_numpy_cannot_compute_the_model(tmp_path: Path) -> None:
         path = model(indices=known)
         for place in range(6):
             runners = [Elsewhere(name, wrong_at(at, by=20)) for name, at in (("a", 2), ("b", place))]
-            found = compare(path, runners, Settings(), feeds=feeds)
+            found = compare(path, runners, CompareSettings(), feeds=feeds)
             assert found.outcomes[0].status is Status.UNSUPPORTED
             of = {one.tensor: one.measure.verdict for one in of_outputs(found, "b")}
             assert of["near"] is (Verdict.EQUAL if place == 2 else Verdict.MISMATCH), (known, place)
@@ -372,14 +372,14 @@ def test_two_models_and_saved_results(tmp_path: Path) -> None:
     models = [read(path), read(shutil.copy(path, tmp_path / "other.onnx"))]
     for place, verdict in ((None, Verdict.CONTESTED), (1, Verdict.MISMATCH), (9, Verdict.MISMATCH)):
         runner = Changing() if place is None else Changing(output=at(place, runs=[1]))
-        found = compare(models, [runner], Settings(), with_numpy=False, feeds=FEEDS)
+        found = compare(models, [runner], CompareSettings(), with_numpy=False, feeds=FEEDS)
         between = [one for one in found.comparisons if one.relation is Relation.MODELS]
         assert {one.subject: one.measure.verdict for one in between} == {
             "numpy": Verdict.EQUAL, "planted": verdict,
         }  # fmt: skip
         change = unchanged if place is None else at(place)
         save(compared(path, Planted(order="first", output=change), keeps_runs=True), tmp_path / "results")
-        again = compare(models[0], (), Settings(), with_numpy=False, against=tmp_path / "results")
+        again = compare(models[0], (), CompareSettings(), with_numpy=False, against=tmp_path / "results")
         (one,) = of_outputs(again, "saved:planted")
         assert one.measure.verdict is verdict
 

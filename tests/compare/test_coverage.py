@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Relation, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
@@ -105,7 +105,7 @@ def compared(
     paths = [save(HEADER + one, folder / f"{name}.onnx") for name, one in zip("ab", texts, strict=False)]
     models = [read(path) for path in paths]
     has_numpy = settings.get("reference", True)
-    return compare(models, [*runners], Settings(**settings), with_numpy=has_numpy, feeds=feeds)
+    return compare(models, [*runners], CompareSettings(**settings), with_numpy=has_numpy, feeds=feeds)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

@@ -10,7 +10,7 @@ import pytest
 
 from ir_scatter.compare.extract import extract
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Level, Settings
+from ir_scatter.compare.result import CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import CannotWrite, UsageError
 from ir_scatter.evaluate.archive import fit_types, read_arrays
@@ -25,7 +25,7 @@ Operands = list[Array]
 
 
 def extracted(path: Path, feeds: Inputs, folder: Path, **settings: Any) -> list[Path]:
-    found = compare(path, [FakeRunner("fake", wrong_at(0))], Settings(**settings), feeds=feeds)
+    found = compare(path, [FakeRunner("fake", wrong_at(0))], CompareSettings(**settings), feeds=feeds)
     lines = list(extract(found, folder))
     assert all(" extracted to " in line for line in lines)
     return [Path(line.split(" extracted to ")[1]) for line in lines]
@@ -76,7 +76,7 @@ def test_a_node_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
     assert all(
         np.array_equal(again[key], feeds[key]) and again[key].dtype == feeds[key].dtype for key in feeds
     )
-    found = compare(model, [FakeRunner("fake", wrong_at(0))], Settings(), feeds=again)
+    found = compare(model, [FakeRunner("fake", wrong_at(0))], CompareSettings(), feeds=again)
     assert only(found, Level.NODE, "fake").measure.verdict is Verdict.MISMATCH
 
 
@@ -110,9 +110,14 @@ def test_names_that_are_no_file_names(tmp_path: Path) -> None:
 
 def test_only_mismatches_and_each_node_once(tmp_path: Path) -> None:
     path, feeds = write_case(tmp_path, "ir")
-    found = compare(path, [FakeRunner("a"), FakeRunner("b", wrong_at(0))], Settings(cases=3), feeds=feeds)
+    found = compare(
+        path, [FakeRunner("a"), FakeRunner("b", wrong_at(0))], CompareSettings(cases=3), feeds=feeds
+    )
     assert len(list(extract(found, tmp_path / "out"))) == 1
-    assert list(extract(compare(path, [FakeRunner("a")], Settings(), feeds=feeds), tmp_path / "none")) == []
+    assert (
+        list(extract(compare(path, [FakeRunner("a")], CompareSettings(), feeds=feeds), tmp_path / "none"))
+        == []
+    )
     assert not (tmp_path / "none").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWrite, match="cannot be written"):
@@ -136,7 +141,7 @@ def test_a_plugin_shows_the_same_difference(tmp_path: Path) -> None:
 def test_models_that_came_in_between_stay(tmp_path: Path) -> None:
     """What was extracted before is replaced; what is not of that kind stays unless it may be overwritten."""
     path, feeds = write_node(tmp_path, *CASES["ir"][:4])
-    found = compare(path, [FakeRunner("fake", wrong_at(0))], Settings(), feeds=feeds)
+    found = compare(path, [FakeRunner("fake", wrong_at(0))], CompareSettings(), feeds=feeds)
     (line,) = extract(found, tmp_path / "out", overwrite=False)
     (again,) = extract(found, tmp_path / "out", overwrite=False)
     assert line == again

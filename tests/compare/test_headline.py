@@ -8,7 +8,7 @@ import pytest
 
 from ir_scatter.compare.headline import State, headline, headline_of_many
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done, Failure
+from ir_scatter.compare.request import ComparedModels, NotCompared
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Outlier, short_names
 from ir_scatter.runners.base import Outcome, Status
 from tests.report.comparisons import (
@@ -230,8 +230,8 @@ def test_nothing_was_compared() -> None:
 
 def test_many_models() -> None:
     def many(*found: Compared, failures: int = 0) -> str:
-        failed = (Failure("bad.xml", "it is no XML", is_unreadable=True),) * failures
-        return headline_of_many(Done(found, failed)).sentence
+        failed = (NotCompared("bad.xml", "it is no XML", is_unreadable=True),) * failures
+        return headline_of_many(ComparedModels(found, failed)).sentence
 
     assert many(QUIET) == headline(QUIET).sentence
     assert many(QUIET, QUIET) == "no difference in 2 models"
@@ -242,7 +242,9 @@ def test_many_models() -> None:
     )
     assert headline_of_many(MANY).state is State.DIFFERS
     assert headline_of_many(MANY).sentence.endswith("; 1 model could not be compared")
-    assert headline_of_many(Done((QUIET, replace(EVERYTHING, comparisons=())))).state is State.ILLEGAL
+    assert (
+        headline_of_many(ComparedModels((QUIET, replace(EVERYTHING, comparisons=())))).state is State.ILLEGAL
+    )
 
 
 def test_what_numpy_refuses_is_said_if_nothing_differs() -> None:
@@ -261,5 +263,7 @@ def test_an_interrupt_is_no_agreement_and_hides_no_difference() -> None:
     assert headline(compared(interrupted=missing)).sentence == missing
     wrong = headline(compared(OFF, interrupted=missing))
     assert (wrong.state, wrong.sentence.endswith(missing)) == (State.DIFFERS, True)
-    many = headline_of_many(Done((QUIET,), interrupted="interrupted: 2 of 3 models were not finished"))
+    many = headline_of_many(
+        ComparedModels((QUIET,), interrupted="interrupted: 2 of 3 models were not finished")
+    )
     assert many.sentence == "no difference in 1 model; interrupted: 2 of 3 models were not finished"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.pairing import By, Pairing, pair
-from ir_scatter.compare.result import Settings
+from ir_scatter.compare.result import CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
@@ -197,7 +197,7 @@ def test_drawn_inputs_are_legal_for_both_models(tmp_path: Path, values: str) -> 
     done = ir.add("s", "ScatterElementsUpdate", "opset3", [data, indices, new, axis], [("f16", (7, 5))])
     ir.add("result", "Result", "opset1", [done], [])
     found = pair(read(onnx), read(ir.write(tmp_path, "other")))
-    told = compare(found.models, (), Settings(cases=6, values=values), with_numpy=False)
+    told = compare(found.models, (), CompareSettings(cases=6, values=values), with_numpy=False)
     assert not any("legal for both" in remark for remark in told.remarks)
     for case in told.feeds:
         first, second = found.feeds(case)
@@ -228,7 +228,7 @@ def test_inputs_that_cannot_be_legal_for_both_are_those_of_the_first(tmp_path: P
         )
         for name, far in (("one", 0), ("other", 100))
     ]
-    found = compare([read(path) for path in models], (), Settings(cases=2), with_numpy=False)
+    found = compare([read(path) for path in models], (), CompareSettings(cases=2), with_numpy=False)
     said = "no inputs that are legal for both models were found, these are for the first: "
     assert found.remarks[0].startswith(said)
     assert all((case["i"] >= -3).all() and (case["i"] < 3).all() for case in found.feeds)
@@ -236,7 +236,7 @@ def test_inputs_that_cannot_be_legal_for_both_are_those_of_the_first(tmp_path: P
 
 def test_shapes_that_the_caller_wants(tmp_path: Path) -> None:
     found = paired(tmp_path, [("a", "f32", ("?", 3))], [("x", "f32", (2, "?"))])
-    (drawn,) = compare(found.models, (), Settings(), with_numpy=False).feeds
+    (drawn,) = compare(found.models, (), CompareSettings(), with_numpy=False).feeds
     assert drawn["a"].shape == (2, 3)
     assert found.shapes({"x": (2, 3)}) == {"a": (2, 3)}
     with pytest.raises(BadFeed, match=r"x of .*other\.xml has shape \[2, \?\], which \[5, 3\] does not fit"):

@@ -8,7 +8,7 @@ import pytest
 from ir_scatter import runners
 from ir_scatter.compare.headline import State, headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Compared, Level, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from tests.compare.models import run
@@ -90,7 +90,11 @@ def test_two_models(tmp_path: Path) -> None:
     runner = runners.find("onnxruntime")
     try:
         found = compare(
-            [read(first), read(second)], [runner], Settings(reference=False), with_numpy=False, feeds=FEEDS
+            [read(first), read(second)],
+            [runner],
+            CompareSettings(reference=False),
+            with_numpy=False,
+            feeds=FEEDS,
         )
     finally:
         runner.close()

@@ -47,7 +47,7 @@ class Spoilt(FakeRunner):
 def test_many_models(begins: int, differs: list[bool], closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Spoilt(begins)
     monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources((runner,), with_numpy=True))
-    done = jobs.run_job(jobs.Job(models=MODELS, names=("numpy", "fake"), each=True))
+    done = jobs.run_job(jobs.CompareRequest(models=MODELS, names=("numpy", "fake"), each=True))
     assert [one.differs for one in done.found] == differs
     assert [REMARK in one.remarks for one in done.found] == [False, begins == 2]
     assert runner.closed == closed

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Compared, Guarded, Level, ModelFacts, Relation, Settings
-from ir_scatter.compare.run import compare, computed_in, facts_about, is_one_node
+from ir_scatter.compare.nodes import computed_in, facts_about, is_one_node
+from ir_scatter.compare.numpy_source import Reference
+from ir_scatter.compare.result import Compared, CompareSettings, Guarded, Level, ModelFacts, Relation
+from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.reading import read
 from ir_scatter.report import comparison_text
@@ -37,7 +38,7 @@ def model(tmp_path: Path) -> Model:
 def compared(model: Model, *runners: FakeRunner, with_numpy: bool = True, **settings: Any) -> Compared:
     path, feeds = model
     return compare(
-        path, runners, Settings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
+        path, runners, CompareSettings(reference=with_numpy, **settings), with_numpy=with_numpy, feeds=feeds
     )
 
 
@@ -64,7 +65,7 @@ def test_what_a_model_is(model: Model) -> None:
                (str(model[0]), str(model[0].with_suffix(".bin")))]  # fmt: skip
     assert facts == ModelFacts(str(model[0]), "OpenVINO IR", ("opset1", "opset3"), tuple(digests))
     assert compared(model).model_facts == ()
-    (onnx,) = compare(SAMPLES / "kv_cache/decoder.onnx", (), Settings(describes=True)).model_facts
+    (onnx,) = compare(SAMPLES / "kv_cache/decoder.onnx", (), CompareSettings(describes=True)).model_facts
     assert (onnx.format, onnx.opsets, len(onnx.files)) == ("ONNX", ("ai.onnx 18",), 1)
 
 
@@ -108,7 +109,9 @@ def test_without_numpy_the_first_is_the_reference_of_outputs_only(model: Model) 
 
 
 def test_numpy_is_the_reference_though_nobody_named_it(model: Model) -> None:
-    found = compare(model[0], [FakeRunner("a"), FakeRunner("b", wrong_at(5))], Settings(), with_numpy=False)
+    found = compare(
+        model[0], [FakeRunner("a"), FakeRunner("b", wrong_at(5))], CompareSettings(), with_numpy=False
+    )
     assert [(one.runner, one.implicit) for one in found.outcomes] == [
         ("numpy", True), ("a", False), ("b", False),
     ]  # fmt: skip
@@ -130,7 +133,7 @@ def test_two_runtimes_where_numpy_cannot_tell(
 
     monkeypatch.setattr(Reference, "_compute", compute)
     runners = [FakeRunner("a"), FakeRunner("b", wrong_at(5))]
-    found = compare(model[0], runners, Settings(timeout=0.2), with_numpy=False, feeds=model[1])
+    found = compare(model[0], runners, CompareSettings(timeout=0.2), with_numpy=False, feeds=model[1])
     assert found.outcomes[0].implicit
     assert found.failed == ()
     one = only(found, Level.MODEL, "b")
@@ -197,7 +200,7 @@ def test_given_inputs_are_the_first_case(model: Model) -> None:
     assert not found.differs
     assert len(found.feeds) == 3
     assert found.feeds[0] is model[1]
-    again = compare(model[0], [FakeRunner("a")], Settings(cases=1, seed=7))
+    again = compare(model[0], [FakeRunner("a")], CompareSettings(cases=1, seed=7))
     assert np.array_equal(again.feeds[0]["data"], found.feeds[2]["data"])
     assert {one.case for one in found.comparisons} == {0, 1, 2}
 
@@ -215,7 +218,7 @@ def test_feeds_that_do_not_fit(model: Model, change: Any, message: str) -> None:
     feeds = {name: array for name, array in {**model[1], **change}.items() if array is not None}
     runner = FakeRunner("a")
     with pytest.raises(BadFeed, match=message):
-        compare(model[0], [runner], Settings(), feeds=feeds)
+        compare(model[0], [runner], CompareSettings(), feeds=feeds)
     assert runner.asked == []
 
 
@@ -303,7 +306,7 @@ def test_illegal_indices_and_a_process_that_may_be_damaged(tmp_path: Path) -> No
     assert legal.closed == 0
     crashing = FakeRunner("a", ending=Status.CRASHED, message="the process crashed (SIGSEGV)")
     bad = {**model[1], "indices": np.array([-1])}
-    untapped = compare(model[0], [crashing], Settings(), with_numpy=False, feeds=bad)
+    untapped = compare(model[0], [crashing], CompareSettings(), with_numpy=False, feeds=bad)
     assert [(one.runner, one.kind) for one in untapped.guarded] == [("numpy", "negative")]
     assert [(one.runner, one.implicit) for one in untapped.outcomes] == [("numpy", True), ("a", False)]
     assert compared((model[0], bad), crashing, with_numpy=False).guarded == ()
@@ -386,7 +389,9 @@ def unknown_model(folder: Path, sizes: tuple[int, int] = (3, 4)) -> str:
 
 def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
     path, crashing = unknown_model(tmp_path), FakeRunner("a", ending=Status.CRASHED)
-    found = compare(path, [crashing], Settings(), feeds={"raw": floats(3, 4), "indices": np.array([1, 2])})
+    found = compare(
+        path, [crashing], CompareSettings(), feeds={"raw": floats(3, 4), "indices": np.array([1, 2])}
+    )
     assert [(one.runner, one.node, one.kind) for one in found.guarded] == [
         ("numpy", "written", "out-of-range")
     ]

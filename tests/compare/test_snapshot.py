@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.measure import Tolerances, Verdict
-from ir_scatter.compare.result import Compared, Level, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import ArrayShelf, ArrayStore, load, save
 from ir_scatter.core.errors import BadFeed, CannotWrite, Error, UsageError
@@ -31,13 +31,13 @@ def model(folder: Path) -> tuple[Path, Any]:
 
 def saved(folder: Path, *runners: FakeRunner, **settings: Any) -> tuple[Path, Compared]:
     path, feeds = model(folder)
-    found = compare(path, runners, Settings(keeps_runs=True, describes=True, **settings), feeds=feeds)
+    found = compare(path, runners, CompareSettings(keeps_runs=True, describes=True, **settings), feeds=feeds)
     assert save(found, folder / "results") == f"results saved in {folder / 'results'}"
     return path, found
 
 
 def again(folder: Path, path: Path, *runners: FakeRunner, numpy: bool = False, **settings: Any) -> Compared:
-    wanted = Settings(reference=numpy, **settings)
+    wanted = CompareSettings(reference=numpy, **settings)
     return compare(path, runners, wanted, with_numpy=numpy, against=folder / "results")
 
 
@@ -139,7 +139,7 @@ def test_results_of_results(tmp_path: Path) -> None:
 
 def test_nobody_ran(tmp_path: Path) -> None:
     path, feeds = model(tmp_path)
-    found = compare(path, (), Settings(keeps_runs=True), with_numpy=False, feeds=feeds)
+    found = compare(path, (), CompareSettings(keeps_runs=True), with_numpy=False, feeds=feeds)
     save(found, tmp_path / "results")
     assert load(tmp_path / "results").runs == ((),)
     assert [one.runner for one in again(tmp_path, path, numpy=True).outcomes] == ["numpy"]

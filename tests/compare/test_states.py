@@ -10,7 +10,7 @@ from ir_scatter import runners
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import Level, Relation, Settings
+from ir_scatter.compare.result import CompareSettings, Level, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.core.arrays import Array
 from ir_scatter.defects import by_code
@@ -63,7 +63,7 @@ def test_numpy_keeps_what_is_assigned(assigns: str, expected: list[float], tmp_p
 
 def test_a_state_that_is_read_unchanged_is_wrong_from_the_second_inference_on(tmp_path: Path) -> None:
     path, cpu = _written(tmp_path, assigns="read"), runners.find("CPU")
-    found = compare(path, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    found = compare(path, [cpu], CompareSettings(repeat=3), feeds=_FEEDS)
     (output,) = (one for one in found.comparisons if one.level is Level.MODEL)
     assert output.wrong_runs == (2, 3)
     assert headline(found).sentence == (
@@ -71,15 +71,15 @@ def test_a_state_that_is_read_unchanged_is_wrong_from_the_second_inference_on(tm
         "node is right in the first inference, and none was looked at in later ones; node may meet DEV116, "
         "which taps hide"
     )
-    assert not compare(path, [cpu], Settings(), feeds=_FEEDS).differs
+    assert not compare(path, [cpu], CompareSettings(), feeds=_FEEDS).differs
     cpu.close()
 
 
 def test_a_state_that_changes_as_it_should_is_right(tmp_path: Path) -> None:
     path, cpu = _written(tmp_path, assigns="computed"), runners.find("CPU")
-    found = compare(path, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    found = compare(path, [cpu], CompareSettings(repeat=3), feeds=_FEEDS)
     assert not found.differs  # though each inference gives something else
-    alone = compare(path, [cpu], Settings(repeat=3, reference=False), feeds=_FEEDS, with_numpy=False)
+    alone = compare(path, [cpu], CompareSettings(repeat=3, reference=False), feeds=_FEEDS, with_numpy=False)
     assert not alone.differs
     assert "inferences after the first depend on states" in " ".join(alone.remarks)
     cpu.close()
@@ -92,19 +92,19 @@ def test_later_inferences_of_two_models_are_compared(tmp_path: Path) -> None:
         (tmp_path / assigns).mkdir()
         paths.append(_written(tmp_path / assigns, assigns=assigns))
     models = [read(path) for path in paths]
-    assert not compare(models, [], Settings(), feeds=_FEEDS).differs
-    found = compare(models, [], Settings(repeat=3), feeds=_FEEDS)
+    assert not compare(models, [], CompareSettings(), feeds=_FEEDS).differs
+    found = compare(models, [], CompareSettings(repeat=3), feeds=_FEEDS)
     (output,) = (one for one in found.comparisons if one.relation is Relation.MODELS)
     assert output.measure.verdict is Verdict.MISMATCH
     assert output.wrong_runs == (2, 3)
-    assert not compare([models[1], read(paths[1])], [], Settings(repeat=3), feeds=_FEEDS).differs
+    assert not compare([models[1], read(paths[1])], [], CompareSettings(repeat=3), feeds=_FEEDS).differs
 
 
 def test_a_state_that_one_of_two_models_updates_in_place(tmp_path: Path) -> None:
     path, cpu = _written(tmp_path, assigns="read"), runners.find("CPU")
     models = [read(path), read(path)]
-    assert not compare(models, [cpu], Settings(), feeds=_FEEDS).differs
-    found = compare(models, [cpu], Settings(repeat=3), feeds=_FEEDS)
+    assert not compare(models, [cpu], CompareSettings(), feeds=_FEEDS).differs
+    found = compare(models, [cpu], CompareSettings(repeat=3), feeds=_FEEDS)
     cpu.close()
     wrong = [one for one in found.comparisons if one.measure.verdict is Verdict.MISMATCH]
     assert {(one.subject, one.relation, one.wrong_runs) for one in wrong} == {

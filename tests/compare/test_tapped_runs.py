@@ -10,8 +10,8 @@ import pytest
 from ir_scatter.compare import request as jobs
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done, Sources
-from ir_scatter.compare.result import Compared, Comparison, Level, Settings
+from ir_scatter.compare.request import ComparedModels, Sources
+from ir_scatter.compare.result import Compared, CompareSettings, Comparison, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save
 from ir_scatter.reading import read
@@ -37,7 +37,7 @@ def model(folder: Path) -> Path:
 def compared(
     path: Path, *runners: Planted, numpy: bool = True, feeds: Any = None, **settings: Any
 ) -> Compared:
-    return compare(path, runners, Settings(**settings), with_numpy=numpy, feeds=feeds or PLAIN)
+    return compare(path, runners, CompareSettings(**settings), with_numpy=numpy, feeds=feeds or PLAIN)
 
 
 class Turning(Planted):
@@ -86,7 +86,7 @@ def test_only_the_run_with_taps_is_wrong(tmp_path: Path) -> None:
     assert contradiction not in "\n".join(rest)
     (row,) = [row for row in document(found)["comparisons"] if row["verdict"] == "nondeterministic"]
     assert (row["tapped"], row["worst"]) == (True, {"index": [3], "got": 91, "expected": 111})
-    assert "without taps and with them" in render(Done((found,)))
+    assert "without taps and with them" in render(ComparedModels((found,)))
 
 
 def test_one_runner_that_contradicts_itself_is_named_beside_others(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_where_numpy_cannot_tell_the_node_level_may(tmp_path: Path, is_node_wron
     known, path = (write_ir(tmp_path, name, is_known=name == "known") for name in ("known", "unknown"))
     runner = Knowing(known, output=at(3, tapped=False), **is_wrong)
     feeds = {name: array for name, array in PLAIN.items() if name != "other"}
-    found = compare(path, [runner], Settings(), feeds=feeds)
+    found = compare(path, [runner], CompareSettings(), feeds=feeds)
     assert found.outcomes[0].status is Status.UNSUPPORTED
     (one,) = (one for one in found.comparisons if one.level is Level.MODEL)
     assert one.measure.verdict is (Verdict.NONDETERMINISTIC if is_node_wrong else Verdict.MISMATCH)
@@ -177,7 +177,7 @@ def test_saved_results_are_judged_once_more(tmp_path: Path) -> None:
     ):
         found = compared(path, runner, keeps_runs=True, repeat=3)
         save(found, tmp_path / "results")
-        again = compare(read(path), (), Settings(), with_numpy=False, against=tmp_path / "results")
+        again = compare(read(path), (), CompareSettings(), with_numpy=False, against=tmp_path / "results")
         assert [one[-1] for one in differences(again)] == [verdict]
 
 
@@ -197,7 +197,7 @@ def test_one_of_many_models_that_contradicts_itself_once(
 
     runner = Once()
     monkeypatch.setattr(jobs, "find_sources", lambda *_, **__: Sources((runner,), True))
-    first, second = jobs.run_job(jobs.Job(models=tuple(paths), each=True)).found
+    first, second = jobs.run_job(jobs.CompareRequest(models=tuple(paths), each=True)).found
     assert not first.differs
     assert second.differs
     assert [odd.runners for odd in second.outliers] == [("planted",)]
@@ -315,7 +315,7 @@ def test_illegal_indices_with_taps_only(breaks: tuple[bool, ...], is_illegal: bo
     path = save_onnx(text, tmp_path / "taps.onnx")
     runner = ChangedByTaps("planted")
     runner.breaks = breaks
-    found = compare(path, [runner], Settings(), with_numpy=True)
+    found = compare(path, [runner], CompareSettings(), with_numpy=True)
     head = headline(found)
     assert any(one.is_illegal for one in found.guarded) == is_illegal
     assert ("illegal indices on planted" in head.sentence) == is_illegal

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.guard import Reference
 from ir_scatter.compare.measure import Tolerances, Verdict
+from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.request import find_sources
-from ir_scatter.compare.result import Compared, Level, Relation, Settings, has_failed
+from ir_scatter.compare.result import Compared, CompareSettings, Level, Relation, has_failed
 from ir_scatter.compare.run import compare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
@@ -40,7 +40,7 @@ FEEDS: Inputs = {"x": floats(3, 4), "updates": -floats(2, 4)}
 
 
 def compared(before: Path, after: Path, *runners: Any, **options: Any) -> Compared:
-    settings = Settings(**options.pop("settings", {}))
+    settings = CompareSettings(**options.pop("settings", {}))
     return compare([read(before), read(after)], runners, settings, **options)
 
 
@@ -123,7 +123,9 @@ def test_numpy_says_who_departs(
     tmp_path: Path, runner: WrongAt, second: Sequence[int], runners: str | None, message: str
 ) -> None:
     before, after = write(tmp_path, "before"), write(tmp_path, "after", first=second)
-    found = compare([read(before), read(after)], [runner], Settings(cases=1), with_numpy=False, feeds=FEEDS)
+    found = compare(
+        [read(before), read(after)], [runner], CompareSettings(cases=1), with_numpy=False, feeds=FEEDS
+    )
     assert found.differs is (runners is not None)
     if runners is None:
         assert found.outliers == ()

@@ -9,7 +9,7 @@ pytest.importorskip("distributed")
 pytest.importorskip("openvino")
 
 from ir_scatter import runners
-from ir_scatter.compare.request import Job, run_job
+from ir_scatter.compare.request import CompareRequest, run_job
 from ir_scatter.jobs.runner import FleetRunners
 from ir_scatter.report.comparison_html import render
 from tests.jobs.lab import lab
@@ -23,7 +23,7 @@ def test_a_value_is_tied_to_the_machine_that_computed_it(name: str, is_told: boo
     with lab(tmp_path, "tcp") as made:
         made.worker("a")
         with closing(made.fleet()) as fleet, runners.used(FleetRunners(fleet)):
-            done = run_job(Job((str(MODEL),), (name,)), executor=fleet)
+            done = run_job(CompareRequest((str(MODEL),), (name,)), executor=fleet)
     (found,) = done.found
     assert [one.runner for one in found.outcomes] == ["numpy", name]
     assert (f"{name}: computed on a" in found.remarks) is is_told

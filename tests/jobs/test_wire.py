@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_scatter import all_jobs
-from ir_scatter.compare.result import Settings
+from ir_scatter.compare.result import CompareSettings
 from ir_scatter.core.arrays import are_equal
 from ir_scatter.core.files import Source
 from ir_scatter.jobs import TABLE
@@ -38,7 +38,7 @@ HEAD = Head("validate", "/home", (SentFile("/models/m.xml", HASH, 3),), ((HASH, 
 @pytest.mark.parametrize(
     "value",
     [
-        (Source("m.xml"), Settings(), {"a": (1, 2.5, None, True)}, frozenset({"x"}), b"\0"),
+        (Source("m.xml"), CompareSettings(), {"a": (1, 2.5, None, True)}, frozenset({"x"}), b"\0"),
         Outcome("r", Status.REFUSED, "why", versions={"openvino": "1"}),
         Availability("r", True),
         [Tap("scope", shapes=((1, 2), None))],

@@ -9,8 +9,16 @@ import numpy.typing as npt
 from lxml import html
 
 from ir_scatter.compare.measure import Tolerance, Tolerances, Verdict, default_tolerance, measure
-from ir_scatter.compare.request import Done, Failure
-from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Outlier, Settings
+from ir_scatter.compare.request import ComparedModels, NotCompared
+from ir_scatter.compare.result import (
+    Compared,
+    CompareSettings,
+    Comparison,
+    Guarded,
+    Level,
+    NotTapped,
+    Outlier,
+)
 from ir_scatter.report.comparison_html import render
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 
@@ -29,12 +37,12 @@ def page_text(
     found: Sequence[Compared],
     *,
     devices: Mapping[str, Availability] | None = None,
-    failures: Sequence[Failure] = (),
+    failures: Sequence[NotCompared] = (),
     skipped: Sequence[tuple[str, str]] = (),
     **source: str,
 ) -> str:
     told = [replace(one, devices=devices or {}) for one in found]
-    return render(Done(tuple(told), tuple(failures), tuple(skipped)), **source)
+    return render(ComparedModels(tuple(told), tuple(failures), tuple(skipped)), **source)
 
 
 def of_node(
@@ -72,7 +80,7 @@ def compared(
     *comparisons: Comparison, model: str = "model.xml", outcomes: Sequence[Outcome] = (), **more: Any
 ) -> Compared:
     runners = dict.fromkeys((NUMPY, *(one.subject for one in comparisons)))
-    more = {"feeds": ({"x": np.zeros((2, 3), np.float32)},), "settings": Settings(), **more}
+    more = {"feeds": ({"x": np.zeros((2, 3), np.float32)},), "settings": CompareSettings(), **more}
     ran = tuple(outcomes) or tuple(map(ok, runners))
     return Compared(model, outcomes=ran, comparisons=comparisons, **more)
 
@@ -126,7 +134,7 @@ CASES = compared(
     of_output("shape", np.zeros(3), np.zeros((1, 3))),
     replace(OPEN, measure=replace(OPEN.measure, verdict=Verdict.CONTESTED)),
     model="cases.xml",
-    settings=Settings(seed=5, cases=4, repeat=3, values="edge", tolerances=Tolerances(["0.5,0.25"])),
+    settings=CompareSettings(seed=5, cases=4, repeat=3, values="edge", tolerances=Tolerances(["0.5,0.25"])),
     feeds=({}, {}, {}, {}),
     about={GPU: ("It is no GPU.", "More.")},
     types={"n": "i64"},
@@ -140,10 +148,10 @@ TWO = compared(
     replace(SAME, subject_model="after.xml", reference_model="before.xml"),
     model="before.xml",
     other="after.xml",
-    settings=Settings(seed=7, precision="f16"),
+    settings=CompareSettings(seed=7, precision="f16"),
 )
-MANY = Done(
+MANY = ComparedModels(
     (EVERYTHING, QUIET, TWO, CASES, REFUSED),
-    (Failure("bad.xml", "it is no XML", is_unreadable=True),),
+    (NotCompared("bad.xml", "it is no XML", is_unreadable=True),),
     (("openvino:GPU", "no driver"),),
 )

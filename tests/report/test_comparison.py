@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared
 from ir_scatter.report.comparison_text import text
 from ir_scatter.report.matrices import kernel_table, operator_matrix
@@ -35,7 +35,7 @@ from tests.report.golden import assert_golden
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_what_it_looks_like(request: pytest.FixtureRequest, format: str) -> None:
     assert_golden(request, f"comparison.{format}", render("comparison", format, MANY, each=True))
-    one = render("comparison", format, Done((EVERYTHING,)))
+    one = render("comparison", format, ComparedModels((EVERYTHING,)))
     if format == "text":  # the verdict on one of many stands in the table of models
         first, _, rest = one.strip().partition("\n")
         assert rest in render("comparison", format, MANY)
@@ -57,7 +57,7 @@ def test_elements_that_json_has_no_word_for(got: Array, expected: Array, worst: 
     def refuse(word: str) -> object:  # as a program would that knows no Infinity
         raise AssertionError(word)
 
-    written = render("comparison", "json", Done((compared(of_node("n", got, expected)),)))
+    written = render("comparison", "json", ComparedModels((compared(of_node("n", got, expected)),)))
     (one,) = json.loads(written, parse_constant=refuse)["comparisons"]
     assert one["worst"] == {"index": [0], **worst}
 
@@ -72,9 +72,11 @@ def test_lines_fit_the_terminal() -> None:
 def test_models_are_told_apart_on_a_terminal() -> None:
     folder = "/a/long/way/to/where/models/are/kept/by/somebody/who/likes/folders"
     found = [replace(QUIET, model=f"{folder}/{name}/model.onnx") for name in ("one", "two")]
-    lines = render("comparison", "text", Done(tuple(found)), each=True, width=80).splitlines()
+    lines = render("comparison", "text", ComparedModels(tuple(found)), each=True, width=80).splitlines()
     assert [line.split()[0] for line in lines[-2:]] == ["one/model.onnx", "two/model.onnx"]
-    assert f"{folder}/two/model.onnx  " in render("comparison", "text", Done(tuple(found)), each=True)
+    assert f"{folder}/two/model.onnx  " in render(
+        "comparison", "text", ComparedModels(tuple(found)), each=True
+    )
     both = replace(TWO, model=f"{folder}/one/model.onnx", other=f"{folder}/two/model.onnx")
     (first,) = [line for line in text(both, width=80).splitlines() if line.startswith("/a/long")]
     (second,) = [line for line in text(both, width=80).splitlines() if line.startswith("against ")]

@@ -9,7 +9,7 @@ import pytest
 
 from ir_scatter.compare.headline import headline as headline_of
 from ir_scatter.compare.headline import headline_of_many
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Level, ModelFacts, NotTapped, Outlier
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report import fuzz_html
@@ -84,10 +84,10 @@ def test_names_inside_the_page_are_unique_and_lead_somewhere(found: tuple[Compar
 DEVICE = Availability(CPU, is_available=True, full_name="A Fine Processor", remarks=("It rounds.",))
 GOLDEN = {
     "page": (
-        Done((replace(EVERYTHING, devices={CPU: DEVICE}),)),
+        ComparedModels((replace(EVERYTHING, devices={CPU: DEVICE}),)),
         {"inputs": "feeds.npz", "command": "ir-scatter compare model.xml", "date": "today", "host": "here"},
     ),
-    "two_models": (Done((TWO,)), {"against": "results"}),
+    "two_models": (ComparedModels((TWO,)), {"against": "results"}),
     "many_models": (MANY, {}),
 }
 
@@ -150,12 +150,14 @@ def test_what_was_run_and_where() -> None:
     facts = ModelFacts("a/model.xml", "OpenVINO IR", ("opset1", "opset3"), (("a/model.xml", 1234, "5" * 64),))
     device = replace(DEVICE, driver="plugin 7, driver 8")
     found = replace(EVERYTHING, model_facts=(facts,), devices={CPU: device})
-    page = parse_page(render(Done((found,)), command="ir-scatter compare a", date="today", host="a machine"))
+    page = parse_page(
+        render(ComparedModels((found,)), command="ir-scatter compare a", date="today", host="a machine")
+    )
     told = words(section(page, "What was run, and where"))
     assert "Command ir-scatter compare a Date today Machine a machine" in told
     assert f"OpenVINO IR opset1, opset3 model.xml , 1,234 bytes, SHA-256 {'5' * 64}" in told
     assert "A Fine Processor plugin 7, driver 8" in words(section(page, "Runners"))
-    assert "What was run" not in render(Done((EVERYTHING,)))
+    assert "What was run" not in render(ComparedModels((EVERYTHING,)))
 
 
 def test_which_machine_of_a_fleet_gave_which_value() -> None:

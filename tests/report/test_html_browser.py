@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, Report, check_file
 from ir_scatter.report import doctor_html, findings_html
@@ -45,9 +45,9 @@ TOLD = {
     "host": "a machine",
 }
 FOUND = {
-    "rich": Done((RICH,)),
-    "wide": Done((WIDE,)),
-    "two": Done((TWO,)),
+    "rich": ComparedModels((RICH,)),
+    "wide": ComparedModels((WIDE,)),
+    "two": ComparedModels((TWO,)),
     "many": replace(MANY, found=(*MANY.found, RICH)),
 }
 PAGES = [*FOUND, "findings", "doctor"]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from ir_scatter.compare.measure import Tolerances
-from ir_scatter.compare.result import Compared, Comparison, Settings
+from ir_scatter.compare.result import Compared, CompareSettings, Comparison
 from ir_scatter.core.shapes import parse_shape
 from ir_scatter.report.comparison_html.difference import repeat_command
 from ir_scatter_cli.compare import command
 from tests.report.comparisons import CPU, MISMATCH, ONE_OFF, ZEROS, compared, of_output
 
-SETTINGS = Settings(
+SETTINGS = CompareSettings(
     seed=7,
     cases=5,
     repeat=4,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir_scatter.compare.request import Failure
+from ir_scatter.compare.request import NotCompared
 from ir_scatter.compare.result import Guarded, Level, NotTapped, Outlier
 from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Status
 from tests.report.comparisons import (
@@ -59,7 +59,7 @@ def poisoned(text: str) -> str:
     return page_text(
         (found, replace(found, comparisons=())),
         devices={text: device},
-        failures=(Failure(text, text, is_unreadable=True),),
+        failures=(NotCompared(text, text, is_unreadable=True),),
         skipped=((text, text),),
         inputs=text,
     )

@@ -13,8 +13,8 @@ import pytest
 from ir_scatter import runners as real_runners
 from ir_scatter.compare.headline import State
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.request import Done
-from ir_scatter.compare.result import NUMPY, Compared, Settings
+from ir_scatter.compare.request import ComparedModels
+from ir_scatter.compare.result import NUMPY, Compared, CompareSettings
 from ir_scatter.compare.run import compare
 from ir_scatter.core.errors import Error
 from ir_scatter.core.shapes import Bounds
@@ -111,7 +111,7 @@ PLANTED: dict[str, Callable[[], tuple[Sequence[FakeRunner], dict[str, Any]]]] = 
 
 def demand_one_truth(*compared: Compared) -> None:
     """Hold the three formats of one comparison, or of several, against each other."""
-    done = Done(compared)
+    done = ComparedModels(compared)
     each = len(compared) > 1
     document = json.loads(render("comparison", "json", done, each=each))
     text = render("comparison", "text", done, each=each)
@@ -301,7 +301,7 @@ def demand_state(document: Any, found: Compared) -> None:
 
 def results(path: Path, planted: str) -> Compared:
     runners, settings = PLANTED[planted]()
-    return compare(path, runners, Settings(**settings), with_numpy=False)
+    return compare(path, runners, CompareSettings(**settings), with_numpy=False)
 
 
 @pytest.mark.parametrize("planted", PLANTED)
@@ -344,7 +344,7 @@ def two_formats(name: str, folder: Path) -> list[Path]:
 def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
     runners, settings = PLANTED[planted]()
     models = [read(path) for path in two_formats(name, tmp_path)]
-    demand_one_truth(compare(models, runners, Settings(**settings), with_numpy=False))
+    demand_one_truth(compare(models, runners, CompareSettings(**settings), with_numpy=False))
 
 
 @pytest.mark.parametrize("known", [0, 1])
@@ -352,13 +352,13 @@ def test_two_formats(name: str, planted: str, tmp_path: Path) -> None:
 def test_one_of_two_models_is_wrong_on_one_runner(name: str, known: int, tmp_path: Path) -> None:
     paths = two_formats(name, tmp_path)
     runners = [Wrong("a", output=0, only=paths[known].name), Wrong("b")]
-    demand_one_truth(compare([read(path) for path in paths], runners, Settings(), with_numpy=False))
+    demand_one_truth(compare([read(path) for path in paths], runners, CompareSettings(), with_numpy=False))
 
 
 def test_two_models_that_are_not_the_same(tmp_path: Path) -> None:
     models = [read(onnx(tmp_path)), read(write(tmp_path, "after", first=(2, 1)))]
     for runner in (Wrong("a"), Wrong("a", output=0), Wrong("a", output=0, only=".xml")):
-        demand_one_truth(compare(models, [runner], Settings(cases=2), with_numpy=False))
+        demand_one_truth(compare(models, [runner], CompareSettings(cases=2), with_numpy=False))
 
 
 def test_many_models() -> None:
@@ -374,7 +374,7 @@ def test_many_models() -> None:
 def test_real_runtimes(path: Path, values: str) -> None:
     asked = [real_runners.find(name) for name in ("CPU", "openvino:fold", "onnxruntime")]
     try:
-        found = compare(path, asked, Settings(values=values), with_numpy=False)
+        found = compare(path, asked, CompareSettings(values=values), with_numpy=False)
     except Error as error:
         pytest.skip(str(error))
     finally:

@@ -11,8 +11,9 @@ import pytest
 
 import ir_scatter
 from ir_scatter import runners
-from ir_scatter.compare.result import Settings
-from ir_scatter.compare.run import compare, nodes_by_tap
+from ir_scatter.compare.nodes import nodes_by_tap
+from ir_scatter.compare.result import CompareSettings
+from ir_scatter.compare.run import compare
 from ir_scatter.core.element_types import ELEMENT_TYPES, dtype
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.inputs.model import make_feeds
@@ -206,14 +207,14 @@ def test_a_complaint_of_a_runner_is_its_own(tmp_path: Path) -> None:
     path = write_version_10(tmp_path, "f32")
     model = ir_scatter.read(path)
     fakes: list[Runner] = [Complaining("picky"), runners.find("CPU")]
-    for found in (compare(path, fakes, Settings()), compare([model, model], fakes, Settings())):
+    for found in (compare(path, fakes, CompareSettings()), compare([model, model], fakes, CompareSettings())):
         told = {one.runner: one for one in found.outcomes}
         assert told["picky"].status is Status.REFUSED
         assert told["picky"].message.endswith("data is red, expected blue")
         assert told["openvino:CPU"].status is Status.OK
         assert found.comparisons
     with pytest.raises(BadFeed):
-        compare(path, fakes, Settings(), feeds={"data": np.zeros((3, 4), np.float32)})
+        compare(path, fakes, CompareSettings(), feeds={"data": np.zeros((3, 4), np.float32)})
 
 
 def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path) -> None:
@@ -223,10 +224,10 @@ def test_a_process_that_died_and_was_started_again_is_remarked_on(tmp_path: Path
     process = runner.child.process_id
     assert process is not None
     os.kill(process, signal.SIGKILL)
-    found = compare(path, [runner], Settings())
+    found = compare(path, [runner], CompareSettings())
     said = "openvino:CPU: the process crashed (SIGKILL), after other work; a new one was started and did it"
     assert said in found.remarks
     assert said in comparison_text.text(found)
     assert said in comparison_json.document(found)["remarks"]
     assert not found.differs
-    assert said not in compare(path, [runner], Settings()).remarks
+    assert said not in compare(path, [runner], CompareSettings()).remarks

@@ -9,6 +9,7 @@ import pytest
 
 from ir_scatter import runners
 from ir_scatter.core.errors import BadFeed, UsageError
+from ir_scatter.formats.base import IR, ONNX_FORMAT
 from ir_scatter.runners.base import Status
 from ir_scatter.runners.onnx.runner import OnnxRuntimeRunner
 from ir_scatter.runners.openvino.runner import OpenVinoRunner
@@ -105,7 +106,15 @@ def test_a_subclass_brings_its_own_process_and_environment() -> None:
 
 
 def test_what_no_runner_takes_is_refused_before_it_is_asked() -> None:
-    with pytest.raises(UsageError, match="precision is 'fp32', expected default, f16, bf16, f32"):
+    with pytest.raises(UsageError, match="precision is 'fp32', expected f32, f16, bf16, default"):
         runners.find("CPU").run("any.onnx", {}, precision="fp32")
     with pytest.raises(BadFeed, match="when is datetime64"):
         runners.find("CPU").run("any.onnx", {"when": np.zeros(1, "datetime64[s]")})
+
+
+def test_without_names_the_runners_are_those_that_users_deploy_on() -> None:
+    """Emulations, OpenVINO's constant folding and onnx's reference evaluator must be named."""
+    devices = ["openvino:CPU", "openvino:GPU", "openvino:NPU"]
+    assert runners.default_runners() == [*devices, "onnxruntime"]
+    assert runners.default_runners(ONNX_FORMAT) == [*devices, "onnxruntime"]
+    assert runners.default_runners(IR) == devices

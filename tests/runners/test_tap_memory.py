@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from ir_scatter import read, runners
-from ir_scatter.compare.run import nodes_by_tap
+from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.runners.base import Runner, Status
 from tests.models.onnx_text import save
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ir_scatter.compare.headline import State, headline, headline_of_many, is_single
 from ir_scatter.compare.measure import Tolerance, Verdict
-from ir_scatter.compare.request import Done
+from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.words import counted
@@ -99,7 +99,7 @@ def require_packages() -> None:
 
 
 def render(
-    done: Done,
+    done: ComparedModels,
     *,
     inputs: str | None = None,
     against: str | None = None,
@@ -127,7 +127,7 @@ def render(
     return template.render(page=page, style=_text("style.css")) + "\n"
 
 
-def _page(done: Done, inputs: str | None, against: str | None) -> _Parts:
+def _page(done: ComparedModels, inputs: str | None, against: str | None) -> _Parts:
     differing = sum(compared.differs for compared in done.found)
     share = max(1, min(_MOST_DETAILED, _MOST_ON_PAGE // max(differing, 1)))
     order = list(State)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ir_scatter.compare.measure import Verdict, distances, plain
-from ir_scatter.compare.result import SAVED, Compared, Comparison, Level, Settings
+from ir_scatter.compare.pairing import pair_text
+from ir_scatter.compare.result import SAVED, Compared, CompareSettings, Comparison, Level
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.shapes import show, show_numbers
@@ -17,7 +18,7 @@ from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, hi
 from ir_scatter.report.matrices import tensor_of
 from ir_scatter.runners.openvino.runner import PREFIX
 
-_KNOWN = Settings()
+_KNOWN = CompareSettings()
 
 
 def repeat_command(
@@ -40,7 +41,7 @@ def repeat_command(
         for name, shape in settings.input_shapes.items():
             words += ["--input-shape", f"{name}={show(shape)[1:-1].replace(' ', '')}"]
     for option, pairs in (("--map-input", settings.map_inputs), ("--map-output", settings.map_outputs)):
-        words += [word for pair in pairs for word in (option, pair)]
+        words += [word for pair in pairs for word in (option, pair_text(pair))]
     if not settings.reference:
         words.append("--no-reference")
     if settings.precision != _KNOWN.precision:

@@ -66,6 +66,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
 
     module = __name__
     remarks = FIDELITY
+    is_default = False
     questions_per_process = _MODELS_PER_PROCESS
 
     def __init__(self) -> None:

@@ -26,6 +26,7 @@ class OnnxReferenceRunner(Runner):
     packages = ("onnx",)
     install = "pip install onnx"
     formats = (ONNX_FORMAT,)
+    is_default = False
     remarks = (
         "It broadcasts illegal updates in silence.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",

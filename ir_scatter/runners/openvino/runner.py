@@ -59,6 +59,7 @@ class FoldRunner(Runner):
     install = "pip install openvino"
     remarks = ("It computes in the types of the model, and not every operator.",)
     declines = NOT_FOLDED
+    is_default = False
 
 
 def _make(name: str) -> Runner | None:
