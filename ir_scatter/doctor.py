@@ -35,8 +35,9 @@ from ir_scatter.defects.evidence import (
 )
 from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
-from ir_scatter.portability import cache_file, find_targets, plain_name
-from ir_scatter.runners.base import Availability, Runner, Status, Streamed
+from ir_scatter.portability import cache_file, concerns, find_targets
+from ir_scatter.runners import Directory
+from ir_scatter.runners.base import Availability, Runner, Status, Streamed, plain_name
 from ir_scatter.runners.releases.environments import PACKAGES, parse_release
 from ir_scatter.runners.releases.environments import find as find_environment
 from ir_scatter.runners.releases.runner import release_of
@@ -161,6 +162,7 @@ def examine(
     executor: Executor | None = None,
     *,
     is_demanded: bool = True,
+    directory: Directory = runners.HERE,
 ) -> Iterator[Diagnosis]:
     """Run the probes of all known defects, device by device; what is found is kept for `validate --for`.
 
@@ -169,16 +171,17 @@ def examine(
         is_demanded: whether to tell of those that cannot run here, too.
         tell: is told what is at work.
         record: a file of rows where what is found is entered, too.
-        executor: does it elsewhere; names may begin with that of a machine then.
+        executor: does it elsewhere.
+        directory: resolves names; those of a fleet may begin with the name of a machine.
 
     Raises:
-        UsageError: a name is that of no runner, or of one that hands on to other devices.
+        UsageError: a name is that of no runner, or of one that distributes work to other devices.
     """
     futures = []
     with local() if executor is None else nullcontext(executor) as used:
-        for name in names or runners.known():
-            machine, _, rest = runners.find(name).name.rpartition("/")
-            find_targets([rest])  # which refuses those that hand on to others
+        for name in names or directory.known():
+            machine, _, rest = directory.find(name).name.rpartition("/")
+            find_targets([rest])  # refuses what distributes work to other devices
             job = Job("doctor", (rest,), machine=machine)
             futures.append((f"{machine}/{rest}".lstrip("/"), used.submit(job, (rest,))))
         for name, future in futures:
@@ -193,7 +196,7 @@ def examine(
             device = replace(device, runner=name)
             if row is not None:
                 target = Target(row.runner, own)
-                concerned = [one for one in all_defects() if target.concerns(one)]
+                concerned = [one for one in all_defects() if concerns(target, one)]
                 checked = tuple([check_row(one, target, row, history()) for one in concerned])
                 diagnosis = Diagnosis(device, own, checked, row)
                 yield diagnosis
@@ -211,10 +214,10 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
         What it is, its release, and what became of the probes, None if none concerns it, it cannot run, or
         it answered none of them. The cache keeps them only if all were answered.
     """
-    runner = runners.find_here(name)
+    runner = runners.find(name)
     device, own = runner.availability(), next(iter(runner.versions.values()), "")
     target = Target(plain_name(runner.name), own)
-    concerned = [one for one in all_defects() if target.concerns(one)]
+    concerned = [one for one in all_defects() if concerns(target, one)]
     if not device.is_available or not concerned:
         return device, own, None
     unanswered = dict[str, str]()
@@ -234,26 +237,28 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     return device, own, row
 
 
-def of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
+def of_releases(
+    names: Sequence[str], releases: Sequence[str], directory: Directory = runners.HERE
+) -> list[str]:
     """Return the names of runners of releases: "openvino@2025.4:CPU" of "CPU"; without releases as they are.
 
     Raises:
         UsageError: a release is none, or none of what is named; a name holds one already, or is that of a
-            runner that hands on to other devices.
+            runner that distributes work to other devices.
     """
     found = list[str]()
     for release in releases:
         before = len(found)
-        for name in names or runners.known():
-            machine, slash, rest = runners.find(name).name.rpartition("/")
-            find_targets([rest])  # which refuses those that hand on to others, before anything is installed
+        for name in names or directory.known():
+            machine, slash, rest = directory.find(name).name.rpartition("/")
+            find_targets([rest])  # refuses what distributes work, before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
                 raise UsageError(f"{name!r} names a release, expected none beside --release")
             one = f"{machine}{slash}{runtime}@{release}{colon}{device}"
             if names or (runtime in PACKAGES and parse_release(f"{runtime}@{release}").may_exist):
                 with nullcontext() if names else suppress(UsageError):  # a stand-in has no releases
-                    found.append(runners.find(one).name)
+                    found.append(directory.find(one).name)
         if len(found) == before:
             raise UsageError(f"{release!r} is no release of what is found here, expected one like 2025.4")
     return found or list(names)
@@ -288,14 +293,15 @@ def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row])
     answers = {one.name: row.results.get(key_of(defect, one)) for one in (*defect.probes, *defect.near)}
     unanswered = tuple(name for name, result in answers.items() if result is None)
     missed = tuple(one.name for one in defect.near if answers[one.name] not in {None, *passed})
-    result, before = result_of(defect, row), evidence(defect, target, (), recorded)
+    emulator = runners.emulator(target.runner)
+    result, before = result_of(defect, row), evidence(defect, target, (), recorded, emulator=emulator)
     of_runner = [
         one for one in recorded if one.runner == target.runner and result_of(defect, one) is not None
     ]
     if not defect.depends_on_instructions or not row.instructions or not of_runner:
         return Checked(defect, result, before, missed, unanswered)
     alike = [one for one in recorded if one.instructions == row.instructions != UNKNOWN]
-    of_same = evidence(defect, target, (), alike)
+    of_same = evidence(defect, target, (), alike, emulator=emulator)
     if of_same.basis is Basis.RECORDED:
         return Checked(defect, result, of_same, missed, unanswered)
     release = order(target.release)

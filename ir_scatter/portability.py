@@ -23,12 +23,10 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
-from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import Check, file_diagnostic
 
 _RELEASE = re.compile(r"@(\d[\w.]*)")
-_VIRTUAL = re.compile(rf"(?:{PREFIX})?(?:{'|'.join(VIRTUAL_DEVICES)})\b", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
 _DOES = {
     Result.WRONG: "computes that wrong",
     Result.REFUSED: "refuses that",
@@ -37,7 +35,6 @@ _DOES = {
     Result.ABSENT: "does not know it",
 }
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
-_OPENVINO, _FOLD = "openvino:", "openvino:fold"
 
 _RUNS = {
     BarrierKind.NOT_TAKEN: Stage.COMPILE,
@@ -48,28 +45,6 @@ _RUNS = {
     BarrierKind.TRIPS: Stage.RUN,
 }
 """From which stage on a runtime leaves a body alone that does not run: bodies of loops are compiled."""
-
-_SKIPS = {"openvino": Stage.READ}
-"""From which stage on a runtime leaves the body of a Loop alone whose condition is stored as false.
-
-Measured on openvino 2026.4.1: where the condition is a constant or an Identity of one, its ONNX frontend
-passes the initial values on and does not read the body. Behind Not(true), Cast(0), Reshape(false) it does.
-"""
-
-_REMOVED = {
-    "openvino": {
-        Use.UNREAD: Stage.READ,
-        Use.STATIC_SHAPE: Stage.COMPILE,
-        Use.STATIC_COUNT: Stage.COMPILE,
-        Use.EMPTY_PART: Stage.COMPILE,
-    },
-    "onnxruntime": {Use.STATIC_SHAPE: Stage.COMPILE},
-}
-"""From which stage on a runtime has dropped a node that is used in no other way.
-
-Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime) and onnxruntime 1.31.1,
-which computes nodes that nothing reads, and may or may not infer a shape that the file does not store.
-"""
 
 _NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
 """When a node is computed for the shape of its output alone, which the file leaves open and we infer."""
@@ -85,18 +60,18 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
             that is installed: "CPU", "GPU@2025.4", "openvino@2025.4:CPU", "onnxruntime".
 
     Raises:
-        UsageError: there is no such runner, or it is one that hands on to others.
+        UsageError: there is no such runner, or it distributes work to other devices.
     """
     found: dict[Target, None] = {}
     for text in texts:
         words = [word.strip() for word in text.split(",")]
         for word in filter(None, words):
-            if _VIRTUAL.match(_RELEASE.sub("", word, count=1)):
-                raise UsageError(f"{word} hands on to other devices, expected those: CPU, GPU")
             release = _RELEASE.search(word)
             if len(_RELEASE.findall(word)) > 1:
-                raise UsageError(f"{word} names more than one release, expected one behind a device")
+                raise UsageError(f"{word} names more than one release, expected one after a device")
             runner = runners.find(_RELEASE.sub("", word, count=1))
+            if runner.is_virtual:
+                raise UsageError(f"{word} distributes work to other devices, expected those: CPU, GPU")
             installed = next(iter(runner.versions.values()), "")
             found[Target(plain_name(runner.name), release[1] if release else installed)] = None
     if not found:
@@ -111,8 +86,8 @@ def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
         model: whose scatter nodes are looked at.
         runner: the long name of who ran it, "openvino:CPU".
     """
-    target, found = Target(plain_name(runner), ""), dict[str, str]()
-    defects = [one for one in all_defects() if one.taps_hide and target.concerns(one)]
+    target, found = Target(plain_name(runner.rpartition("/")[2]), ""), dict[str, str]()
+    defects = [one for one in all_defects() if one.taps_hide and concerns(target, one)]
     for scatter in scatter_nodes(model.graph, Facts(model=model)) if defects else ():
         for defect in defects if scatter.lookup.spec is not None else ():
             if defect.affects is not None and defect.affects(scatter) is not None:
@@ -120,9 +95,9 @@ def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
     return found
 
 
-def plain_name(runner: str) -> str:
-    """Return the long name of a runner without a release and without the number of a device."""
-    return _NUMBER.sub("", _RELEASE.sub("", runner))
+def concerns(target: Target, defect: Defect) -> bool:
+    """Return whether a defect is one of a target, or of the device that the target emulates."""
+    return runners.original(target.runner) in defect.runners
 
 
 def cache_file() -> Path | None:
@@ -186,13 +161,15 @@ class Portability:
     def _looked_up(self, code: str, probes: tuple[str, ...], is_folded: bool) -> Iterator[_Known]:
         defect = by_code()[code]
         for target in self.targets:
-            if target.concerns(defect):
-                own = target
-            elif is_folded and target.runner.startswith(_OPENVINO) and _FOLD in defect.runners:
-                own = target._replace(runner=_FOLD)
+            folder = runners.find(target.runner).folded_by
+            if concerns(target, defect):
+                subject = target
+            elif is_folded and folder in defect.runners:
+                subject = target._replace(runner=folder)
             else:
                 continue
-            yield own, evidence(defect, own, self._here, self._recorded, probes)
+            emulator = runners.emulator(subject.runner)
+            yield subject, evidence(defect, subject, self._here, self._recorded, probes, emulator)
 
     def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
         """Yield the defects that a node meets on some target; if it breaks rules, those of these rules.
@@ -227,10 +204,11 @@ class Portability:
                 continue  # sizes that only a run tells are looked after there
             told = self.known(defect, meeting.probes, may_fold) if meeting.probes else known
             bad = tuple([(target, found) for target, found in told if found.is_bad])
-            if may_fold and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
-                if _FOLD not in defect.runners:
+            folders = {runners.find(target.runner).folded_by for target, _ in bad}
+            if may_fold and "" not in folders:
+                if folders.isdisjoint(defect.runners):
                     meeting = _only_when(meeting, "it is not folded")
-                elif folding is Folding.MAYBE and all(target.runner == _FOLD for target, _ in bad):
+                elif folding is Folding.MAYBE and all(target.runner in folders for target, _ in bad):
                     meeting = _only_when(meeting, "it is folded")
             if bad:
                 reach = Reach() if reachability is None else reachability.reach(scatter.node)
@@ -285,16 +263,15 @@ def _where_it_strikes(met: Met, reach: Reach) -> Iterator[Met]:
 def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     """Return when a defect strikes a node on a target; "" if always, None if never."""
     strikes = met.meeting.strikes or met.defect.strikes
-    family = target.runner.partition(":")[0]
-    removed = _REMOVED.get(family, {})
+    optimizations = runners.find(target.runner).optimizations()
     if met.defect.symptom.is_of_numbers and Use.NUMBERS not in reach.uses:
         return None
     is_inferred, uses = Use.INFERRED_SHAPE in reach.uses, reach.uses & ~Use.INFERRED_SHAPE
-    stages = [removed.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]
+    stages = [optimizations.dropped.get(use) for use in (uses | Use.STATIC_SHAPE if is_inferred else uses)]
     is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
     if is_removed and not is_inferred:
         return None
-    starts = {**_RUNS, BarrierKind.SKIPPED: _SKIPS.get(family, Stage.RUN)}
+    starts = {**_RUNS, BarrierKind.SKIPPED: optimizations.skipped_loops or Stage.RUN}
     kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None

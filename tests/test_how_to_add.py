@@ -148,7 +148,7 @@ def test_a_general_operator_is_a_row_and_a_kernel(house: House) -> None:
     house.cli("validate", "space.onnx")
     house.insert(
         "ir_scatter/ops/general.py",
-        "    # moving, copying and cutting\n",
+        "    # moving, copying and slicing\n",
         '    GeneralOp("DepthToSpace", "layout.depth_to_space", "mode block_size/mode blocksize"),\n',
     )
     kernels = house.root / "ir_scatter" / "ops" / "general_kernels" / "layout.py"
@@ -330,7 +330,7 @@ def test_a_symptom_is_a_row_and_what_produces_it(house: House) -> None:
     told = house.python("-c", JUDGED)
     assert told.startswith("rotated\n")
     assert "3 of 4 are rotated" in told
-    assert "  rotations\n    DEV999 rotated: here" in told
+    assert "  rotations\n    DEV999 rotated: present" in told
     assert 'class="badge rotated"' in told
     assert "The output is rotated by one element." in told
 

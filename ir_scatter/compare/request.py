@@ -49,7 +49,13 @@ class Sources:
     skipped: tuple[tuple[str, str], ...] = ()
 
 
-def find_sources(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Sources:
+def find_sources(
+    names: Sequence[str],
+    *,
+    format: str | None = None,
+    skip_missing: bool = False,
+    directory: runners.Directory = runners.HERE,
+) -> Sources:
     """Return who computes.
 
     Without names that is NumPy and everything found here that takes a model of this format: OpenVINO's
@@ -57,11 +63,11 @@ def find_sources(names: Sequence[str], *, format: str | None = None, skip_missin
     """
     others = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        others = runners.default_runners(format)
+        others = runners.default_runners(format, directory)
     found: dict[str, Runner] = {}
     skipped = []
     for name in others:
-        runner = runners.find(name, (NUMPY,))
+        runner = directory.find(name, (NUMPY,))
         here = runner.availability() if skip_missing or not names else None
         if here is None or here.is_available:
             found[runner.name] = runner
@@ -132,11 +138,14 @@ class ComparedModels:
 
 
 def run_job(
-    job: CompareRequest, seen: Callable[[object], None] | None = None, executor: Executor | None = None
+    job: CompareRequest,
+    seen: Callable[[object], None] | None = None,
+    executor: Executor | None = None,
+    directory: runners.Directory = runners.HERE,
 ) -> ComparedModels:
     """Compare, and write what is to be written; `seen` is called with the path of each model that is done.
 
-    With `each` an executor may do it, elsewhere.
+    With `each` an executor may do it, elsewhere. The directory resolves the names of runners.
 
     Raises:
         Interrupted: by the user, with a `ComparedModels` of what was finished; an
@@ -169,7 +178,7 @@ def run_job(
     if names or not job.names:
         format = models[0].format if models else None
         begin("looking for devices")
-        sources = find_sources(names, format=format, skip_missing=job.skip_missing)
+        sources = find_sources(names, format=format, skip_missing=job.skip_missing, directory=directory)
     machines: tuple[Machine, ...] = tuple(getattr(executor, "machines", ()))
     found, failures = list[Compared](), list[NotCompared]()
     written, unwritten = list[str](), list[str]()

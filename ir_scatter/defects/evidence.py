@@ -15,10 +15,6 @@ from ir_scatter.defects.base import Defect, Probe, Result
 HISTORY = Path(__file__).with_name("history.json")
 SCHEMA = 1
 
-STAND_IN = "@cpu"
-_STAND_INS = {"GPU": f"GPU{STAND_IN}"}
-"""Devices whose plugin may be looked at elsewhere, and where."""
-
 
 class Basis(StrEnum):
     """What an answer rests on, the best first."""
@@ -92,10 +88,6 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         return f"{self.runner} {self.release}".rstrip()
 
-    def concerns(self, defect: Defect) -> bool:
-        """Tell whether a defect is one of this device, or of the one that it stands in for."""
-        return self.runner.removesuffix(STAND_IN) in defect.runners
-
 
 def key_of(defect: Defect, probe: Probe) -> str:
     return f"{defect.code}/{probe.name}"
@@ -154,7 +146,12 @@ def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result |
 
 
 def evidence(
-    defect: Defect, target: Target, here: Sequence[Row], recorded: Sequence[Row], probes: Collection[str] = ()
+    defect: Defect,
+    target: Target,
+    here: Sequence[Row],
+    recorded: Sequence[Row],
+    probes: Collection[str] = (),
+    emulator: str = "",
 ) -> Evidence:
     """Return what is known of a defect on a target.
 
@@ -163,32 +160,31 @@ def evidence(
         target: a device and a release.
         here: rows that this machine measured.
         recorded: those of others.
-        probes: the names of those that tell; empty for all.
+        probes: the names of those that show it; empty for all.
+        emulator: the runner that emulates the device of the target, whose results count if that has none.
     """
-    runtime, _, device = target.runner.partition(":")
-    devices = {device: "", _STAND_INS.get(device, device): ""}
-    for one in devices:
-        is_stand_in = one != device
+    for runner in filter(None, (target.runner, emulator)):
+        is_emulated = runner != target.runner
         for rows, basis in ((here, Basis.PROBED), (recorded, Basis.RECORDED)):
-            known = [row for row in rows if (row.runtime, row.device) == (runtime, one)]
-            for row in sorted(known, key=lambda row: order(row.release), reverse=True):
+            of_runner = [row for row in rows if row.runner == runner]
+            for row in sorted(of_runner, key=lambda row: order(row.release), reverse=True):
                 result = result_of(defect, row, probes)
                 if result is not None and _is_meant(target.release, row.release):
-                    return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row, defect))
-        around = _around(defect, target, [*here, *recorded], (runtime, one), probes)
-        if around is not None:
-            return around._replace(basis=Basis.STAND_IN) if is_stand_in else around
+                    return Evidence(Basis.STAND_IN if is_emulated else basis, result, _place(row, defect))
+        inferred = _inferred(defect, target, [*here, *recorded], runner, probes)
+        if inferred is not None:
+            return inferred._replace(basis=Basis.STAND_IN) if is_emulated else inferred
     return Evidence(Basis.UNTESTED)
 
 
-def _around(
-    defect: Defect, target: Target, rows: Iterable[Row], device: tuple[str, str], probes: Collection[str]
+def _inferred(
+    defect: Defect, target: Target, rows: Iterable[Row], runner: str, probes: Collection[str]
 ) -> Evidence | None:
     """Infer from a release before and one after, if both gave the same."""
     known = {
         order(row.release): (row, result)
         for row in rows
-        if (row.runtime, row.device) == device and (result := result_of(defect, row, probes)) is not None
+        if row.runner == runner and (result := result_of(defect, row, probes)) is not None
     }
     own = order(target.release)
     before = max((one for one in known if one < own), default=None)

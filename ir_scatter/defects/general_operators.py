@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment
-from ir_scatter.defects.evidence import STAND_IN
 from ir_scatter.ops.general import find, named
 
 
@@ -108,7 +107,7 @@ def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str
 
     Constants are folded before the device sees them.
     """
-    most = LARGEST_RANKS.get(runner.removesuffix(STAND_IN))
+    most = LARGEST_RANKS.get(runner)
     for scatter in scatters if most is not None else ():
         for operand in scatter.operands():
             rank = 0 if operand.shape is None else len(operand.shape)
@@ -118,7 +117,7 @@ def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str
 
 def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:
     """Yield what a device has no kernel for: "GatherND of u8"."""
-    rows = MISSING_KERNELS.get(runner.removesuffix(STAND_IN), ())
+    rows = MISSING_KERNELS.get(runner, ())
     for new in fragment.news:
         op = find(new.domain, new.type)
         for row in rows:

@@ -13,7 +13,7 @@ from ir_scatter.core.files import read_regular
 from ir_scatter.fuzz.campaign import Campaign, Plan, operators, read_report
 from ir_scatter.fuzz.explain import Finding
 from ir_scatter.fuzz.findings import RECORD, write_finding
-from ir_scatter.runners import find, known
+from ir_scatter.runners import HERE, Directory
 from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
@@ -52,8 +52,8 @@ class Job:
 DEFAULT_SECONDS = 60.0
 
 
-def prepare(job: Job) -> Campaign:
-    """Return a campaign that can be run.
+def prepare(job: Job, directory: Directory = HERE) -> Campaign:
+    """Return a campaign that can be run; the directory resolves the names of its runners.
 
     Raises:
         UsageError: the job does not make sense, or there is no such runner or operator.
@@ -70,7 +70,7 @@ def prepare(job: Job) -> Campaign:
     if job.folder is not None and not job.overwrite:
         _demand_own_page(job.folder / PAGE)
     rows = operators(job.operators)
-    runners = _available(job.on)
+    runners = _available(job.on, directory)
     if job.folder is not None:
         with explained(job.folder, "made"):
             job.folder.mkdir(parents=True, exist_ok=True)
@@ -115,10 +115,10 @@ def earlier_report(folder: Path) -> dict[str, Any]:
     return report
 
 
-def _available(names: Sequence[str]) -> list[Runner]:
+def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
     found: dict[str, Runner] = {}
-    for name in names or known():
-        runner = find(name)
+    for name in names or directory.known():
+        runner = directory.find(name)
         if runner.name in found:
             continue
         told = runner.availability()

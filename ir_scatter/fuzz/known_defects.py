@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ir_scatter import runners
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.cases.case import Case
 from ir_scatter.core.diagnostics import Severity
@@ -12,12 +13,13 @@ from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Result, Symptom
-from ir_scatter.defects.evidence import STAND_IN, Row, Target, evidence, history, order, result_of
+from ir_scatter.defects.evidence import Row, Target, evidence, history, order, result_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
-from ir_scatter.portability import plain_name
+from ir_scatter.portability import concerns
 from ir_scatter.reading import read
 from ir_scatter.rules import all_rules
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import Check
 
 
@@ -35,7 +37,7 @@ def known_defects(
     is_refused = symptom is Symptom.REFUSED
     alike = [
         one for one in all_defects()
-        if target.concerns(one) and (one.symptom is Symptom.REFUSED) == is_refused
+        if concerns(target, one) and (one.symptom is Symptom.REFUSED) == is_refused
         and _is_legal(one, case) and one.inferences <= inferences
     ]  # fmt: skip
     static = replace(case, shapes="static")
@@ -53,7 +55,14 @@ def known_defects(
 def _is_there(defect: Defect, target: Target, meeting: Meeting) -> bool:
     earlier = [row.release for row in _rows(target.runner) if order(row.release) <= order(target.release)]
     for release in (target.release, max(earlier, key=order, default="")):
-        found = evidence(defect, target._replace(release=release), (), history(), meeting.probes)
+        found = evidence(
+            defect,
+            target._replace(release=release),
+            (),
+            history(),
+            meeting.probes,
+            runners.emulator(target.runner),
+        )
         if found.result is not None:
             return found.is_bad
     return True
@@ -111,7 +120,7 @@ def _measured(code: str, runner: str) -> list[tuple[Result, list[str]]]:
 def _rows(runner: str) -> list[Row]:
     """Return what was measured of a runner, or of the one that stands in for it."""
     own = [row for row in history() if row.runner == runner]
-    return own or [row for row in history() if row.runner.removesuffix(STAND_IN) == runner]
+    return own or [row for row in history() if row.runner == runners.emulator(runner)]
 
 
 def _span(releases: list[str]) -> str:

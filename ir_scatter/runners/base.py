@@ -1,6 +1,7 @@
 """What every runner is, what it is asked, and what came of it."""
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ir_scatter.core.display import record
@@ -25,7 +27,9 @@ from ir_scatter.runners.defaults import PRECISION, PRECISIONS, QUESTION_TIME_LIM
 from ir_scatter.version import version_of
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.reachability import Use
     from ir_scatter.core.arrays import Array
+    from ir_scatter.defects.base import Stage
 
 MODEL_PRECISION = "model"
 """Where a runtime computes in the types of the model and nothing else can be asked for."""
@@ -36,6 +40,29 @@ _LOADING = (1 << 8 * PROGRESS_BYTES) - 1
 
 OTHER_FORMAT = "format"
 """The reason of a runtime that cannot read files of the model's format, whatever they hold."""
+
+
+ISSUE_FORM: Mapping[str, str] = MappingProxyType(
+    {
+        "Version": "version",
+        "Operating System": "system",
+        "Device used for inference": "device",
+        "Framework": "framework",
+        "Model used": "model",
+        "Issue description": "description",
+        "Step-by-step reproduction": "steps",
+        "Is it a regression": "regression",
+    }
+)
+"""The form of a bug report to a project without one; see `Runner.issue_form`."""
+
+_RELEASE = re.compile(r"@\d[\w.]*")
+_NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
+
+
+def plain_name(runner: str) -> str:
+    """Return the long name of a runner without a release and without the number of a device."""
+    return _NUMBER.sub("", _RELEASE.sub("", runner))
 
 
 class Status(StrEnum):
@@ -205,6 +232,18 @@ class Availability:
         return f"{self.reason}; needed: {self.remedy}" if self.remedy else self.reason
 
 
+class Optimizations(NamedTuple):
+    """Nodes that a runtime leaves out, each from some stage on.
+
+    Attributes:
+        dropped: for nodes that are used in one way only, the stage by that use.
+        skipped_loops: the stage for the body of a Loop whose stored condition is false; None if it runs.
+    """
+
+    dropped: "Mapping[Use, Stage]" = MappingProxyType({})
+    skipped_loops: "Stage | None" = None
+
+
 class Runner:
     """Executes whole models, in a process that is kept between runs.
 
@@ -219,6 +258,13 @@ class Runner:
         declines: how its message ends where it leaves an operator to others, which is no refusal.
         is_default: whether it is used if the caller names no runners; not if it emulates another device, or
             if users do not deploy models on it.
+        emulates: the long name of the device that it emulates; "" if it emulates none.
+        folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
+            them, its own name for that runner itself; "" if every node is computed here.
+        is_virtual: whether it distributes the work to other devices.
+        issue_form: the headings of a bug report to its project, and the part of the report under each:
+            version, platform, system, architecture, device, framework, model, description, steps,
+            regression; any other text stands there itself.
     """
 
     name: str
@@ -232,6 +278,24 @@ class Runner:
     declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
     is_default: bool = True
+    emulates: str = ""
+    folded_by: str = ""
+    is_virtual: bool = False
+    issue_form: Mapping[str, str] = ISSUE_FORM
+
+    @property
+    def package(self) -> str:
+        """The distribution of the runtime itself; "" if it needs none."""
+        return self.packages[0] if self.packages else ""
+
+    @property
+    def listed_name(self) -> str:
+        """The name under which `known` lists it: of device 1 that of the device, without a release."""
+        return plain_name(self.name)
+
+    def optimizations(self) -> Optimizations:
+        """Return which nodes the runtime leaves out; its tables are no part of starting a process."""
+        return Optimizations()
 
     def environment(self) -> dict[str, str]:
         """Return what is added to the environment of the process."""
@@ -453,16 +517,19 @@ class Family:
     Attributes:
         names: the long names that are listed.
         make: gives the runner of a long name, or None if that belongs to no runner of this kind.
+        order: of families in lists, ascending.
+        prefix: the beginning of its long names that users may leave out.
     """
 
     names: tuple[str, ...]
     make: Callable[[str], Runner | None]
     order: int
+    prefix: str = ""
 
     @classmethod
     def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
         """Return the family of a single runner."""
-        return cls((name,), lambda given: make() if given == name else None, order)
+        return cls((name,), lambda long: make() if long == name else None, order)
 
 
 def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":

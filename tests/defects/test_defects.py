@@ -16,8 +16,9 @@ from ir_scatter.defects.evidence import HISTORY, Row, Target, key_of, read_rows,
 from ir_scatter.doctor import probe
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
-from ir_scatter.portability import Portability, plain_name
+from ir_scatter.portability import Portability
 from ir_scatter.reading import read
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import validate
 from tests.analysis.declared import enforced
 

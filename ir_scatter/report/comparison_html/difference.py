@@ -16,7 +16,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, histogram
 from ir_scatter.report.matrices import tensor_of
-from ir_scatter.runners.openvino.runner import PREFIX
+from ir_scatter.runners import short
 
 _KNOWN = CompareSettings()
 
@@ -29,7 +29,7 @@ def repeat_command(
     words = ["ir-scatter", "compare", *(_path(path) for path in (compared.model, compared.other) if path)]
     for runner in dict.fromkeys((comparison.reference, comparison.subject)):
         if not runner.startswith(SAVED):
-            words += ["--on", runner.removeprefix(PREFIX)]
+            words += ["--on", short(runner)]
     if against is not None:
         words += ["--against", _path(against)]
     elif inputs is not None and comparison.case == 0:

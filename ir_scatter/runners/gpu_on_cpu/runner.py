@@ -67,6 +67,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
     module = __name__
     remarks = FIDELITY
     is_default = False
+    emulates = f"{PREFIX}GPU"
     questions_per_process = _MODELS_PER_PROCESS
 
     def __init__(self) -> None:

@@ -1,10 +1,25 @@
 """Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
 
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners.base import Family, Runner
+from ir_scatter.runners.base import Family, Optimizations, Runner
 
 NOT_FROM_NUMPY = "from NumPy"
 """How the message ends where a release cannot be given an element type, though it may compute in it."""
+
+
+ISSUE = {
+    "Describe the issue": "description",
+    "To reproduce": "steps",
+    "Urgency": "Not known.",
+    "Platform": "platform",
+    "OS Version": "system",
+    "ONNX Runtime Version or Commit ID": "version",
+    "ONNX Runtime API": "Python",
+    "Architecture": "architecture",
+    "Execution Provider": "Default CPU",
+    "Is it a regression": "regression",
+}
+"""The form of https://github.com/microsoft/onnxruntime/issues; see `Runner.issue_form`."""
 
 
 class OnnxRuntimeRunner(Runner):
@@ -16,6 +31,12 @@ class OnnxRuntimeRunner(Runner):
     install = "pip install onnxruntime"
     formats = (ONNX_FORMAT,)
     declines = NOT_FROM_NUMPY
+    issue_form = ISSUE
+
+    def optimizations(self) -> Optimizations:
+        from ir_scatter.runners.onnx.optimizations import OPTIMIZATIONS
+
+        return OPTIMIZATIONS
 
 
 class OnnxReferenceRunner(Runner):

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, parse_shape, show
-from ir_scatter.runners.base import Family, Runner
+from ir_scatter.runners.base import ISSUE_FORM, Family, Optimizations, Runner
 
 PREFIX = "openvino:"
 FOLD = "fold"
-"""The device that is none, but the pass ConstantFolding."""
+"""The word for the pass ConstantFolding in the place of a device."""
 NOT_FOLDED = "is not folded"
 
 VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
-"""They hand on to other devices."""
+"""Devices that distribute the work to other devices."""
 
 _CPU_DEVICE = "CPU"
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
@@ -27,6 +27,12 @@ _REMEDIES = {
 }
 
 
+ISSUE = {"OpenVINO Version": "version"} | {
+    title: part for title, part in ISSUE_FORM.items() if part != "version"
+}
+"""The form of https://github.com/openvinotoolkit/openvino/issues; see `Runner.issue_form`."""
+
+
 class OpenVinoRunner(Runner):
     """A device of OpenVINO."""
 
@@ -35,9 +41,20 @@ class OpenVinoRunner(Runner):
     install = "pip install openvino"
     has_precision = True
 
+    folded_by = PREFIX + FOLD
+    issue_form = ISSUE
+
     def __init__(self, device: str, name: str = "") -> None:
         self.device = device
         self.name = name or PREFIX + device
+        self.is_virtual = device.startswith(VIRTUAL_DEVICES)
+
+    @property
+    def listed_name(self) -> str:
+        return PREFIX + _CPU_DEVICE if self.is_virtual else super().listed_name
+
+    def optimizations(self) -> Optimizations:
+        return _optimizations()
 
     @property
     def is_on_cpu(self) -> bool:
@@ -60,6 +77,17 @@ class FoldRunner(Runner):
     remarks = ("It computes in the types of the model, and not every operator.",)
     declines = NOT_FOLDED
     is_default = False
+    folded_by = PREFIX + FOLD
+    issue_form = ISSUE
+
+    def optimizations(self) -> Optimizations:
+        return _optimizations()
+
+
+def _optimizations() -> Optimizations:
+    from ir_scatter.runners.openvino.optimizations import OPTIMIZATIONS
+
+    return OPTIMIZATIONS
 
 
 def _make(name: str) -> Runner | None:
@@ -100,6 +128,6 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
 
 
 FAMILIES = (
-    Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10),
+    Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10, PREFIX),
     Family.of_one(FoldRunner.name, FoldRunner, 20),
 )
