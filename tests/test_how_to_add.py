@@ -264,6 +264,7 @@ def test_a_file_format_is_a_folder_and_a_line(house: House) -> None:
 SYMPTOM = """    ROTATED = SymptomRow(
         word="rotated",
         verb="are rotated",
+        does="rotates the output",
         result=Result.WRONG,
         group="rotations",
         style="rotated",

@@ -1,4 +1,4 @@
-"""Nodes in bodies of loops."""
+"""Scatter nodes in bodies of loops."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,25 +19,25 @@ _MORE = "the loop runs more than once"
 
 
 class _Loop(NamedTuple):
-    """A node that computes a body again and again, and how it is wired."""
+    """A loop node, and how values flow into and out of its body."""
 
     node: Node
     wires: Repeat
 
     def invariants(self) -> dict[Value, Value | None]:
-        """Return what every iteration is given as it is, and the value around the body that each one is.
+        """Return the inputs of the body that are the same in each iteration, with their values outside.
 
-        A value that the body carries to the next iteration as it is counts as well.
+        An input that the body passes unchanged to the next iteration counts as well.
         """
-        body, found = self.wires.body, dict[Value, Value | None]()
+        body, invariants = self.wires.body, dict[Value, Value | None]()
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
             value, is_same = body.value(input.key), inflow.source is Source.WHOLE
             if inflow.source is Source.CARRIED and inflow.successor is not None:
                 is_same = body.outputs[inflow.successor].key == input.key
             if value is not None and is_same and inflow.outer is not None:
-                found[value] = self.node.inputs[inflow.outer].value
+                invariants[value] = self.node.inputs[inflow.outer].value
         captured = filter(None, map(body.value, body.captured))
-        return found | {value: value for value in captured}
+        return invariants | {value: value for value in captured}
 
     def runs_again(self, scatter: ScatterNode) -> Known:
         """Return whether there is more than one iteration."""
@@ -48,7 +48,7 @@ class _Loop(NamedTuple):
 
 
 def _probe(name: str, *before: str) -> Probe:
-    """Return the probe of a sum in a loop behind general operators."""
+    """Return the probe of a sum in a loop, with general operators upstream of its data."""
     sum = Probe(name, "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3)
     return replace(sum, before=before)
 
@@ -79,21 +79,20 @@ def _probe(name: str, *before: str) -> Probe:
     taps_hide=True,
 )
 def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin writes updates into an input of a loop that each iteration is to be given anew.
+    """OpenVINO's CPU plugin writes updates into a loop input that should be the same for each iteration.
 
-    The second iteration is given what the first one made: a sum of 10 into 1 is 31 after three iterations,
-    and not 11. It does so where that input is no constant, and no other node of the body reads it but those
-    that indices or updates are computed with, ShapeOf and a Result. An input that the body carries to the
-    next iteration as it is counts as well. For a reduction that does not add up it shows where an iteration
-    has other indices or updates.
+    The second iteration reads the result of the first one: 1 + 10 gives 31 after three iterations instead
+    of 11. It happens if that input is not a constant, and the only other nodes of the body that read it are
+    ShapeOf, a Result, and nodes upstream of indices or updates. An input that the body passes unchanged to
+    the next iteration counts as well. With a reduction that does not accumulate, such as max, it shows only
+    if iterations differ in indices or updates.
 
-    Operators that move nothing are no copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
-    (or between i16, i32, i64, or f16, f32, f64, which the plugin computes alike), a Slice of everything,
+    Operators that move nothing do not copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
+    (or between i16, i32 and i64, or f16, f32 and f64, computed alike), a Slice of everything,
     Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather of every position,
     arithmetic with 0 or 1 that changes nothing, all parts of a Split or of slices joined again, a part of a
-    Split along the first dimension, an If with a constant condition, and other scatter nodes. Where
-    dimensions are dynamic slices, Broadcast and Gather are copies. Roll, Relu, Abs and any other computation
-    are.
+    Split along the first dimension, an If with a constant condition, and other scatter nodes. With dynamic
+    dimensions Slice, Broadcast and Gather do copy. Roll, Relu, Abs and any other computation always do.
     """
     loop = _loop_around(scatter)
     if loop is None or scatter.data is None or element_count(scatter.indices_shape) == 0:
@@ -118,7 +117,7 @@ def conditions_of(memory: Origin) -> list[Known]:
 def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin) -> Known:
     """Return whether a result differs if data holds what the same node wrote before.
 
-    `is_same` tells whether an input is the same in each run; `run` is what is repeated, "an iteration".
+    `is_same` returns whether an input is the same in each run; `run` names the repetition, "an iteration".
     """
     ports = [port for port in (scatter.indices, scatter.updates) if port is not None]
     kind = "" if scatter.data is None or scatter.data.element_type is None else scatter.data.element_type.kind
@@ -133,7 +132,7 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
     else:
         words = "indices or updates"
     are_same = all(is_same(port.value) or scatter.is_constant(port.value) for port in ports)
-    return Known(False if are_same else None, f"{run} has other {words}")
+    return Known(False if are_same else None, f"{run} has different {words}")
 
 
 @Defect(
@@ -151,27 +150,27 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
         Probe("u4", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "u4", iterations=3),
         Probe("f8e4m3", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f8e4m3", iterations=3),
     ),
-    avoid="convert to f32 in front of the loop, and back in its body",
+    avoid="cast to f32 before the loop and back in its body",
     stays=True,
 )
 def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin compiles no loop that is given u2, f4e2m1 or f8e8m0, or that gives it out.
+    """OpenVINO's CPU plugin refuses loops with an input or output of type u2, f4e2m1 or f8e8m0.
 
-    "object is not initialized": it has no memory of that type for the ports. In a body alone, and in
-    branches, it is taken.
+    It reports "object is not initialized": it has no memory of that type for the ports. Inside a body alone,
+    and in branches, it accepts these types.
     """
     loop = _loop_around(scatter)
     if loop is None:
         return None
-    values = [*filter(None, [one.value for one in loop.node.inputs]), *loop.node.outputs]
-    types = {known.name for one in values if (known := scatter.facts.element_type(one)) is not None}
-    found = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
-    meeting = meets(f"the loop is given {' and '.join(found)}, or gives it out", [bool(found)])
-    return meeting and meeting._replace(probes=found)
+    values = [*filter(None, [port.value for port in loop.node.inputs]), *loop.node.outputs]
+    types = {row.name for value in values if (row := scatter.facts.element_type(value)) is not None}
+    refused = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
+    meeting = meets(f"the loop has an input or output of type {' and '.join(refused)}", [bool(refused)])
+    return meeting and meeting._replace(probes=refused)
 
 
 def _loop_around(scatter: ScatterNode) -> _Loop | None:
-    """Return the loop whose body holds a node itself, or in branches that are certainly taken."""
+    """Return the loop whose body holds a node, directly or in branches that are certainly taken."""
     model, graph = scatter.facts.model, scatter.node.graph
     while graph.scope and model is not None:
         around = surroundings(model)

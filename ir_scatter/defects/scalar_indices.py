@@ -1,4 +1,4 @@
-"""Indices, and updates, without dimensions."""
+"""0-D indices and updates."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -34,14 +34,14 @@ from ir_scatter.ops.spec import Layout, Role
         Probe("1-d", "ScatterUpdate-3", (2, 3), [1], (1, 3), 0),
         Probe("no-data", "ScatterUpdate-3", (2, 0), 1, (0,), 0, constants=frozenset({Role.DATA, Role.AXIS})),
     ),
-    avoid="give indices one dimension, and updates a dimension of 1 in its place",
+    avoid="reshape indices to one dimension, and insert a dimension of 1 into updates in its place",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES}),
 )
 def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses 0-D indices.
 
-    The document lets indices of slices have any rank; the plugin says that it does "not support scalar input"
-    when the model is compiled.
+    The specification of ScatterUpdate allows indices of any rank; when the model is compiled, the plugin
+    reports that it does "not support scalar input".
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
@@ -61,14 +61,15 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("1-by-1", "ScatterNDUpdate-15", (2, 3), [1, 2], [[9]], None),
     ),
     near=(Probe("0-d", "ScatterNDUpdate-3", (4,), [3], 9, None),),
-    avoid="reshape updates to no dimensions",
+    avoid="reshape updates to 0-D",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin refuses one element with dimensions where updates have none by their formula.
+    """OpenVINO's CPU plugin refuses one-element updates such as [1] if the shape formula gives 0-D updates.
 
-    OpenVINO's own shape inference takes updates of shape [1] for a single tuple of all coordinates; the
-    plugin compares ranks, and says that they "do not have matched tensor rank relationship".
+    OpenVINO's own shape inference accepts updates of shape [1] for a single index tuple that has all
+    coordinates; the plugin compares ranks, and reports that they "do not have matched tensor rank
+    relationship".
     """
     if not scatter.spec.scalar_updates or scatter.spec.layout is not Layout.TUPLES:
         return None
@@ -77,7 +78,7 @@ def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | No
     more = Known(None if updates is None else len(updates) > 0, "updates have dimensions")
     conditions = [
         rank_of(scatter.indices_shape, 1, "indices"),
-        Known(depth, "a tuple has all coordinates"),
+        Known(depth, "an index tuple has all coordinates"),
         more,
     ]
     return meets("one element has dimensions where updates have none", conditions, Role.UPDATES)

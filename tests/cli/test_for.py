@@ -89,7 +89,7 @@ def test_what_folding_does_is_told_once_of_all_devices() -> None:
     from ir_scatter.portability import portability_to
 
     devices = portability_to(("CPU@2026.4.1", "GPU@cpu@2026.4.1", "openvino:fold@2026.4.1"))
-    assert len(devices.known(by_code()["DEV201"], is_folded=True)) == 1
+    assert len(devices.evidence(by_code()["DEV201"], is_folded=True)) == 1
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,7 @@ def met_beside(code: str, operator: str, other: str, tmp_path: Path) -> str | No
     ("code", "operator", "other", "when"),
     [
         ("DEV309", "Squeeze", "2,3", ""),
-        ("DEV309", "NoSuchOperator", "2,3", "no shape of the model is open"),
+        ("DEV309", "NoSuchOperator", "2,3", "no shape of the model is dynamic"),
         ("DEV309", "Squeeze", "?,3", None),
         ("DEV309", "NoSuchOperator", "?,3", None),
         ("DEV307", "Squeeze", "2,3", ""),
@@ -402,7 +402,7 @@ _UNKNOWN = {
     "DEV311": "the shape of data is open and data is not empty",
     "DEV312": "the shape of updates is open and indices are one coordinate and the sizes of a slice differ",
     "DEV313": "the shape of indices is open and indices have three dimensions and "
-    "a tuple has more coordinates than one and a coordinate behind the first is not 0",
+    "a tuple has more than one coordinate and a coordinate after the first is not 0",
 }
 
 
