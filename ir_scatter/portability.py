@@ -254,10 +254,10 @@ def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
         yield met
         return
     by_condition: dict[str, list[_OnTarget]] = {}
-    for target, evidence in met.on_targets:
+    for target, measured in met.on_targets:
         when = _strikes_when(met, target, reach)
         if when is not None:
-            by_condition.setdefault(when, []).append((target, evidence))
+            by_condition.setdefault(when, []).append((target, measured))
     for when, on_targets in by_condition.items():
         meeting = _only_when(met.meeting, when) if when else met.meeting
         yield met._replace(meeting=meeting, on_targets=tuple(on_targets))

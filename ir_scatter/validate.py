@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.analysis.conditions import has_too_many_indices
 from ir_scatter.analysis.constants import MAX_COMPUTED, MAX_CONSTANT_ELEMENTS, MAX_NODES, Facts
 from ir_scatter.analysis.misuse import misuses
+from ir_scatter.analysis.requirements import contradictions
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _STORED, _VALUES = "SCT5", "SCT3"
 """Prefixes of codes: of stored shapes and types, and of numbers that runtimes check only when they run."""
+_ABOUT_SIZES = frozenset({"open-dimension-fixed", "least-size"})
+"""Rules that report which size an open dimension must have."""
 
 
 def validate(
@@ -117,9 +120,10 @@ class Check:
             diagnostics.extend(self.run())
             limits = [_from_defect(defect) for defect in model.find_limits()]
             of_bodies = [_from_defect(defect) for defect in misuses(model, self.facts)]
-            given_up = _given_up(self.facts, model.path)
-            more = [*of_bodies, *limits, *given_up]
-            diagnostics += [diagnostic for diagnostic in more if diagnostic.code in codes]
+            diagnostics += [diagnostic for diagnostic in of_bodies if diagnostic.code in codes]
+            diagnostics = _with_contradictions(diagnostics, self)
+            limits += _given_up(self.facts, model.path)
+            diagnostics += [diagnostic for diagnostic in limits if diagnostic.code in codes]
         return sorted(diagnostics, key=lambda diagnostic: diagnostic.location.line or 0)
 
     def broken_rules(self, scatter: ScatterNode, graph: Graph) -> frozenset[str]:
@@ -187,12 +191,12 @@ class Check:
         """Return whether propagation through bodies may give more static shapes than the file stores."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
-        if not self._has_bodies:  # cheap, and checked before values are created
+        if not self.has_bodies:  # cheap, and checked before values are created
             return False
         return any(port.value and not is_static(port.value.shape) for port in scatter.node.inputs)
 
     @cached_property
-    def _has_bodies(self) -> bool:
+    def has_bodies(self) -> bool:
         return any(True for _ in self.model.walk(WITH_BODIES))
 
     @cached_property
@@ -222,6 +226,27 @@ def _apply(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, 
         assert rule.check is not None
         for finding in rule.check(scatter):
             yield rule, finding
+
+
+def _with_contradictions(diagnostics: list[Diagnostic], check: Check) -> list[Diagnostic]:
+    """Replace notes about open sizes by errors if nodes demand different sizes."""
+    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # of both nodes
+        return diagnostics
+    facts = check.facts.propagating() if check.has_bodies else check.facts
+    places = {_place(note) for note in diagnostics if note.severity is Severity.NOTE}
+    of_model = map(_from_defect, contradictions(check.model, facts))
+    errors = [error for error in of_model if _place(error) in places]
+    replaced = set(map(_place, errors))
+    remaining = [
+        diagnostic
+        for diagnostic in diagnostics
+        if diagnostic.severity is not Severity.NOTE or _place(diagnostic) not in replaced
+    ]
+    return remaining + errors
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, Location, int | None]:
+    return diagnostic.code, diagnostic.location, diagnostic.port_index
 
 
 def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:

@@ -78,7 +78,7 @@ class Facts:
             return self._propagation.known(value).shape
         path: list[Value] = []
         while value not in self._shapes:
-            source = _shape_source(value)
+            source = shape_source(value)
             self._shapes[value] = value.shape  # where a circle ends
             if source is None:
                 break
@@ -245,7 +245,7 @@ class Facts:
         return value.constant
 
 
-def _shape_source(value: Value) -> Value | None:
+def shape_source(value: Value) -> Value | None:
     """Return the input of a value's producer that has the shape of the value, if one has.
 
     A shape that is stored whole is believed, but not that of a scatter node, whose documents say what it is.

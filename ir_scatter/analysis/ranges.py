@@ -130,7 +130,7 @@ def _computed(facts: Facts, value: Value, known: Mapping[Value, Columns | None])
         inputs = [(joined(one),) for one in inputs]
     try:
         if op.moves is None:
-            return _side_by_side(node, inputs, shapes)
+            return side_by_side(node, inputs, shapes)
         if op is named("ReduceSum") and _is_along_last(facts, node, shapes[0]):
             return (_total(columns, shapes[0]),)
         is_onnx, opset = node.domain != OPENVINO, opset_number(node)
@@ -243,7 +243,7 @@ def _case(*inputs: Interval) -> BoundsCase:
     return BoundsCase(inputs, (), {}, False, 0)
 
 
-def _side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape]) -> Columns:
+def side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape]) -> Columns:
     """Return the columns of values that are joined along the last axis; those of all along another one."""
     axis = Attributes(node.attributes).integer("axis")
     is_last = axis == -1 or any(shape is not None and len(shape) == axis + 1 for shape in shapes)

@@ -15,16 +15,17 @@ each kind of use, so that the cost is linear in the number of edges.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, Flag, StrEnum, auto
+from math import inf
 from typing import TypeAlias
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Source
+from ir_scatter.core.dataflow import Choice, Dataflow, Nested, Repeat, Slice, Source
 from ir_scatter.core.errors import Error, UnreadableModel
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import OPENVINO, Graph, Node, Value
 from ir_scatter.core.shapes import element_count, is_static
 from ir_scatter.formats import dataflow_of
-from ir_scatter.ops.general import find, named
+from ir_scatter.ops.general import Arithmetic, find, named
 from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Role
 
@@ -140,6 +141,28 @@ class _Binding:
     is_counted: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """An input of the body of a loop that starts with a number and may change by one in each iteration.
+
+    Attributes:
+        body: the graph of the body.
+        start: the value in the first iteration; None for the number of the iteration, which is 0.
+        successor: the value in the next iteration; None for the number of the iteration.
+        trips: how many iterations there are at most; None if only conditions and parts end the loop.
+        begins, goes_on: the conditions before the first iteration, and after each.
+        cuts: the values of which each iteration gets a part.
+    """
+
+    body: Graph
+    start: Value | None
+    successor: Value | None
+    trips: Value | None
+    cuts: tuple[tuple[Value, Slice], ...]
+    begins: Value | None
+    goes_on: Value | None
+
+
 _Context: TypeAlias = tuple[str, tuple[Barrier, ...]]
 
 
@@ -151,15 +174,17 @@ class Reachability:
 
     def __init__(self, facts: Facts, main: Dataflow) -> None:
         self._facts = facts
+        self._is_openvino = facts.model is not None and facts.model.domain == OPENVINO
         self._uses: dict[Value, Use] = {}
         self._pending: list[tuple[Value, Use]] = []
         self._node_uses: dict[Node, Use] = {}
         self._bindings: dict[Value, _Binding] = {}
         self._results: dict[tuple[Node, int], list[Value]] = {}
+        self._stacked: set[tuple[Node, int]] = set()
         self._conditions: dict[Node, list[Value]] = {}
         self._carried: dict[Node, list[Value | None]] = {}
         self._contexts: dict[Graph, _Context] = {}
-        self._counters: dict[Value, tuple[Value | None, Value | None, Value | None]] = {}
+        self._counters: dict[Value, _Counter] = {}
         self._by_scope: dict[tuple[str, object], list[Reach]] = {}
         self._copies: dict[tuple[str, object], list[Node]] = {}
         self._folding: dict[Value, Folding] = {}
@@ -208,6 +233,22 @@ class Reachability:
             return [binding.outer]
         return None if binding.successor is None else [binding.outer, binding.successor]
 
+    def entry(self, value: Value) -> tuple[Value, Source] | None:
+        """Return the value around a body that an input of the body is first, or is a part of.
+
+        None for values that are no input of a body, and for what counts iterations or tells them to go on.
+        """
+        binding = self._bindings.get(value)
+        return None if binding is None or binding.outer is None else (binding.outer, binding.source)
+
+    def results(self, value: Value) -> list[Value]:
+        """Return the values of the bodies of its producer, one of which a value is.
+
+        An empty list for what no body gives, and for what is put together from all iterations.
+        """
+        key = None if value.producer is None else (value.producer, value.output)
+        return [] if key is None or key in self._stacked else self._results.get(key, [])
+
     def folding(self, value: Value) -> Folding:
         """Return whether a value follows from constants alone, whoever computes it."""
         path = {value: iter(self._sources(value))}
@@ -225,17 +266,109 @@ class Reachability:
         """Return whether all inputs of a node follow from constants alone."""
         return self._weakest(_inputs(node))
 
-    def trips(self, value: Value) -> int | None:
-        """Return how many iterations a value counts for certain, from 0 on; None if that is not known.
+    def counted_numbers(self, value: Value, reader: Graph) -> list[tuple[int, str]]:
+        """Return numbers that an input of a body certainly is when a graph reads it, and in which iteration.
 
-        A loop ends before the last one if its condition is not always true.
+        It counts iterations, or starts with a constant to which each iteration adds one. The graph must be
+        computed in each iteration. The "last" iteration is known if constants alone end the loop, or a
+        comparison of this number with a constant.
         """
-        trips, begins, goes_on = self._counters.get(value, (None, None, None))
-        count = self._number(trips)
-        if count is None or not count.is_integer() or count < 1:
+        counter = self._counters.get(value)
+        if counter is None or not self._is_always_within(reader, counter.body):
+            return []
+        start = 0.0 if counter.successor is None else self._number(counter.start)
+        if start is None or not start.is_integer():
+            return []
+        numbers = [] if counter.successor is None else [(int(start), "first")]
+        increment = 1.0 if counter.successor is None else self._increment(value, counter.successor)
+        if increment is None or not increment.is_integer():
+            return numbers
+        count = self._count(counter, value, int(start), int(increment))
+        if count is not None:
+            numbers.append((int(start) + int(increment) * (count - 1), "last"))
+        return numbers
+
+    def _is_always_within(self, reader: Graph, body: Graph) -> bool:
+        """Tell whether a graph is computed whenever a body around it is, or is that body."""
+        if reader is body:
+            return True
+        contexts = self._contexts.get(reader), self._contexts.get(body)
+        return contexts[0] is not None and contexts[1] is not None and contexts[0][1] == contexts[1][1]
+
+    def _increment(self, value: Value, successor: Value) -> float | None:
+        """Return the constant by which a value differs in the next iteration."""
+        node = self._uncopied(successor).producer
+        op = None if node is None or node.bodies else find(node.domain, node.type)
+        if node is None or op is None or len(node.inputs) != 2:
             return None
-        stays = [condition for condition in (begins, goes_on) if condition is not None]
-        return int(count) if all(map(self._is_true, stays)) else None
+        left, right = (None if port.value is None else self._uncopied(port.value) for port in node.inputs)
+        if op.arithmetic is Arithmetic.SUM and value in {left, right}:
+            return self._number(right if left is value else left)
+        if op.arithmetic is Arithmetic.DIFFERENCE and left is value:
+            number = self._number(right)
+            return None if number is None else -number
+        return None
+
+    def _uncopied(self, value: Value) -> Value:
+        """Return the value whose numbers another one has, in the same element type."""
+        while value.constant is None and value.producer is not None and not value.producer.bodies:
+            node = value.producer
+            op = find(node.domain, node.type)
+            source = node.inputs[0].value if op is not None and op.copies and node.inputs else None
+            if source is None or self._facts.element_type(source) != self._facts.element_type(value):
+                break
+            value = source
+        return value
+
+    def _count(self, counter: _Counter, value: Value, start: int, increment: int) -> int | None:
+        """Return how many iterations a loop has that runs at least once, None if that is not known."""
+        limits = [self._part_count(value, cut) for value, cut in counter.cuts]
+        if counter.trips is not None:
+            number = self._number(counter.trips)
+            if number is None or not number.is_integer():
+                return None
+            if number >= 0 or not self._is_openvino:  # -1 is no limit in an IR
+                limits.append(int(number))
+        if any(limit is None or limit < 1 for limit in limits):
+            return None
+        most = min((limit for limit in limits if limit is not None), default=None)
+        if counter.goes_on is None or self._is_true(counter.goes_on):
+            is_begun = counter.begins is None or self._is_true(counter.begins)
+            return most if is_begun else None
+        until = self._count_until(counter, value, start, increment)
+        count = until if until is None or most is None else min(until, most)
+        return None if count is None or count == inf else int(count)
+
+    def _part_count(self, value: Value, cut: Slice) -> int | None:
+        """Return of how many parts a value consists, None if that is not known."""
+        shape = self._facts.shape(value)
+        size = shape[cut.axis] if shape is not None and -len(shape) <= cut.axis < len(shape) else None
+        if not isinstance(size, int) or not size or cut.part < 1:
+            return None
+        first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
+        return (abs(last - first) + 1) // cut.part if {first, last} <= {*range(size)} else None
+
+    def _count_until(self, counter: _Counter, value: Value, start: int, increment: int) -> float | None:
+        """Return after how many iterations the number is not less than a constant any more; inf if always.
+
+        None if the loop ends for another reason.
+        """
+        node = None if counter.goes_on is None else self._uncopied(counter.goes_on).producer
+        op = None if node is None or node.bodies else find(node.domain, node.type)
+        is_less, is_at_most = op is named("Less"), op is named("LessEqual")
+        if node is None or len(node.inputs) != 2 or not (is_less or is_at_most):
+            return None
+        compared, end = node.inputs[0].value, self._number(node.inputs[1].value)
+        if compared is None or end is None or not end.is_integer() or counter.successor is None:
+            return None
+        compared = self._uncopied(compared)
+        if compared not in {value, self._uncopied(counter.successor)}:
+            return None
+        first = start if compared is value else start + increment
+        missing = int(end) + is_at_most - first
+        if missing <= 0:
+            return 1
+        return 1 + -(-missing // increment) if increment > 0 else inf
 
     def _is_true(self, value: Value | None) -> bool:
         """Tell whether a condition is always true: a constant, or one that a loop passes on unchanged."""
@@ -303,13 +436,11 @@ class Reachability:
                     is_counted = begins is not BarrierKind.TRIPS
                     binding = _Binding(given(inflow.outer), inflow.source, successor, is_counted)
                     self._bindings[value] = binding
-                    if inflow.source is Source.ITERATION:
-                        goes_on = None if nested.goes_on is None else results[nested.goes_on]
-                        is_open = nested.goes_on is not None and goes_on is None
-                        trips = None if is_open else given(nested.trips)
-                        self._counters[value] = trips, given(nested.condition), goes_on
+                    self._note_counter(value, binding, body.graph, nested, given, results)
             for place, outflow in enumerate(nested.outputs):
                 self._note_result(node, place, results[outflow.inner])
+                if outflow.slice is not None:
+                    self._stacked.add((node, place))
             controls = [given(nested.trips), given(nested.condition)]
             controls.append(None if nested.goes_on is None else results[nested.goes_on])
             self._conditions[node] = [value for value in controls if value is not None]
@@ -329,6 +460,29 @@ class Reachability:
                 self._note_result(node, place, body.value(body.outputs[inner].key))
             self._enter(flow, node, body, None if truth is None else self._choice(condition, truth=truth))
             yield body
+
+    def _note_counter(
+        self,
+        value: Value,
+        binding: _Binding,
+        body: Graph,
+        loop: Repeat,
+        given: Callable[[int | None], Value | None],
+        results: Sequence[Value | None],
+    ) -> None:
+        """Note an input of a body that may count iterations, if it is known what ends the loop."""
+        is_carried = binding.source is Source.CARRIED and binding.outer and binding.successor
+        goes_on = None if loop.goes_on is None else results[loop.goes_on]
+        is_ended_by_unknown = loop.goes_on is not None and goes_on is None
+        if is_ended_by_unknown or (binding.source is not Source.ITERATION and not is_carried):
+            return
+        trips, begins = given(loop.trips), given(loop.condition)
+        cuts = [(given(inflow.outer), inflow.slice) for inflow in loop.inputs if inflow.slice is not None]
+        known = tuple([(whole, cut) for whole, cut in cuts if whole is not None])
+        if len(known) == len(cuts) and (loop.trips is None or trips is not None):
+            outer = binding.outer if is_carried else None
+            successor = binding.successor if is_carried else None
+            self._counters[value] = _Counter(body, outer, successor, trips, known, begins, goes_on)
 
     def _note_result(self, node: Node, place: int, value: Value | None) -> None:
         found = self._results.setdefault((node, place), [])

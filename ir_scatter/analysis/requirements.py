@@ -2,14 +2,20 @@
 
 data [N, 5], indices 0 to 8         N must be 9 or more
 indices [1, 1], updates [batch, 1]  batch must be 1
+
+Two nodes may demand sizes of one dimension that exclude each other: then no input of the model is legal.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
-from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.model import OPENVINO
-from ir_scatter.core.shapes import Bounds, Dim, agree_dims, lowest, show
+from ir_scatter.analysis.constants import Facts
+from ir_scatter.analysis.relative_sizes import RelativeSizes, Size
+from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.core.diagnostics import Part, Related, Side
+from ir_scatter.core.model import OPENVINO, Defect, Model
+from ir_scatter.core.shapes import Bounds, Dim, agree_dims, is_static, lowest, show
 from ir_scatter.ops.spec import Layout, Role
 
 
@@ -25,6 +31,88 @@ class Requirement(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} must be {self.size}{'' if self.is_exact else ' or more'}"
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule that reports it."""
+        return "open-dimension-fixed" if self.is_exact else "least-size"
+
+
+class _Demand(NamedTuple):
+    """What a node demands of a size, which is that of the dimension less an offset."""
+
+    scatter: ScatterNode
+    requirement: Requirement
+    offset: int
+
+    @property
+    def size(self) -> int:
+        return self.requirement.size - self.offset
+
+    def excludes(self, other: "_Demand") -> bool:
+        """Tell whether no size is what both demand."""
+        is_exact, is_other_exact = self.requirement.is_exact, other.requirement.is_exact
+        if is_exact and is_other_exact:
+            return self.size != other.size
+        return (is_exact and self.size < other.size) or (is_other_exact and other.size < self.size)
+
+    def is_met_before(self, other: "_Demand") -> bool:
+        """Tell whether this node is computed in each run in which another one is."""
+        node, reach = self.scatter.node, self.scatter.reach
+        is_within = node.graph is other.scatter.node.graph or not reach.barriers
+        return node is not other.scatter.node and is_within and not reach.is_never
+
+
+def contradictions(model: Model, facts: Facts) -> Iterator[Defect]:
+    """Yield where a node demands a size of a dimension that an earlier node excludes.
+
+    The dimension is one of one value: inputs that name a dimension alike may have different sizes there.
+    """
+    demands: dict[Size, list[_Demand]] = {}
+    reported = set[tuple[str, str]]()
+    for scatter in scatter_nodes(model, facts):
+        if scatter.lookup.spec is None or all(is_static(operand.shape) for operand in scatter.operands()):
+            continue
+        for requirement in chain(fixed_sizes(scatter), least_sizes(scatter)):
+            operand = scatter.operand(requirement.role)
+            sizes = facts.derived(RelativeSizes)
+            relative = None if operand is None else sizes.size_of(operand.value, requirement.dim)
+            if relative is None:
+                continue
+            demand = _Demand(scatter, requirement, relative.offset)
+            earlier = demands.setdefault(relative.size, [])
+            contrary = [one for one in earlier if one.excludes(demand) and one.is_met_before(demand)]
+            earlier.append(demand)
+            defect = _contradiction(demand, contrary[0]) if contrary else None
+            place = (scatter.node.location.scope, "" if defect is None else defect.message)
+            if defect is not None and place not in reported:  # a function is written once
+                reported.add(place)
+                yield defect
+
+
+def _contradiction(demand: _Demand, earlier: _Demand) -> Defect | None:
+    """Return what is reported of two nodes that exclude each other; None if the second is never computed."""
+    scatter, requirement, first = demand.scatter, demand.requirement, earlier.requirement
+    node, when = scatter.node, scatter.reach.when
+    if scatter.reach.is_never:
+        return None
+    size = f"{earlier.size + demand.offset}{'' if first.is_exact else ' or more'}"
+    name, location = earlier.scatter.node.name, earlier.scatter.node.location
+    message = f"{requirement}, as {requirement.reason}, and {size}, as {first.reason} in {name}"
+    port = scatter.spec.port_index(requirement.role)
+    span = None if port is None else node.graph.span_of(node, Part(Side.INPUT, port))
+    related = (Related(f'{scatter.lookup.type} "{name}" demands {size}', location),)
+    return Defect(
+        requirement.rule,
+        f"{message}{when and f', if {when}'}",
+        node.location,
+        node,
+        port_index=port,
+        span=span,
+        related=related,
+        is_refused=not when,
+        is_tolerated=bool(when),
+    )
 
 
 def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:

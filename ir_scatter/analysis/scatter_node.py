@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.analysis import certain_numbers, equal_elements
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.ranges import bounds_of
+from ir_scatter.analysis.relative_sizes import Relative, RelativeSizes
 from ir_scatter.core.diagnostics import Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
@@ -245,8 +246,25 @@ class ScatterNode:
             indices.value,
             sizes,
             forbids_negative=self.spec.index_range is IndexRange.NON_NEGATIVE,
-            is_in_body=bool(self.node.graph.scope),
+            reader=self.node.graph,
+            open_sizes=self._open_sizes(len(sizes)) if None in sizes else (),
         )
+
+    def _open_sizes(self, count: int) -> list[Relative | None]:
+        """Return which open dimensions indices count on, None for one that is not open or not known."""
+        data, axis = self.data, self.axis
+        first = 0 if self.spec.layout is Layout.TUPLES else axis
+        if data is None or data.shape is None or first is None:
+            return [None] * count
+        is_empty_run = False
+        if self.spec.layout is Layout.SEQUENCE:  # an empty run has one more start position
+            updates = self.updates.shape if self.updates else None
+            is_empty_run = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
+        dims, relative = data.shape[first : first + count], self.facts.derived(RelativeSizes)
+        return [
+            None if isinstance(dim, int) or is_empty_run else relative.size_of(data.value, first + number)
+            for number, dim in enumerate(dims)
+        ]
 
     @cached_property
     def outside_source(self) -> Related | None:

@@ -45,9 +45,12 @@ class Constant:
 
     It is declared by the place of an initializer, or the node that holds it, or what gives the node,
     whose name it has unless it is given one. Its bytes, where they are had without `load`, are the view's.
+
+    Attributes:
+        stores_data: False for a tensor without elements whose file has no field of data for it at all.
     """
 
-    __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape")
+    __slots__ = ("_declared", "_load", "_name", "_view", "element_type", "shape", "stores_data")
 
     def __init__(
         self,
@@ -57,8 +60,11 @@ class Constant:
         load: "Callable[[], Array | None] | None" = None,
         name: str | None = None,
         view: Callable[[], memoryview | None] | None = None,
+        *,
+        stores_data: bool = True,
     ) -> None:
         self._declared = declared
+        self.stores_data = stores_data
         self.element_type = element_type
         self.shape = shape
         self._load = load

@@ -6,9 +6,11 @@ from enum import StrEnum
 from inspect import cleandoc
 from typing import Any, NamedTuple, TypeAlias
 
+from ir_scatter.analysis.reachability import Folding, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Severity
+from ir_scatter.core.model import Value
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
@@ -259,6 +261,18 @@ def rank_of(shape: Shape, rank: int, name: str) -> Known:
 def has_elements(scatter: ScatterNode) -> Known:
     """Return whether data may have elements: plugins do not compile a node with empty data."""
     return Known(element_count(scatter.data_shape) != 0)
+
+
+def is_folded(scatter: ScatterNode, value: Value) -> bool | None:
+    """Tell whether OpenVINO computes a value before it compiles the model; None if that is not known.
+
+    Constants are, and what follows from them by operators that it folds, whether or not NumPy has a kernel.
+    """
+    if scatter.is_constant(value):
+        return True
+    reachability = scatter.facts.derived(reachability_of)
+    folding = Folding.NO if reachability is None else reachability.folding(value)
+    return None if folding is Folding.MAYBE else folding is Folding.YES
 
 
 Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]

@@ -1,16 +1,27 @@
 """Scatter nodes in bodies of loops."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.dataflow import Repeat, Source
+from ir_scatter.core.dataflow import BodyInput, Repeat, Source
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
-from ir_scatter.defects.shared_memory import Origin, origin, surroundings, taken_branch
+from ir_scatter.defects.base import (
+    Defect,
+    Known,
+    Meeting,
+    Probe,
+    Stage,
+    Symptom,
+    has_elements,
+    is_folded,
+    meets,
+)
+from ir_scatter.defects.shared_memory import Origin, origin, readers, surroundings, taken_branch
 from ir_scatter.ops.spec import Reduction, Role
 
 _ACCUMULATING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
@@ -40,11 +51,40 @@ class _Loop(NamedTuple):
         return invariants | {value: value for value in captured}
 
     def runs_again(self, scatter: ScatterNode) -> Known:
-        """Return whether there is more than one iteration."""
+        """Return whether there is more than one iteration.
+
+        A loop without a trip count runs once for each part of an input. Measured: the plugin drops inputs
+        that the body does not read, and runs a loop once that has no other parts.
+        """
         number = self.wires.trips
+        if number is None:
+            counts = [self._parts(scatter.facts, inflow) for inflow in self._read_parts()]
+            known = [count for count in counts if count is not None]
+            return Known(None if len(known) < len(counts) else min(known, default=1) > 1, _MORE)
         trips = None if number is None else self.node.inputs[number].value
         count = None if trips is None else scatter.facts.whole_numbers(trips)
         return Known(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
+
+    def _read_parts(self) -> Iterator[BodyInput]:
+        """Yield the inputs that are cut into parts, and are read in the body."""
+        body = self.wires.body
+        for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
+            value = body.value(input.key)
+            nodes = () if value is None else readers(body.graph).get(value, ())
+            if inflow.source is Source.PART and not all(map(body.graph.is_dropped, nodes)):
+                yield inflow
+
+    def _parts(self, facts: Facts, inflow: BodyInput) -> int | None:
+        """Return how many parts an input is cut into, None if that is not known."""
+        value = None if inflow.outer is None else self.node.inputs[inflow.outer].value
+        shape, cut = None if value is None else facts.propagating().shape(value), inflow.slice
+        if shape is None or cut is None or not -len(shape) <= cut.axis < len(shape):
+            return None
+        size = shape[cut.axis]
+        if not isinstance(size, int) or cut.part < 1:
+            return None
+        first, last = (end + size if end < 0 else end for end in (cut.start, cut.end))
+        return (abs(last - first) + 1) // cut.part if size else 0
 
 
 def _probe(name: str, *before: str) -> Probe:
@@ -100,10 +140,12 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     invariants = loop.invariants()
     memory = origin(scatter, invariants.__contains__, reads_results=False)
     outer = None if memory is None else invariants[memory.value]
-    if memory is None or outer is None or scatter.is_constant(outer):
+    if memory is None or outer is None:
         return None
+    folded = is_folded(scatter, outer)
+    is_kept = Known(None if folded is None else not folded, "data of the loop is not folded")
     adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
-    conditions = [adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
+    conditions = [is_kept, adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
     reason = "data is the same for each iteration"
     if memory.through:
         reason += f", and shares its memory through {listed(memory.through)}"
@@ -131,7 +173,7 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
         words = "indices"
     else:
         words = "indices or updates"
-    are_same = all(is_same(port.value) or scatter.is_constant(port.value) for port in ports)
+    are_same = all(is_same(port.value) or is_folded(scatter, port.value) for port in ports)
     return Known(False if are_same else None, f"{run} has different {words}")
 
 

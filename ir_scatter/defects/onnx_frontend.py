@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ir_scatter.analysis.reachability import Reachability, reachability_of
 from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.core.dataflow import Source
 from ir_scatter.core.model import ONNX, Value
 from ir_scatter.core.shapes import Bounds, element_count
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, meets
 from ir_scatter.defects.element_types import element_type_is
-from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import Layout, Role
 
 _INDICES = frozenset({Role.INDICES})
@@ -20,6 +22,8 @@ _VIEWS = _OF_RANKS | {"Concat", "Reshape", "Slice", "Transpose"}
 """Operators that are refused, or have another rank, where their first input is read without dimensions."""
 _LONGEST_CHAIN = 1000
 """How many operators after a constant are followed back; exporters put a few there."""
+_AXES_OF_SCALARS = {0, -1}
+"""Measured: other ones are refused where data has no dimensions."""
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
 
 
@@ -84,17 +88,31 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     An initializer or a Constant node of shape [0, 3] has rank 0 then, and so has what comes of it through
     Identity, Cast, Abs and the like. The node is refused: "Indices rank and data rank are required to be
     equal. Got: 0". A Reshape, Transpose, Slice or Concat in between is refused itself.
+
+    So is a node in the body of a Loop, Scan or If that reads such a constant from outside, whether it is
+    carried from one iteration to the next or named, and a node that reads an output of the body that is one.
+    A Scan does not cut such a constant into parts: "Accessing out-of-range dimension".
+
+    An initializer without any field of data (`onnx.helper.make_tensor` of an empty list makes one) becomes
+    an input of the model instead, for which nobody has an array; in a body that names it, it is refused.
     """
     found = _empty_constants(scatter)
-    if not found or _are_all_scalars(scatter, found) or _is_folded(scatter, found):
+    if not found or _is_folded(scatter, found):
         return None
+    stage = None
+    if _are_all_scalars(scatter, found):
+        ways = {constant.is_carried for constant in found.values()}
+        if True not in ways:
+            return None
+        if False not in ways:  # ranks agree, until the plugin "does not support scalar input"
+            stage = Stage.COMPILE
     ((operand, constant), *_) = found.items()
-    what = (
-        "an initializer"
-        if operand.value.producer is None and operand.value is constant.value
-        else "a constant"
-    )
-    return meets(f"{operand.port.name} is {what} without elements", [True], operand.port.role)
+    is_direct = operand.value.producer is None and operand.value is constant.value
+    what = f"{'an initializer' if is_direct else 'a constant'} without elements"
+    if constant.is_input:
+        what += ", whose field of data is missing"
+    meeting = meets(f"{operand.port.name} is {what}", [True], operand.port.role)
+    return meeting and meeting._replace(strikes=stage)
 
 
 @Defect(
@@ -114,9 +132,12 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
     """If data, indices and updates are constants without elements, the process ends (SIGSEGV).
 
-    All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded.
+    All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded; also in
+    a body that names them, but not where a loop carries one of them.
     """
-    is_all = _are_all_scalars(scatter, _empty_constants(scatter))
+    found = _empty_constants(scatter)
+    is_carried = any(constant.is_carried for constant in found.values())
+    is_all = _are_all_scalars(scatter, found) and not is_carried
     return meets("all inputs are constants without elements", [is_all])
 
 
@@ -126,15 +147,21 @@ class _EmptyConstant(NamedTuple):
     Attributes:
         value: the initializer, or the output of the Constant node.
         is_scalar: whether the input is read without dimensions; otherwise an operator between is refused.
+        is_carried: whether a loop carries it from one iteration to the next.
+        is_input: whether it becomes an input of the model.
     """
 
     value: Value
     is_scalar: bool
+    is_carried: bool
+    is_input: bool
 
 
 def _are_all_scalars(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
-    is_elements = scatter.spec.layout is Layout.ELEMENTS
-    return is_elements and len(found) == _ALL and all(one.is_scalar for one in found.values())
+    """Tell whether neither ranks nor the axis give away that all inputs are read without dimensions."""
+    if scatter.spec.layout is not Layout.ELEMENTS or scatter.written_axis not in _AXES_OF_SCALARS:
+        return False
+    return len(found) == _ALL and all(one.is_scalar for one in found.values())
 
 
 def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
@@ -156,26 +183,52 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
     """Return the inputs that come from constants without elements."""
     if scatter.node.domain != ONNX:
         return {}
-    pairs = [(one, _empty_constant(one)) for one in scatter.operands()]
+    reachability = scatter.facts.derived(reachability_of)
+    pairs = [(one, _empty_constant(one, reachability)) for one in scatter.operands()]
     return {operand: constant for operand, constant in pairs if constant is not None}
 
 
-def _empty_constant(operand: Operand) -> _EmptyConstant | None:
-    """Follow an input back, through operators that move elements or compute each of one, to a constant."""
-    value, is_pointwise = operand.value, True
-    for _ in range(_LONGEST_CHAIN):
+def _empty_constant(operand: Operand, reachability: Reachability | None) -> _EmptyConstant | None:
+    """Follow an input back, through operators that move elements or compute each of one, to a constant.
+
+    Inputs of bodies are followed to what is around them, and outputs to what all bodies give for them.
+    """
+    pending, seen, constants = [operand.value], {operand.value}, list[Value]()
+    is_pointwise, is_carried = True, False
+    while pending and len(seen) <= _LONGEST_CHAIN:
+        value = pending.pop()
         if value.constant is not None:
             if 0 not in value.constant.shape:
                 return None
-            is_same_rank = operand.shape is not None and len(operand.shape) == len(value.constant.shape)
-            return _EmptyConstant(value, is_pointwise and is_same_rank)
-        node = value.producer
-        op = None if node is None else find_computed(node.domain, node.type)
-        if node is None or op is None or not node.inputs or node.inputs[0].value is None:
-            return None
-        if not op.keeps_shape:
-            if op.type not in _VIEWS:
+            constants.append(value)
+            continue
+        sources = [] if reachability is None else reachability.results(value)
+        entry = None if reachability is None else reachability.entry(value)
+        if entry is not None:
+            source, way = entry
+            is_carried = is_carried or way is Source.CARRIED
+            is_pointwise = is_pointwise and way is not Source.PART
+            sources = [source]
+        if not sources:
+            node = value.producer
+            op = None if node is None else find(node.domain, node.type)
+            first = node.inputs[0].value if node is not None and node.inputs else None
+            if op is None or first is None or not (op.keeps_shape or op.type in _VIEWS):
                 return None
-            is_pointwise = is_pointwise and op.type in _OF_RANKS
-        value = node.inputs[0].value
-    return None
+            is_pointwise = is_pointwise and (op.keeps_shape or op.type in _OF_RANKS)
+            sources = [first]
+        pending += [source for source in dict.fromkeys(sources) if source not in seen]
+        seen.update(sources)
+    if pending or not constants:
+        return None
+    first = constants[0]
+    rank = None if first.constant is None else len(first.constant.shape)
+    is_same_rank = operand.shape is not None and len(operand.shape) == rank
+    bare = [value for value in constants if _becomes_input(value)]
+    is_scalar = is_pointwise and is_same_rank and not bare
+    return _EmptyConstant([*bare, first][0], is_scalar, is_carried, is_input=bool(bare))
+
+
+def _becomes_input(value: Value) -> bool:
+    """Tell whether a constant is an initializer without a field of data; of a node it is a scalar."""
+    return value.producer is None and value.constant is not None and not value.constant.stores_data

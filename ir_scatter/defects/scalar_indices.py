@@ -1,5 +1,6 @@
 """0-D indices and updates."""
 
+from ir_scatter.analysis.constants import MAX_NODES
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.defects.base import (
@@ -13,6 +14,8 @@ from ir_scatter.defects.base import (
     meets,
     rank_of,
 )
+from ir_scatter.ops.general import find
+from ir_scatter.ops.general_views import always, same_type
 from ir_scatter.ops.spec import Layout, Role
 
 
@@ -35,19 +38,49 @@ from ir_scatter.ops.spec import Layout, Role
         Probe("no-data", "ScatterUpdate-3", (2, 0), 1, (0,), 0, constants=frozenset({Role.DATA, Role.AXIS})),
     ),
     avoid="reshape indices to one dimension, and insert a dimension of 1 into updates in its place",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES}),
+    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES, Fact.TYPES, Fact.PRODUCERS}),
 )
 def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses 0-D indices.
 
     The specification of ScatterUpdate allows indices of any rank; when the model is compiled, the plugin
-    reports that it does "not support scalar input".
+    reports that it does "not support scalar input". Empty data that is not an input of the model is folded
+    before, whatever produces it, and the node with it.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
-    is_known = scatter.data is not None and scatter.is_constant(scatter.data.value)
-    conditions = [rank_of(scatter.indices_shape, 0, "indices"), not is_known or has_elements(scatter)]
+    conditions = [rank_of(scatter.indices_shape, 0, "indices"), _is_compiled(scatter)]
     return meets("indices have no dimensions", conditions, Role.INDICES)
+
+
+def _is_compiled(scatter: ScatterNode) -> Known:
+    """Return whether the plugin compiles a node: that of data without elements only if it is fed as it is.
+
+    Measured: Abs, Add, Sin, Roll, Reshape, Squeeze, Transpose, Convert, Slice and Concat of inputs or of
+    constants are folded where nothing comes of them; not a Convert to the same type, or a Reshape to the
+    same shape, which are left out.
+    """
+    unknown = Known(None, "data is not folded")
+    if scatter.data is None or has_elements(scatter).truth:
+        return Known(True)
+    value, facts = scatter.data.value, scatter.facts
+    for _ in range(MAX_NODES):
+        node = value.producer
+        if value.constant is not None or node is None:
+            break
+        op = find(node.domain, node.type)
+        source = node.inputs[0].value if node.inputs else None
+        if op is None or op.state or node.bodies or source is None:
+            return unknown
+        is_same = facts.element_type(source) == facts.element_type(value)
+        if op.view is None or not is_same or facts.shape(source) != facts.shape(value):
+            return Known(False)
+        if op.view not in {always, same_type}:
+            return unknown
+        value = source
+    if value.constant is not None:
+        return Known(False)
+    return unknown if scatter.node.graph.scope or value.producer is not None else Known(True)
 
 
 @Defect(

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 from ir_scatter.analysis.conditions import crowding, index_count, position_count
+from ir_scatter.analysis.relative_sizes import LARGE, Relative, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import counted, listed
-from ir_scatter.ops.general_bounds import show_bounds
+from ir_scatter.ops.general_bounds import Interval, show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 from ir_scatter.rules.base import Finding, Findings, Rule
@@ -65,11 +66,34 @@ def _computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
     low = 0 if is_negative or not scatter.wraps else -(size or 0)
     expected = "expected 0 at least" if size is None else f"expected {low} to {size - 1}"
     expected += f" in {scatter.spec.key}" if is_negative else ""
+    numbers = show_bounds(*outside.bounds)
+    if outside.relative is not None:
+        numbers, expected = _in_terms_of_size(scatter, outside.bounds, outside.relative)
     whens = [scatter.reach.when, "" if outside.occurrence.is_certain else "indices are not empty"]
     when = listed([text for text in whens if text])
-    message = f"{subject} is {show_bounds(*outside.bounds)}, {expected}{when and f', if {when}'}"
+    message = f"{subject} is {numbers}, {expected}{when and f', if {when}'}"
     related = tuple(filter(None, [scatter.outside_source]))
     yield Finding(message, role=Role.INDICES, related=related, label=expected, is_tolerated=bool(when))
+
+
+def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
+    """Return indices that are the size of a dimension plus a number, and what was expected, as text."""
+    dim = scatter.facts.derived(RelativeSizes).dim(limit.size)
+    symbol = "" if isinstance(dim, int) else dim.symbol or ""
+    name = symbol or "n"
+
+    def shown(offset: float) -> str:
+        return f"{name} {'+' if offset > 0 else '-'} {abs(int(offset))}" if offset else name
+
+    if offsets.low == offsets.high:
+        numbers = shown(offsets.low)
+    else:
+        end = f"to {shown(offsets.high)}" if offsets.high < LARGE else "or more"
+        numbers = f"{shown(offsets.low)} {end}"
+    size = shown(limit.offset)
+    low = f"-({size})" if limit.offset else f"-{size}"
+    where = "" if symbol else f", where n is dimension {limit.size.axis} of {limit.size.value.name or 'data'}"
+    return numbers, f"expected {low if scatter.wraps else 0} to {shown(limit.offset - 1)}{where}"
 
 
 @Rule("SCT302", "index-out-of-range", reads=_OF_FAULTS)
@@ -78,9 +102,10 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
 
     Why: runtimes refuse it at best; some write outside of their memory.
     Applies to: every operator, wherever indices are constant or constant in effect, or are computed such
-    that one is out of range whatever the inputs are. On a dimension of size s an index outside of
-    [-s, s-1] is illegal in every version. For TensorScatter in linear mode the whole run of updates must
-    fit. A warning where it depends on the inputs whether the node is computed, or indices are empty.
+    that one is out of range whatever the inputs are, also where the size is open and indices are computed
+    from it: 0 to n of n positions. On a dimension of size s an index outside of [-s, s-1] is illegal in
+    every version. For TensorScatter in linear mode the whole run of updates must fit. A warning where it
+    depends on the inputs whether the node is computed, or indices are empty.
     Runtimes: OpenVINO's CPU plugin ends the process or writes silently outside for ScatterUpdate on
     small integer data and for ScatterElementsUpdate below -s; onnxruntime refuses it at inference.
     Example: index 7 on a dimension of size 5.

@@ -23,7 +23,8 @@ def open_dimension_fixed(scatter: ScatterNode) -> Findings:
     Why: the model was exported for one batch or one length: it promises any size, and fails at another one.
     Applies to: updates, indices and data of every operator, where the formula of updates ties an open
     dimension with a symbol to a static one. In an IR, which has no symbols, only open dimensions of updates
-    that constant indices fix. An error where the same symbol must be two sizes.
+    that constant indices fix. An error where the same symbol must be two sizes, or where an earlier node
+    demands another size of the same dimension of the same value.
     Runtimes: they load the model, and refuse other sizes when it runs.
     Example: ScatterElements with indices [1, 1] and updates [batch, 1]: batch must be 1.
     Fix: export the static input with an open dimension too, or fix the open one.
@@ -45,7 +46,8 @@ def least_size(scatter: ScatterNode) -> Findings:
     Why: the indices were exported for one size: the model promises any size, and fails at a smaller one.
     Applies to: every operator where the constant indices count on an open dimension (TensorScatter in
     linear mode). In an ONNX model the dimension must have a symbol. An error where the same symbol must be
-    smaller for updates.
+    smaller for updates, or where an earlier node demands a smaller size of the same dimension of the same
+    value.
     Runtimes: see SCT302; what they do is known when the model runs.
     Example: data [N, 5] and indices 0 to 8: N must be 9 or more.
     Fix: compute the indices from the shape of data, or fix the size of the dimension.

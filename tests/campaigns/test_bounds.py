@@ -6,11 +6,12 @@ As a program, `python -m tests.campaigns.test_bounds IR 30000 [SEED]`, it draws 
 
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -609,14 +610,21 @@ def write(graph: Drawn, folder: Path) -> str:
     return str(path)
 
 
-def arrays_of(graph: Drawn, run: int) -> dict[Any, Array]:
-    """Compute every tensor for other inputs; without those that are refused, and what rests on them."""
+def arrays_of(
+    graph: Drawn, run: int, shapes: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+) -> dict[Any, Array]:
+    """Compute every tensor for other inputs; without those that are refused, and what rests on them.
+
+    The shapes of some inputs, by their id, are other ones than those that were drawn first.
+    """
     arrays = {id(t): t.array for t in graph.tensors if t not in graph.inputs}
     for _, _, outputs, _ in graph.nodes:
         for tensor in outputs:
             del arrays[id(tensor)]
     for tensor in graph.inputs:
-        again = tensor.array if run == 0 else graph.random_array(tensor.type, tensor.shape)
+        shape = shapes.get(id(tensor), tensor.shape)
+        is_first = run == 0 and shape == tensor.shape
+        again = tensor.array if is_first else graph.random_array(tensor.type, shape)
         arrays[id(tensor)] = again
     for _, inputs, outputs, compute_with in graph.nodes:
         if all(id(t) in arrays for t in inputs):

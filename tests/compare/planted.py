@@ -11,9 +11,20 @@ import numpy.typing as npt
 
 from ir_scatter.analysis.interpreter import Step
 from ir_scatter.compare.nodes import nodes_by_tap
-from ir_scatter.core.errors import Error
-from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare, scatter_node_of
-from ir_scatter.ops.lookup import Lookup
+from ir_scatter.core.element_types import dtype
+from ir_scatter.core.errors import Error, UnknownOperator
+from ir_scatter.core.model import Model, Node
+from ir_scatter.core.shapes import static
+from ir_scatter.evaluate.model import (
+    ForwardArrays,
+    Program,
+    check_feeds,
+    make_sketch,
+    prepare,
+    scatter_node_of,
+)
+from ir_scatter.ops.general import WITH_BODIES, find_computed, random_types
+from ir_scatter.ops.lookup import Lookup, is_scatter
 from ir_scatter.ops.spec import Reduction, Role
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Availability, Execution, NodeFacts, Outcome, Runner, Status, Tap, Tapped
@@ -39,6 +50,7 @@ class Planted(Runner):
         output: changes what is told of an output alone; None to leave it out.
         ending: how a run ends, by whether there are taps and its number.
         silent: nodes of which nothing is told when they are tapped.
+        seed: decides about the numbers that it draws where a model asks for random ones.
         asked: the feeds of all runs.
     """
 
@@ -55,7 +67,9 @@ class Planted(Runner):
         output: Change = unchanged,
         ending: Callable[[bool, int], Status] = lambda *_: Status.OK,
         silent: Sequence[str] = (),
+        seed: int = 0,
     ) -> None:
+        self.seed = seed
         self.name, self.order, self.sums = name, order, sums
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
         self.message, self.facts, self.no_taps = "as it was told", tuple[NodeFacts, ...](), ""
@@ -103,7 +117,7 @@ class Planted(Runner):
     ) -> tuple[dict[str, Array], tuple[Tapped, ...]]:
         if path not in self._programs:
             model = read(path)
-            self._programs[path] = prepare(model), dict(nodes_by_tap(model))
+            self._programs[path] = _program(model), dict(nodes_by_tap(model))
         program, nodes = self._programs[path]
         watched = _Watched(program, self, bool(taps), number)
         found = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
@@ -174,6 +188,28 @@ def wrong_at(*places: int, by: float = 1) -> Callable[[Array], Array]:
     return change
 
 
+def _program(model: Model) -> Program:
+    """Return a program of a model that may draw random numbers, which NumPy has no kernels for."""
+    try:
+        return prepare(model)
+    except UnknownOperator:
+        unknown = {node.type for node in model.walk() if not _is_computed(node)} - random_types(model.domain)
+        if unknown:
+            raise
+        sketch = make_sketch(model)
+        return Program(sketch.path, sketch.plan, sketch.plans)
+
+
+def _is_computed(node: Node) -> bool:
+    is_known = is_scatter(node.type) or find_computed(node.domain, node.type) is not None
+    return is_known or node.type in {*WITH_BODIES, "Parameter", "Result", "Const"}
+
+
+def fake_numbers(shape: Sequence[int], type: npt.DTypeLike, seed: int = 0) -> Array:
+    """Return what Planted draws for random numbers: 0 or 1, the same in each run."""
+    return ((np.arange(np.prod(shape, dtype=int)) * 5 + seed) % 7 % 2).reshape(shape).astype(type)
+
+
 class _Watched(ForwardArrays):
     """Remembers what its scatter nodes did; of a node in a loop the places are counted."""
 
@@ -183,6 +219,13 @@ class _Watched(ForwardArrays):
         self.seen: dict[str, list[Execution]] = {}
 
     def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+        if step.work is None:
+            (output,) = step.node.outputs
+            assert output.element_type is not None
+            shape, type = static(output.shape), dtype(output.element_type)
+            assert shape is not None
+            assert type is not None
+            return [fake_numbers(shape, type, self._runner.seed)]
         (found, *rest) = super().compute(step, cells)
         if not isinstance(step.work, Lookup):
             return [found, *rest]

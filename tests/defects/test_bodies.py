@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ir_scatter import runners
 from ir_scatter.cases.from_probe import case_of
+from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import Node
 from ir_scatter.defects import by_code
 from ir_scatter.defects.base import Result
@@ -14,9 +17,12 @@ from ir_scatter.formats import FORMATS
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read
+from ir_scatter.runners.base import Runner
+from tests.models.nested_ir import PARTS, put_in, put_out, result
 from tests.models.onnx_text import save
+from tests.rules.ir_text import IrText
 
-_ROW = Row("openvino", "9", "CPU", {"DEV112/elements": Result.WRONG})
+_ROW = Row("openvino", "9", "CPU", {"DEV112/elements": Result.WRONG, "DEV116/elements": Result.WRONG})
 _ADD = 'y = ScatterElements <reduction = "add"> (x, i, u)'
 _ON_W = _ADD.replace("(x", "(w")
 _ALL, _ZEROS, _FOUR, _NOTHING = "x, zeros, fours, zeros, ones", "pads", "fours", "nothing"
@@ -126,3 +132,172 @@ def test_what_a_body_carries(source: str, codes: set[str], tmp_path: Path) -> No
     request = openvino.Core().compile_model(tmp_path / "model.xml", "CPU").create_infer_request()
     request.infer([*case_of(probe).feeds().values()])
     assert request.get_output_tensor(0).data[0] == 31  # wrong where the state is carried as it is
+
+
+_VIEWS: dict[str, list[tuple[str, str, list[list[int]], list[int]]]] = {
+    "none": [],
+    "Reshape": [("Reshape", "opset1", [[4, 1]], [4, 1]), ("Reshape", "opset1", [[4]], [4])],
+    "Unsqueeze, Squeeze": [("Unsqueeze", "opset1", [[0]], [1, 4]), ("Squeeze", "opset1", [[0]], [4])],
+    "Slice": [("Slice", "opset8", [[0], [4], [1], [0]], [4])],
+    "Concat": [("Concat", "opset1", [], [4])],
+    "Abs": [("Abs", "opset1", [], [4])],
+}
+"""What stands between an input of a body and a node: types, opsets, whole numbers, shapes of outputs."""
+_VIEW_DATA = {"Reshape": {"special_zero": "false"}, "Concat": {"axis": "0"}}
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    pytest.importorskip("openvino")
+    runner = runners.find("CPU")
+    yield runner
+    runner.close()
+
+
+def tensor_iterator(
+    view: str, folder: Path, *, sizes: tuple[int | str, ...] = (3,), reads: tuple[bool, ...] = (True,),
+    part: str = PARTS, has_state: bool = False,
+) -> Path:  # fmt: skip
+    """Write a TensorIterator that adds 10 to the first element of an invariant in each iteration.
+
+    Its inputs that are cut into parts have these sizes; the body reads some of them. The invariant may be a
+    state that the model writes back unchanged.
+    """
+    ir = IrText()
+    body = IrText(ir.weights)
+    parts = [ir.parameter(f"parts{number}", "f32", (size, 1)) for number, size in enumerate(sizes)]
+    data = ir.parameter("data", "f32", (4,))
+    if has_state:
+        state = {"variable_id": "state", "variable_type": "f32", "variable_shape": "4"}
+        data = ir.add("read", "ReadValue", "opset6", [data], [("f32", (4,))], state)
+        ir.add("written", "Assign", "opset6", [data], [("f32", (4,))], state)
+    cut = [body.parameter(f"part{number}", "f32", (1, 1)) for number in range(len(sizes))]
+    old = body.parameter("old", "f32", (4,))
+    value = old
+    for number, (type, opset, numbers, shape) in enumerate(_VIEWS[view]):
+        name = f"view{number}"
+        more = [body.const(f"{name}_{place}", "i64", content) for place, content in enumerate(numbers)]
+        value = body.add(name, type, opset, [value, *more], [("f32", shape)], _VIEW_DATA.get(type))
+    fixed = [body.const("at", "i64", [0]), body.const("ten", "f32", [10]), body.const("axis", "i64", 0)]
+    words = {"reduction": "sum", "use_init_val": "true"}
+    made = body.add("node", "ScatterElementsUpdate", "opset12", [value, *fixed], [("f32", (4,))], words)
+    made = body.add("row", "Unsqueeze", "opset1", [made, body.const("first", "i64", [0])], [("f32", (1, 4))])
+    for number, (one, is_read) in enumerate(zip(cut, reads, strict=True)):
+        if is_read:
+            made = body.add(f"sum{number}", "Add", "opset1", [made, one], [("f32", (1, 4))])
+    last = result(body, made)
+    maps = [put_in(number, one, part) for number, one in enumerate(cut)]
+    maps += [put_in(len(cut), old), put_out(len(cut) + 1, last, PARTS)]
+    inside = f"<port_map>{''.join(maps)}</port_map><back_edges/>{body.body('body')}"
+    count = sizes[0] if isinstance(sizes[0], int) else -1
+    loop = ir.add("loop", "TensorIterator", "opset1", [*parts, data], [("f32", (count, 4))], inside=inside)
+    result(ir, loop)
+    return Path(ir.write(folder))
+
+
+def severities(path: Path, code: str = "DEV112") -> list[str]:
+    told = diagnose(read(path), Portability([Target("openvino:CPU", "9")], [_ROW], []))
+    return [one.severity for one in told if one.code == code]
+
+
+def first_elements(
+    path: Path, sizes: tuple[int, ...], runner: Runner, inferences: int = 1
+) -> list[list[float]]:
+    feeds: dict[str, Array] = {
+        f"parts{number}": np.zeros((size, 1), np.float32) for number, size in enumerate(sizes)
+    }
+    feeds |= {"data": np.ones(4, np.float32)}
+    outcome = runner.run(path, feeds, timeout=60, repeat=inferences)
+    return [[float(row[0]) for row in output] for outputs in outcome.runs for output in outputs.values()]
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("view", _VIEWS)
+def test_an_invariant_of_a_tensor_iterator(view: str, tmp_path: Path, runner: Runner) -> None:
+    path = tensor_iterator(view, tmp_path)
+    is_copy = view == "Abs"
+    assert first_elements(path, (3,), runner) == [[11, 11, 11] if is_copy else [11, 21, 31]]
+    assert severities(path) == ([] if is_copy else ["error"])
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("sizes", "reads", "part", "elements", "expected"),
+    [
+        ((1,), (True,), PARTS, [11], []),
+        ((2,), (True,), ' axis="0" start="-1" end="0" stride="-1"', [11, 21], ["error"]),
+        ((2,), (True,), ' axis="0"', [11, 21], ["error"]),
+        ((2, 2), (True, False), PARTS, [11, 21], ["error"]),
+        ((2,), (False,), PARTS, [11], []),  # the plugin drops the input, and with it an iteration
+    ],
+)
+def test_iterations_of_a_tensor_iterator(
+    sizes: tuple[int, ...], reads: tuple[bool, ...], part: str, elements: list[float], expected: list[str],
+    tmp_path: Path, runner: Runner,
+) -> None:  # fmt: skip
+    path = tensor_iterator("none", tmp_path, sizes=sizes, reads=reads, part=part)
+    assert first_elements(path, sizes, runner) == [elements]
+    assert severities(path) == expected
+
+
+def test_a_tensor_iterator_of_unknown_length(tmp_path: Path) -> None:
+    assert severities(tensor_iterator("none", tmp_path, sizes=("?",))) == ["warning"]
+
+
+@pytest.mark.openvino
+def test_a_state_that_is_the_invariant_of_a_tensor_iterator(tmp_path: Path, runner: Runner) -> None:
+    """The loop copies it: iterations share memory, but the next inference reads the state as it was."""
+    path = tensor_iterator("none", tmp_path, has_state=True)
+    assert first_elements(path, (3,), runner, 3) == [[11, 21, 31]] * 3
+    assert severities(path) == ["error"]
+    assert severities(path, "DEV116") == []
+
+
+_AROUND = """<ir_version: 10, opset_import: ["": 18]>
+g (float[4] x, float[N] open, int64[1] i, float[1] u) => (float[3, M] z) {{
+  three = Constant <value = int64 {{3}}> () c = Constant <value = bool {{1}}> ()
+  at = Constant <value = int64[1] {{1}}> () zero = Constant <value = float[1] {{0}}> ()
+  four = Constant <value_ints = [4]> () k = Constant <value = float[4] {{0, 0, 0, 0}}> ()
+  {around}
+  z = Loop (three, c) <body = b (int64 it, bool ci) => (bool co, float[M] y) {{
+    co = Identity (ci) {body} }}>
+}}"""
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("around", "body", "expected", "result"),
+    [
+        ("w = Identity (k)", _ON_W, [], [10, 10, 10]),
+        ("w = Sin (k)", _ON_W, [], [10, 10, 10]),
+        ("v = Reshape (k, four) w = Sin (v)", _ON_W, [], [10, 10, 10]),
+        ("w = ScatterElements (k, at, zero)", _ON_W, [], [10, 10, 10]),
+        ("s = Shape (x) w = ConstantOfShape (s)", _ON_W, [], [10, 10, 10]),
+        ("s = Shape (open) w = ConstantOfShape (s)", _ON_W, ["error"], [10, 20, 30]),
+        ("w = Sin (x)", _ON_W, ["error"], [10, 20, 30]),
+        (
+            "w = If (c) <then_branch = t () => (float[4] d) { d = Sin (k) }, "
+            "else_branch = e () => (float[4] f) { f = Neg (k) }>",
+            _ON_W,
+            ["warning"],
+            [10, 20, 30],
+        ),
+        (
+            "v = Sin (zero) w = Identity (x)",
+            "j = Cast <to = 7> (v) y = ScatterElements (w, j, u)",
+            [],
+            [10, 10, 10],
+        ),
+    ],
+)
+def test_what_a_loop_is_given_that_is_folded(
+    around: str, body: str, expected: list[str], result: list[float], tmp_path: Path, runner: Runner
+) -> None:
+    path = save(_AROUND.format(around=around, body=body), tmp_path / "model.onnx")
+    assert severities(path) == expected
+    feeds: dict[str, Array] = {
+        "x": np.zeros(4, np.float32), "open": np.zeros(4, np.float32), "i": np.zeros(1, np.int64),
+        "u": np.full(1, 10, np.float32),
+    }  # fmt: skip
+    (output,) = runner.run(path, feeds, timeout=60).outputs.values()
+    assert [row[0] for row in output.tolist()] == result

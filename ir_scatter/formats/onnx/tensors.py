@@ -51,7 +51,9 @@ class Tensors:
         shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
         if shape is None:
             return None
-        return Constant(declared, element_type, shape, partial(self._load, tensor, element_type, shape), name)
+        load = partial(self._load, tensor, element_type, shape)
+        stores_data = 0 not in shape or tensor.HasField("raw_data") or is_external(tensor)
+        return Constant(declared, element_type, shape, load, name, stores_data=stores_data)
 
     def sparse_constant(
         self, sparse: SparseTensorProto, name: str, declared: Node | Location

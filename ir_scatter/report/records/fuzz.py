@@ -1,0 +1,107 @@
+"""What `ir-scatter fuzz --format json` writes."""
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from ir_scatter.report.records.fields import Closed, Natural, Positive, SchemaNumber, Versions
+
+
+class Answer(TypedDict):
+    """How many cases of a runner were judged."""
+
+    judged: Annotated[Natural, "Answers that were checked against NumPy."]
+    not_run: Annotated[Natural, "Cases without an answer, and those that are known to fail."]
+    why_not: Annotated[str, "Why nothing was judged; empty if something was."]
+
+
+class Coverage(TypedDict):
+    """Which features the generated cases had."""
+
+    pairs: Annotated[Natural, "Pairs of features that were seen together."]
+    features: Annotated[
+        dict[str, Annotated[dict[str, Natural], "Cases by value."]], "Cases by feature and value."
+    ]
+
+
+class Minimal(TypedDict):
+    """The simplest case that shows a finding."""
+
+    shapes: NotRequired[Annotated[dict[str, Annotated[list[int], "A shape."]], "Shapes by role."]]
+    element_types: NotRequired[Annotated[dict[str, str], "Element types of data and indices."]]
+    attributes: NotRequired[Annotated[dict[str, Any], "Attributes, and the axis."]]
+    constants: NotRequired[Annotated[list[str], "Roles that are constant."]]
+    iterations: NotRequired[
+        Annotated[Natural, "Of a loop around the node, with the same inputs each; 0: no loop."]
+    ]
+    elements: NotRequired[Annotated[Natural, "Elements of data."]]
+
+
+class Predicate(TypedDict):
+    """A predicate of the condition of a finding."""
+
+    feature: Annotated[str, "What is looked at."]
+    relation: Annotated[str, "How."]
+    value: Annotated[Any, "With what."]
+
+
+class Finding(TypedDict):
+    """A class of failures on one runner."""
+
+    signature: Annotated[str, "What tells it from others, in every run."]
+    runner: Annotated[str, "Where."]
+    operator: Annotated[str, 'The type and version of the operator, "ScatterElementsUpdate-12".']
+    symptom: Annotated[
+        Literal["wrong-value", "refused", "accepted-illegal", "crashed", "hung", "nondeterministic"],
+        "What goes wrong.",
+    ]
+    when: Annotated[str, "Under which condition, in words."]
+    explained: Annotated[
+        bool, "Whether the condition tells what fails from what passes; else no short one was found."
+    ]
+    fresh: Annotated[
+        dict[str, Positive],
+        'What the minimal case gives in processes that ran nothing else, by symptom or "right", '
+        "and in how many.",
+    ]
+    failing: Annotated[Natural, "Cases that fail."]
+    passing: Annotated[Natural, "Cases under the same condition that show that the symptom is not there."]
+    otherwise: Annotated[
+        dict[str, Positive],
+        "Cases under the same condition that show other symptoms, which hide this one; by symptom.",
+    ]
+    minimal: Annotated[Minimal, "The smallest case; empty if it was not shrunk."]
+    path: Annotated[str | None, "The folder of the finding, with -o."]
+    message: Annotated[str, "What is, then what was expected; or the words of the runtime."]
+    others: Annotated[dict[str, str], "What other runners make of it."]
+    twins: Annotated[
+        dict[str, str], "What the runner itself makes of cases that must give the same, or data as it is."
+    ]
+    outlier: Annotated[
+        str, "The runner if two or more others are right and none is wrong, else an empty string."
+    ]
+    defects: Annotated[list[str], "The codes of the known defects that it shows; empty if none is like it."]
+    predicates: Annotated[list[Predicate], "The condition, for programs."]
+
+
+class FuzzDocument(TypedDict):
+    """A fuzzing campaign."""
+
+    schema: SchemaNumber
+    versions: Versions
+    runners: Annotated[list[str], "Who computed."]
+    seed: Annotated[int, "What is drawn follows from it."]
+    seconds: Annotated[float, "How long it took."]
+    cases: Annotated[Natural, "Cases that were judged."]
+    rounds: Annotated[Natural, "Rounds that were finished."]
+    illegal: Annotated[bool, "Whether each case broke a rule."]
+    not_run: Annotated[Natural, "Cases that a runner did not get to."]
+    unexplained: Annotated[Natural, "Failures that there was no time to look at."]
+    answers: Annotated[dict[str, Annotated[Answer, Closed()]], "How many cases each runner answered."]
+    rates: Annotated[dict[str, float], "Cases per second, by stream."]
+    coverage: Annotated[Coverage, "What the cases had."]
+    findings: Annotated[
+        list[Finding], "What goes wrong, once for each operator, runner, symptom and condition."
+    ]
+
+
+DOCUMENTS = {"fuzz": (FuzzDocument, "ir-scatter fuzz --format json")}
+"""Records of whole documents by the name of their schema, with its title."""
