@@ -4,7 +4,7 @@ from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.base import Family, Optimizations, Runner
 
 NOT_FROM_NUMPY = "from NumPy"
-"""How the message ends where a release cannot be given an element type, though it may compute in it."""
+"""The end of the message if a release cannot receive an element type from NumPy."""
 
 
 ISSUE = {
@@ -23,7 +23,7 @@ ISSUE = {
 
 
 class OnnxRuntimeRunner(Runner):
-    """onnxruntime on the processor, with its graph optimizations as they are by default."""
+    """onnxruntime on the CPU, with its default graph optimizations."""
 
     name = "onnxruntime"
     module = "ir_scatter.runners.onnx.onnxruntime"
@@ -40,7 +40,7 @@ class OnnxRuntimeRunner(Runner):
 
 
 class OnnxReferenceRunner(Runner):
-    """`onnx.reference.ReferenceEvaluator` as it is."""
+    """`onnx.reference.ReferenceEvaluator` without changes."""
 
     name = "onnx-reference"
     module = "ir_scatter.runners.onnx.reference"
@@ -49,7 +49,7 @@ class OnnxReferenceRunner(Runner):
     formats = (ONNX_FORMAT,)
     is_default = False
     remarks = (
-        "It broadcasts illegal updates in silence.",
+        "It silently broadcasts illegal updates.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
         "It keeps every value of a model until the end, whatever --tap-memory allows.",
     )

@@ -1,4 +1,4 @@
-"""Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
+"""Adds the inputs and outputs of tapped nodes to an ONNX model as outputs, in the process of a runtime."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +21,7 @@ _AXES_ARE_AN_INPUT = 13
 MAIN, FUNCTION, BRANCH, LOOP, SCAN = "main", "function", "branch", "loop", "scan"
 _KINDS = {"If": BRANCH, "Loop": LOOP, "Scan": SCAN}
 OTHER = "other"
-"""A body of a node of which we do not know how it is computed."""
+"""A body of a node with unknown control flow."""
 
 Call: TypeAlias = tuple[int, ...]
 """The numbers of the calls that lead to a function, the outermost first; () outside of functions."""
@@ -42,10 +42,10 @@ class Level:
     calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
     """For a function: the graphs and the nodes that call it, and the paths to these."""
     marker: str = ""
-    """Of a branch: the name of a value in it that is 1."""
+    """For a branch: the name of a value in it that is 1."""
 
     def around(self) -> "list[Level]":
-        """Return this graph and those around it, up to the main graph or a function, from outside in."""
+        """Return the graphs around this one and itself, from the main graph or a function inwards."""
         found: list[Level] = []
         level: Level | None = self
         while level is not None:
@@ -122,7 +122,7 @@ _Lifted: TypeAlias = dict[Call, tuple[str, int]]
 def add_taps(
     model: ModelProto, taps: Sequence[Tap], feeds: Collection[str], *, bodies: bool, loops_join: bool = False
 ) -> Loaded:
-    """Add outputs to a model for what goes in and out of nodes; what is fed needs none.
+    """Add outputs to a model for the inputs and outputs of nodes, except for its own inputs.
 
     Loops join if a Loop puts its scan outputs one behind the other, at least as matrices, and not on a new
     axis as its document says.
@@ -133,7 +133,7 @@ def add_taps(
 
 
 def shape_model(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, list[str]]:
-    """Return a model that gives the shapes of some values of another, and the names of its outputs."""
+    """Return a model whose outputs are the shapes of some values of another model, and their names."""
     copy = ModelProto()
     copy.CopyFrom(model)
     additions = _Additions(copy)
@@ -168,7 +168,7 @@ class _Additions:
         return given
 
     def give_out(self, graph: GraphProto, name: str) -> None:
-        """Add an output to a graph: a copy, as what comes from outside cannot be one."""
+        """Add a copy of a value to the outputs of a graph: values from outside cannot be outputs."""
         graph.output.add().name = self.add(graph, "Identity", [name])
 
     def add_output(self, node: NodeProto, number: int) -> str:
@@ -202,7 +202,7 @@ class _Tapper:
         self._outputs = {output.name for output in model.graph.output}
 
     def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
-        """Add outputs for one node and return where they are, or what the problem is."""
+        """Add outputs for one node and return their places, or the problem."""
         found = self._nodes.get((asked.scope, asked.output), ())
         if len(found) != 1:
             count = "no node" if not found else f"{len(found)} nodes"
@@ -257,7 +257,7 @@ class _Tapper:
         return name, loops
 
     def _lift(self, level: Level, name: str, hint: Size) -> _Lifted:
-        """Lead a value out to the main graph, once."""
+        """Pass a value out to the main graph, once."""
         key = (id(level), name)
         if key not in self._lifted:
             if level.kind == MAIN:
@@ -316,7 +316,7 @@ class _Tapper:
         return found
 
     def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: Size) -> str:
-        """Add an output to both branches; the other one gives nothing, or zeros if a loop stacks it."""
+        """Add an output to both branches: in the other branch it is empty, or zeros if a loop stacks it."""
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
         )
@@ -337,7 +337,7 @@ class _Tapper:
         return self._additions.add_output(owner, len(owner.output))
 
     def _marker(self, level: Level) -> str:
-        """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
+        """Return the name of a value that is 1 in a branch; outside it is 0 if the branch was not taken."""
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
             level.marker = self._additions.add(level.proto, "Constant", [], value=one)

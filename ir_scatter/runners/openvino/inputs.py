@@ -1,4 +1,4 @@
-"""The inputs and outputs of a model as OpenVINO has it: their names as users know them, and their tensors."""
+"""Inputs and outputs of an `openvino.Model`: their names as users know them, and their tensors."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +18,7 @@ from ir_scatter.runners.engine import Input, names_of_feeds
 
 _STRING = "string"
 _SINK = "/sink_port_0"
-"""What the ONNX frontend adds to the name of an output to name its Result."""
+"""Suffix that the ONNX frontend adds to the name of an output to name its Result."""
 
 
 def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
 
 
 def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return all values that some values of an ONNX graph are computed from, and themselves."""
+    """Return values of an ONNX graph together with all values upstream of them."""
     seen, pending = set[str](), list(names)
     while pending:
         name = pending.pop()
