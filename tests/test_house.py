@@ -100,6 +100,7 @@ def test_both_dialects_have_the_same_file_names() -> None:
 SEAMS = {
     "ir_scatter.formats": "the folder of IRs has the name of its runtime",
     "ir_scatter.core.model": "the dialect of an IR has the name of its runtime",
+    "ir_scatter.report.routes_json": "the dialect of an IR has the name of its runtime",
     "ir_scatter.report.records.routes": "the dialect of an IR has the name of its runtime",
     "ir_scatter.version": "versions of installed packages, of which one has the name of its runtime",
     "ir_scatter.formats.onnx.checks": "the runtime that refuses a file, a fact about the file",

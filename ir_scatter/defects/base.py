@@ -163,7 +163,7 @@ class Stage(StrEnum):
         return stages.index(self) <= stages.index(other)
 
 
-class Known(NamedTuple):
+class Ternary(NamedTuple):
     """Whether a condition holds: None if the file does not tell; then `when` says in words when it does."""
 
     truth: bool | None
@@ -191,12 +191,12 @@ class Meeting(NamedTuple):
 
 
 def meets(
-    reason: str, conditions: Iterable[Known | bool], role: Role | None = None, part: Part | None = None
+    reason: str, conditions: Iterable[Ternary | bool], role: Role | None = None, part: Part | None = None
 ) -> Meeting | None:
     """Return a meeting unless a condition is false; unknown conditions become its `when`."""
     whens = list[str]()
     for condition in conditions:
-        truth, when = condition if isinstance(condition, Known) else (condition, "")
+        truth, when = condition if isinstance(condition, Ternary) else (condition, "")
         if truth is False:
             return None
         if truth is None:
@@ -253,14 +253,14 @@ class Probe:
     in_function: bool = False
 
 
-def rank_of(shape: Shape, rank: int, name: str) -> Known:
+def rank_of(shape: Shape, rank: int, name: str) -> Ternary:
     """Return whether the shape of a named input has a rank."""
-    return Known(None if shape is None else len(shape) == rank, f"{name} has rank {rank}")
+    return Ternary(None if shape is None else len(shape) == rank, f"{name} has rank {rank}")
 
 
-def has_elements(scatter: ScatterNode) -> Known:
+def has_elements(scatter: ScatterNode) -> Ternary:
     """Return whether data may have elements: plugins do not compile a node with empty data."""
-    return Known(element_count(scatter.data_shape) != 0)
+    return Ternary(element_count(scatter.data_shape) != 0)
 
 
 def is_folded(scatter: ScatterNode, value: Value) -> bool | None:

@@ -12,11 +12,11 @@ from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     is_folded,
     meets,
@@ -50,7 +50,7 @@ class _Loop(NamedTuple):
         captured = filter(None, map(body.value, body.captured))
         return invariants | {value: value for value in captured}
 
-    def runs_again(self, scatter: ScatterNode) -> Known:
+    def runs_again(self, scatter: ScatterNode) -> Ternary:
         """Return whether there is more than one iteration.
 
         A loop without a trip count runs once for each part of an input. Measured: the plugin drops inputs
@@ -60,10 +60,10 @@ class _Loop(NamedTuple):
         if number is None:
             counts = [self._parts(scatter.facts, inflow) for inflow in self._read_parts()]
             known = [count for count in counts if count is not None]
-            return Known(None if len(known) < len(counts) else min(known, default=1) > 1, _MORE)
+            return Ternary(None if len(known) < len(counts) else min(known, default=1) > 1, _MORE)
         trips = None if number is None else self.node.inputs[number].value
         count = None if trips is None else scatter.facts.whole_numbers(trips)
-        return Known(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
+        return Ternary(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
     def _read_parts(self) -> Iterator[BodyInput]:
         """Yield the inputs that are cut into parts, and are read in the body."""
@@ -143,7 +143,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     if memory is None or outer is None:
         return None
     folded = is_folded(scatter, outer)
-    is_kept = Known(None if folded is None else not folded, "data of the loop is not folded")
+    is_kept = Ternary(None if folded is None else not folded, "data of the loop is not folded")
     adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
     conditions = [is_kept, adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
     reason = "data is the same for each iteration"
@@ -152,11 +152,13 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     return meets(reason, conditions, Role.DATA)
 
 
-def conditions_of(memory: Origin) -> list[Known]:
-    return [Known(None, condition) for condition in memory.conditions]
+def conditions_of(memory: Origin) -> list[Ternary]:
+    return [Ternary(None, condition) for condition in memory.conditions]
 
 
-def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin) -> Known:
+def adds_up_again(
+    scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin
+) -> Ternary:
     """Return whether a result differs if data holds what the same node wrote before.
 
     `is_same` returns whether an input is the same in each run; `run` names the repetition, "an iteration".
@@ -165,16 +167,16 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
     kind = "" if scatter.data is None or scatter.data.element_type is None else scatter.data.element_type.kind
     keeps = scatter.attribute("use_init_val") is not False
     if keeps and scatter.reduction in _ACCUMULATING and kind != "boolean":
-        return Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
+        return Ternary(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
     if memory.is_source:
-        return Known(None, "indices or updates that are computed from data change")
+        return Ternary(None, "indices or updates that are computed from data change")
     if not keeps or scatter.reduction is Reduction.NONE:  # the same positions are written anew
         ports = [port for port in ports if port is scatter.indices]
         words = "indices"
     else:
         words = "indices or updates"
     are_same = all(is_same(port.value) or is_folded(scatter, port.value) for port in ports)
-    return Known(False if are_same else None, f"{run} has different {words}")
+    return Ternary(False if are_same else None, f"{run} has different {words}")
 
 
 @Defect(

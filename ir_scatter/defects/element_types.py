@@ -7,7 +7,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _DATA = frozenset({Role.DATA})
@@ -19,9 +19,9 @@ def type_name(operand: Operand | None) -> str:
     return operand.element_type.name if operand is not None and operand.element_type is not None else ""
 
 
-def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Known:
+def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Ternary:
     name = type_name(scatter.operand(role))
-    return Known(name in names if name else None, f"{role.value} is {' or '.join(names)}")
+    return Ternary(name in names if name else None, f"{role.value} is {' or '.join(names)}")
 
 
 @Defect(
@@ -53,7 +53,7 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
     others = [operand for operand in scatter.operands() if operand is not scatter.data]
     is_idle = any(element_count(operand.shape) == 0 for operand in others)
     is_left_out = is_idle and scatter.facts.array(scatter.data.value) is not None
-    is_kept = Known(None if is_left_out else True, "the node is not folded")
+    is_kept = Ternary(None if is_left_out else True, "the node is not folded")
     is_there = has_elements(scatter), are_there(scatter.data), is_kept
     return meets("data is u2", [element_type_is(scatter, "u2"), *is_there], Role.DATA)
 
@@ -162,7 +162,9 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
         return None
     packed = element_type_is(scatter, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
     return meets(
-        "elements of data share bytes", [packed, Known(None, "a slice does not fill whole bytes")], Role.DATA
+        "elements of data share bytes",
+        [packed, Ternary(None, "a slice does not fill whole bytes")],
+        Role.DATA,
     )
 
 
@@ -195,12 +197,12 @@ def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
         is_even = any(type(dim) is int and dim % 2 == 0 for dim in operand.shape or ())
         if type_name(operand) == "f4e2m1" and not is_static(operand.shape) and not is_even:
             port = operand.port
-            condition = Known(None, f"{port.name} has an odd number of elements")
+            condition = Ternary(None, f"{port.name} has an odd number of elements")
             return meets(f"{port.name} of a dynamic shape is f4e2m1", [condition], port.role)
     return None
 
 
-def are_there(operand: Operand) -> Known:
+def are_there(operand: Operand) -> Ternary:
     """Return whether an input has elements when the model runs, even if its shape is dynamic."""
     is_known = operand.shape is not None and all(lowest(dim) > 0 for dim in operand.shape)
-    return Known(is_known or None, f"{operand.port.name} is not empty")
+    return Ternary(is_known or None, f"{operand.port.name} is not empty")

@@ -10,7 +10,7 @@ from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.formats import dataflow_of
@@ -242,14 +242,14 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
     ends = "" if scatter.spec.index_range is IndexRange.WRAPPING else "-forbidden"
     array, shape = scatter.index_array, scatter.data_shape
     negative = [size for size, (low, _) in index_bounds(scatter) if low < 0]
-    is_negative = Known(bool(negative) if array is None else bool((array < 0).any()))
+    is_negative = Ternary(bool(negative) if array is None else bool((array < 0).any()))
     if array is None and negative:
-        is_negative = Known(_has_negative_part(scatter) or None, "an index is negative")
-    is_elsewhere = Known(None, "a size of data differs from its rank")
+        is_negative = Ternary(_has_negative_part(scatter) or None, "an index is negative")
+    is_elsewhere = Ternary(None, "a size of data differs from its rank")
     if shape is not None:
         added = max(len(shape), _LEAST_RANK)
         is_right = element_count(shape) == 1 or all(size == added for size in negative)
-        is_elsewhere = Known(not (is_static(shape) and is_right))
+        is_elsewhere = Ternary(not (is_static(shape) and is_right))
     conditions = [is_negative, is_elsewhere]
     meeting = meets("indices may be negative", conditions, Role.INDICES)
     return meeting and meeting._replace(
@@ -345,14 +345,14 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
     axis, shape = scatter.written_axis, scatter.data_shape
     if scatter.spec.layout is not Layout.SLICES or axis is None or axis >= 0:
         return None
-    is_wrong_axis = Known(None, f"data has fewer than {_LEAST_RANK} dimensions")
+    is_wrong_axis = Ternary(None, f"data has fewer than {_LEAST_RANK} dimensions")
     if shape is not None:
         sizes = (*shape, *[1] * (_LEAST_RANK - len(shape)))
         both = (shape[axis], sizes[axis]) if len(shape) < _LEAST_RANK else ()
         is_right = all(size == 1 for size in both)
         is_unknown = not any(lowest(size) > 1 for size in both)
         truth = False if is_right else None if is_unknown else True
-        is_wrong_axis = Known(truth, "a size on the axis is not 1")
+        is_wrong_axis = Ternary(truth, "a size on the axis is not 1")
     return meets(f"the axis is {axis}", [is_wrong_axis, has_elements(scatter)], Role.AXIS)
 
 
@@ -405,13 +405,13 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE:
         return None
-    is_elsewhere = Known(True)
+    is_elsewhere = Ternary(True)
     array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
-        is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
+        is_elsewhere = Ternary(None if array is None else bool(array.any()), "the index is not 0")
     elif layout is Layout.ELEMENTS and rows == [Role.DATA, Role.UPDATES]:
         order = None if array is None else array.reshape(-1).tolist()
-        is_elsewhere = Known(
+        is_elsewhere = Ternary(
             None if order is None else order != [*range(len(order))], "indices are not in order"
         )
     conditions = [is_elsewhere, _all_is_static(scatter)]
@@ -432,7 +432,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
     return scatter.is_constant(operand.value)
 
 
-def _all_is_static(scatter: ScatterNode) -> Known:
+def _all_is_static(scatter: ScatterNode) -> Ternary:
     """Return whether all shapes are static: a single dynamic one makes the plugin compile another way.
 
     A shape that could not be inferred is unknown, not dynamic.
@@ -440,20 +440,20 @@ def _all_is_static(scatter: ScatterNode) -> Known:
     model, when = scatter.facts.model, "no shape of the model is dynamic"
     is_static_model = None if model is None else _is_static_model(model)
     if is_static_model is False:
-        return Known(False)
+        return Ternary(False)
     is_static_node = _is_static_node(scatter).truth
-    return Known(is_static_model if is_static_node else is_static_node, when)
+    return Ternary(is_static_model if is_static_node else is_static_node, when)
 
 
-def _is_open(scatter: ScatterNode, operand: Operand) -> Known:
+def _is_open(scatter: ScatterNode, operand: Operand) -> Ternary:
     """Return whether the shape of an input is dynamic; None if it could not be inferred."""
-    return Known(scatter.facts.is_open(operand.value), f"the shape of {operand.port.name} is dynamic")
+    return Ternary(scatter.facts.is_open(operand.value), f"the shape of {operand.port.name} is dynamic")
 
 
-def _is_static_node(scatter: ScatterNode) -> Known:
+def _is_static_node(scatter: ScatterNode) -> Ternary:
     """Return whether the shapes of all inputs are static; None if one could not be inferred."""
     dynamic = [scatter.facts.is_open(operand.value) for operand in scatter.operands()]
-    return Known(False if True in dynamic else None if None in dynamic else True, "its shapes are static")
+    return Ternary(False if True in dynamic else None if None in dynamic else True, "its shapes are static")
 
 
 @lru_cache(1)
@@ -500,7 +500,7 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
         return None
     is_column = element_count(shape[1:]) == 1
     is_moved = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
-    is_elsewhere = Known(is_moved if is_column else True, "the index is not 0")
+    is_elsewhere = Ternary(is_moved if is_column else True, "the index is not 0")
     conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
     return meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
 
@@ -576,12 +576,12 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     dynamic = [True if operand is None else _is_open(scatter, operand).truth for operand in rest]
     conditions = [
         _is_open(scatter, updates),
-        Known(
+        Ternary(
             True if True in dynamic else None if None in dynamic else False,
             "that of data or indices is dynamic",
         ),
-        Known(scatter.depth == 1 or None, "indices are one coordinate"),
-        Known(None, "the sizes of a slice differ"),
+        Ternary(scatter.depth == 1 or None, "indices are one coordinate"),
+        Ternary(None, "the sizes of a slice differ"),
         has_elements(scatter),
     ]
     return meets("updates of a dynamic shape may be one slice", conditions, Role.UPDATES)
@@ -624,9 +624,9 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
     conditions = [
         _is_open(scatter, scatter.indices),
-        Known(None if indices is None else True, "indices have three dimensions"),
-        Known(is_deep, "a tuple has more than one coordinate"),
-        Known(is_slice or None, "a coordinate after the first is not 0"),
+        Ternary(None if indices is None else True, "indices have three dimensions"),
+        Ternary(is_deep, "a tuple has more than one coordinate"),
+        Ternary(is_slice or None, "a coordinate after the first is not 0"),
         has_elements(scatter),
     ]
     return meets("the number of coordinates is dynamic", conditions, Role.INDICES)
@@ -694,19 +694,19 @@ def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
     fed = [operand for operand in operands if operand is not None and not scatter.is_constant(operand.value)]
     is_static_model = _all_is_static(scatter)
     if data is None or indices is None or updates is None:
-        unknown = Known(None if len(fed) > 1 else False, "ranks above 4 differ")
+        unknown = Ternary(None if len(fed) > 1 else False, "ranks above 4 differ")
         return meets("ranks of inputs are unknown", [unknown, is_static_model], Role.INDICES)
-    rank, misread = _stored_rank(data), list[tuple[Role, Known]]()
+    rank, misread = _stored_rank(data), list[tuple[Role, Ternary]]()
     is_mixed = len({_stored_rank(operand.shape) for operand in fed}) > 1
     for operand in fed if is_mixed else ():
         if operand.port.role is Role.INDICES:
             moved = _are_coordinates_moved(indices, rank)
-            misread.append((Role.INDICES, Known(moved, "a dimension of indices after the second is not 1")))
+            misread.append((Role.INDICES, Ternary(moved, "a dimension of indices after the second is not 1")))
         elif operand.port.role is Role.UPDATES:
             moved = _are_updates_moved(updates, len(indices) - 1, rank)
-            misread.append((Role.UPDATES, Known(moved, "updates have dimensions of other sizes than 1")))
+            misread.append((Role.UPDATES, Ternary(moved, "updates have dimensions of other sizes than 1")))
     if not is_mixed and _stored_rank(indices) > rank:
-        misread.append((Role.INDICES, Known(None, "coordinates are read out of bounds")))
+        misread.append((Role.INDICES, Ternary(None, "coordinates are read out of bounds")))
     reason = f"data has {len(data)} dimensions, indices {len(indices)} and updates {len(updates)}"
     meetings = [meets(reason, [moved, is_static_model], role) for role, moved in misread]
     return min(filter(None, meetings), key=lambda meeting: bool(meeting.when), default=None)

@@ -9,7 +9,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, rank_of
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general_bounds import ANY, Interval
 from ir_scatter.ops.index_values import negative
@@ -168,7 +168,7 @@ def _is_row(scatter: ScatterNode) -> bool | None:
     """Return whether data is 1-D and holds few integers, as shapes do; None if that is unknown."""
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
-    size = Known(None if count is None else count <= _ROW_SIZE)
+    size = Ternary(None if count is None else count <= _ROW_SIZE)
     type = element_type_is(scatter, *_ROW_TYPES)
     truths = {condition.truth for condition in (data, indices, size, type)}
     return False if False in truths else None if None in truths else True

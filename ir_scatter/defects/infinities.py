@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is, type_name
 from ir_scatter.ops.spec import Reduction, Role
 
@@ -96,6 +96,6 @@ def extremes_begin_finite(scatter: ScatterNode) -> Meeting | None:
         return None
     array = None if scatter.updates is None else scatter.facts.array(scatter.updates.value)
     is_open = array is None or bool((abs(array) == inf).any())
-    infinite = Known(None if is_open else False, "all updates of an element are infinite")
+    infinite = Ternary(None if is_open else False, "all updates of an element are infinite")
     conditions = [element_type_is(scatter, "f32"), infinite]
     return meets(f"{scatter.reduction} ignores the value of data", conditions, Role.UPDATES)

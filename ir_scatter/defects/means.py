@@ -2,7 +2,7 @@
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Reduction
 
@@ -33,7 +33,7 @@ def mean_of_negative_integers(scatter: ScatterNode) -> Meeting | None:
         return None
     signed = element_type_is(scatter, *_SIGNED)
     return meets(
-        "the mean is of integers", [signed, Known(None, "a sum is negative and not divisible by the count")]
+        "the mean is of integers", [signed, Ternary(None, "a sum is negative and not divisible by the count")]
     )
 
 
@@ -56,4 +56,4 @@ def mean_of_large_integers(scatter: ScatterNode) -> Meeting | None:
     if scatter.reduction is not Reduction.MEAN:
         return None
     whole = element_type_is(scatter, *_INTEGERS)
-    return meets("the mean is of integers", [whole, Known(None, "a sum overflows the type")])
+    return meets("the mean is of integers", [whole, Ternary(None, "a sum overflows the type")])

@@ -6,7 +6,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX, Node
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is, type_name
 from ir_scatter.defects.shared_memory import is_output, readers
 from ir_scatter.ops.general import find
@@ -51,7 +51,7 @@ def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> 
     return meets(reason, conditions, Role.DATA)
 
 
-def _is_computed_in_f16(scatter: ScatterNode) -> Known:
+def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
     """Return whether onnxruntime computes an f16 node in f16, instead of in f32 between two casts.
 
         i = Reshape (fed, shape)         # some input comes from a node of the same graph,
@@ -76,7 +76,7 @@ def _is_computed_in_f16(scatter: ScatterNode) -> Known:
     is_kept = is_kept or any(
         neighbour.graph is not graph or _stays_in_f16(neighbour) for neighbour in neighbours
     )
-    return Known(True if is_kept else None, "onnxruntime does not compute the node in f32")
+    return Ternary(True if is_kept else None, "onnxruntime does not compute the node in f32")
 
 
 def _stays_in_f16(node: Node) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ir_scatter.analysis.reachability import Use, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import ONNX, Function, Graph, Model, Node
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.ops.lookup import scatter_types
 
 _OPERATOR_DOMAINS = frozenset({"", "com.microsoft", "org.openvinotoolkit", "mmdeploy"})
@@ -65,10 +65,10 @@ def local_functions_refused(scatter: ScatterNode) -> Meeting | None:
     return None
 
 
-def _has_no_operator(function: Function) -> Known:
+def _has_no_operator(function: Function) -> Ternary:
     domain = function.name.rpartition("::")[0]
     is_elsewhere = domain not in _OPERATOR_DOMAINS
-    return Known(is_elsewhere or None, "OpenVINO has no operator of that name")
+    return Ternary(is_elsewhere or None, "OpenVINO has no operator of that name")
 
 
 @lru_cache(1)

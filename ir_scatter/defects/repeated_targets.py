@@ -7,7 +7,7 @@ from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX, Value
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general import find
 from ir_scatter.ops.lookup import find as find_scatter
@@ -23,12 +23,12 @@ _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 """Reductions for which writing a number twice, or by two threads at once, equals writing it once."""
 
 
-def _targets(scatter: ScatterNode) -> Known:
+def _targets(scatter: ScatterNode) -> Ternary:
     """Return whether several updates have the same target."""
     proof = judge(Condition.UNIQUE, scatter)
     if proof.verdict is Verdict.UNKNOWN:
-        return Known(None, "two updates hit the same element")
-    return Known(proof.verdict is Verdict.VIOLATED)
+        return Ternary(None, "two updates hit the same element")
+    return Ternary(proof.verdict is Verdict.VIOLATED)
 
 
 @Defect(
@@ -60,8 +60,8 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
     if scatter.reduction is not Reduction.SUB:
         return None
     is_boolean = element_type_is(scatter, "boolean")
-    repeats = Known(True) if _is_difference(scatter) else _targets(scatter)
-    return meets("booleans are subtracted", [is_boolean, repeats, Known(None, "more than one is true")])
+    repeats = Ternary(True) if _is_difference(scatter) else _targets(scatter)
+    return meets("booleans are subtracted", [is_boolean, repeats, Ternary(None, "more than one is true")])
 
 
 def _is_difference(scatter: ScatterNode) -> bool:
@@ -120,7 +120,7 @@ def order_of_updates(scatter: ScatterNode) -> Meeting | None:
         return None
     if scatter.has_equal_updates:
         return None
-    several = Known(None, "threads share the work")
+    several = Ternary(None, "threads share the work")
     meeting = meets("the order of updates is unspecified", [_targets(scatter), several], Role.INDICES)
     return meeting and meeting._replace(probes=(scatter.spec.layout.value,))
 
@@ -164,7 +164,7 @@ def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
         return None
     if scatter.reduction in _IDEMPOTENT and scatter.has_equal_updates:
         return None
-    several = Known(None, "threads share the work")
+    several = Ternary(None, "threads share the work")
     is_plain = scatter.reduction is Reduction.NONE
     reason = "the order of updates is unspecified" if is_plain else "ScatterND reduces updates"
     return meets(reason, [_targets(scatter), several], Role.INDICES)

@@ -5,11 +5,11 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     meets,
     rank_of,
@@ -53,16 +53,16 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     return meets("indices have no dimensions", conditions, Role.INDICES)
 
 
-def _is_compiled(scatter: ScatterNode) -> Known:
+def _is_compiled(scatter: ScatterNode) -> Ternary:
     """Return whether the plugin compiles a node: that of data without elements only if it is fed as it is.
 
     Measured: Abs, Add, Sin, Roll, Reshape, Squeeze, Transpose, Convert, Slice and Concat of inputs or of
     constants are folded where nothing comes of them; not a Convert to the same type, or a Reshape to the
     same shape, which are left out.
     """
-    unknown = Known(None, "data is not folded")
+    unknown = Ternary(None, "data is not folded")
     if scatter.data is None or has_elements(scatter).truth:
-        return Known(True)
+        return Ternary(True)
     value, facts = scatter.data.value, scatter.facts
     for _ in range(MAX_NODES):
         node = value.producer
@@ -74,13 +74,13 @@ def _is_compiled(scatter: ScatterNode) -> Known:
             return unknown
         is_same = facts.element_type(source) == facts.element_type(value)
         if op.view is None or not is_same or facts.shape(source) != facts.shape(value):
-            return Known(False)
+            return Ternary(False)
         if op.view not in {always, same_type}:
             return unknown
         value = source
     if value.constant is not None:
-        return Known(False)
-    return unknown if scatter.node.graph.scope or value.producer is not None else Known(True)
+        return Ternary(False)
+    return unknown if scatter.node.graph.scope or value.producer is not None else Ternary(True)
 
 
 @Defect(
@@ -108,10 +108,10 @@ def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | No
         return None
     data, updates = scatter.data_shape, scatter.updates.shape if scatter.updates else None
     depth = None if data is None or scatter.depth is None else scatter.depth == len(data)
-    more = Known(None if updates is None else len(updates) > 0, "updates have dimensions")
+    more = Ternary(None if updates is None else len(updates) > 0, "updates have dimensions")
     conditions = [
         rank_of(scatter.indices_shape, 1, "indices"),
-        Known(depth, "an index tuple has all coordinates"),
+        Ternary(depth, "an index tuple has all coordinates"),
         more,
     ]
     return meets("one element has dimensions where updates have none", conditions, Role.UPDATES)

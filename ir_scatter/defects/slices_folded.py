@@ -7,11 +7,11 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import is_static
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     meets,
     rank_of,
@@ -50,14 +50,14 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     if scatter.spec.layout is not Layout.SLICES:
         return None
     data, indices, axis = scatter.data_shape, scatter.indices_shape, scatter.axis
-    is_misread = Known(None, "a dimension after the axis is 1")
+    is_misread = Ternary(None, "a dimension after the axis is 1")
     if data is not None and axis is not None and is_static(indices) and is_static(data[axis + 1 :]):
         after = data[axis + 1 :]
         first = next((number for number, dim in enumerate(after) if dim != 1), len(after))
         ends_with_one = len(indices) > 1 and indices[-1] == 1 and first < len(after)
-        is_misread = Known(prod(indices) > 1 and (1 in after[first:] or ends_with_one))
+        is_misread = Ternary(prod(indices) > 1 and (1 in after[first:] or ends_with_one))
         if is_misread.truth and (scatter.repeats is not None or data[axis] == 1):
-            is_misread = Known(None, "updates of one element differ")  # any of them may be the last
+            is_misread = Ternary(None, "updates of one element differ")  # any of them may be the last
     return meets(
         "updates have a dimension of 1 after the axis", [is_misread, has_elements(scatter)], Role.UPDATES
     )

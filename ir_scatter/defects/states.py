@@ -5,7 +5,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.defects.bodies import adds_up_again, conditions_of
 from ir_scatter.defects.shared_memory import MOST_VIEWS, origin, readers, step_back
 from ir_scatter.ops.general import find
@@ -59,7 +59,7 @@ def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     if memory is None or not _is_written_back(scatter.facts, memory.value):
         return None
     adds_up = adds_up_again(scatter, lambda _: False, "an inference", memory)
-    again = Known(None, "a second inference follows without a reset of states")
+    again = Ternary(None, "a second inference follows without a reset of states")
     reason = "data is a state that is assigned unchanged"
     if memory.through:
         reason += f", and shares its memory through {listed(memory.through)}"

@@ -78,7 +78,7 @@ class TapRun(NamedTuple):
                 yield Execution(place, tuple(inputs), array(self.output), self.caller)
 
 
-class Size(NamedTuple):
+class TappedSize(NamedTuple):
     """The known facts about the memory of a value: its type, its shape, and how many loops stack it."""
 
     type: str = ""
@@ -100,13 +100,13 @@ class Loaded:
 
     model: Any
     taps: "list[list[TapRun] | str]" = field(default_factory=list)
-    sizes: dict[str, Size] = field(default_factory=dict)
+    sizes: dict[str, TappedSize] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     sessions: dict[Hashable, Any] = field(default_factory=dict)
     shapes: "dict[Hashable, Mapping[str, Sequence[int]] | None]" = field(default_factory=dict)
 
 
-class Answer(NamedTuple):
+class RunAnswer(NamedTuple):
     """The result of a run."""
 
     runs: list[dict[str, Array]]
@@ -196,7 +196,7 @@ def _tapped(
     return engine.add_taps(file[0], _loaded(engine, file).model, taps, fed, bodies)
 
 
-def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
+def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> RunAnswer:
     """Run with all taps; if that fails without taps in bodies; and if that fails too without taps.
 
     If memory does not allow all taps, only the first ones are answered.
@@ -254,7 +254,7 @@ def stream(
     return answers
 
 
-def _run(engine: Engine, loaded: Loaded) -> Answer:
+def _run(engine: Engine, loaded: Loaded) -> RunAnswer:
     keys = sorted(set().union(*map(_keys, loaded.taps)) - loaded.constants.keys())
     started, count = perf_counter(), len(engine.names)
     engine.begins_anew = True
@@ -263,7 +263,9 @@ def _run(engine: Engine, loaded: Loaded) -> Answer:
     seconds = perf_counter() - started
     arrays = dict(zip(keys, outputs[count:], strict=True)) | loaded.constants
     runs = [outputs[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]
-    return Answer([dict(zip(engine.names, run, strict=True)) for run in runs], seconds, loaded.taps, arrays)
+    return RunAnswer(
+        [dict(zip(engine.names, run, strict=True)) for run in runs], seconds, loaded.taps, arrays
+    )
 
 
 def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
@@ -299,7 +301,7 @@ def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
     return {value[0] for value in values if value is not None and value[1] is not None}
 
 
-class Input(NamedTuple):
+class ModelInput(NamedTuple):
     """An input of a model in a runtime: all of its names, the usual one first."""
 
     names: Sequence[str]
@@ -310,7 +312,7 @@ class Input(NamedTuple):
     """Whether it has a default value."""
 
 
-def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple[str, ...]:
+def names_of_feeds(inputs: Sequence[ModelInput], feeds: Mapping[str, Array]) -> tuple[str, ...]:
     """Return for each input the name of its feed; "" for one that is optional and not fed.
 
     Raises:

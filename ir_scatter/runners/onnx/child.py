@@ -7,7 +7,7 @@ from typing import Any
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, shortened
 from ir_scatter.runners.base import RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Input, Loaded, as_failures, names_of_feeds
+from ir_scatter.runners.engine import Engine, Loaded, ModelInput, as_failures, names_of_feeds
 from ir_scatter.runners.onnx.taps import add_taps, shape_model
 
 
@@ -37,7 +37,7 @@ class OnnxEngine(Engine):
         """Return a session of a changed model, or of the file if that is None."""
 
     @abstractmethod
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
         """Return the inputs of the model, and the names of its outputs."""
 
     @abstractmethod

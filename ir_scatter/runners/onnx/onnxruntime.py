@@ -16,7 +16,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.runners.engine import Input, as_failures, run, stream
+from ir_scatter.runners.engine import ModelInput, as_failures, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine
 from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
@@ -63,10 +63,12 @@ class _OnnxRuntime(OnnxEngine):
         with as_failures(_failure):
             return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
 
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
         required = [(one, False) for one in session.get_inputs()]
         optional = [(one, True) for one in session.get_overridable_initializers()]
-        inputs = [Input((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional]
+        inputs = [
+            ModelInput((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional
+        ]
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:

@@ -11,7 +11,7 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.formats.onnx.inference import declared
-from ir_scatter.runners.engine import Input, as_failures, run, stream
+from ir_scatter.runners.engine import ModelInput, as_failures, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
@@ -45,13 +45,13 @@ class _Reference(OnnxEngine):
             load_external_data_for_model(model, str(Path(self.path).parent))
             return model, ReferenceEvaluator(model)
 
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
         graph = session[0].graph
         defaults = {tensor.name for tensor in graph.initializer}
         inputs = []
         for one in graph.input:
             type, shape = declared(one)
-            inputs.append(Input((one.name,), type.name if type else _OTHER, shape, one.name in defaults))
+            inputs.append(ModelInput((one.name,), type.name if type else _OTHER, shape, one.name in defaults))
         return inputs, [output.name for output in graph.output]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:

@@ -12,7 +12,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.process import Failure
 from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, function_key, graphs_of, text
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 
 _PREFIX = "ir_scatter_tap"
 _AXES_ARE_AN_INPUT = 13
@@ -28,32 +28,32 @@ Call: TypeAlias = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Level:
+class TapGraph:
     """One graph, or the definition of a function, in the model: taps are added to it."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
-    parent: "Level | None" = None
+    parent: "TapGraph | None" = None
     """The graph around it, None for the main graph and for functions."""
     owner: NodeProto | None = None
     body: str = ""
     """The name of the owner's attribute that holds it."""
     defined: set[str] = field(default_factory=set)
-    calls: "list[tuple[Level, NodeProto, str]]" = field(default_factory=list)
+    calls: "list[tuple[TapGraph, NodeProto, str]]" = field(default_factory=list)
     """For a function: the graphs and the nodes that call it, and the paths to these."""
     marker: str = ""
     """For a branch: the name of a value in it that is 1."""
 
-    def around(self) -> "list[Level]":
+    def around(self) -> "list[TapGraph]":
         """Return the graphs around this one and itself, from the main graph or a function inwards."""
-        found: list[Level] = []
-        level: Level | None = self
+        found: list[TapGraph] = []
+        level: TapGraph | None = self
         while level is not None:
             found.insert(0, level)
             level = level.parent
         return found
 
-    def contexts(self) -> "Iterator[tuple[Call, list[tuple[Level, Call]]]]":
+    def contexts(self) -> "Iterator[tuple[Call, list[tuple[TapGraph, Call]]]]":
         """Yield for each way to call it the graphs it is in, from outside in, and how they are called."""
         chain = self.around()
         if chain[0].kind == MAIN:
@@ -68,24 +68,26 @@ class Level:
         """Return the path to the node that calls the function which this belongs to."""
         return self.around()[0].calls[call[-1]][2] if call else ""
 
-    def definer(self, name: str) -> "Level":
+    def definer(self, name: str) -> "TapGraph":
         """Return the graph in which a name that is used here is defined."""
         return next((level for level in reversed(self.around()) if name in level.defined), self)
 
 
-class Found(NamedTuple):
+class PlacedNode(NamedTuple):
     """A node, and the graph that it is in."""
 
     node: NodeProto
-    level: Level
+    level: TapGraph
 
 
-def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
+def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
     """Return the nodes by scope and name of the first output: one for each, unless names repeat."""
-    found = defaultdict[tuple[str, str], list[Found]](list)
-    functions = {function_key(function): Level(function, FUNCTION) for function in reversed(model.functions)}
+    found = defaultdict[tuple[str, str], list[PlacedNode]](list)
+    functions = {
+        function_key(function): TapGraph(function, FUNCTION) for function in reversed(model.functions)
+    }
 
-    def walk(level: Level, scope: str) -> None:
+    def walk(level: TapGraph, scope: str) -> None:
         proto = level.proto
         if isinstance(proto, FunctionProto):
             level.defined.update(proto.input)
@@ -98,16 +100,16 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
         for position, node in enumerate(proto.node):
             first = next((name for name in node.output if name), f"{text(node.op_type)}_{position}")
             name = scope + text(node.name or first)
-            found[name, text(node.output[0]) if node.output else ""].append(Found(node, level))
+            found[name, text(node.output[0]) if node.output else ""].append(PlacedNode(node, level))
             called = functions.get(function_key(node))
             if called is not None:
                 called.calls.append((level, node, name))
             for attribute in node.attribute:
                 for body, graph in graphs_of(attribute):
                     kind = OTHER if node.domain else _KINDS.get(node.op_type, OTHER)
-                    walk(Level(graph, kind, level, node, body), f"{name}:{body}/")
+                    walk(TapGraph(graph, kind, level, node, body), f"{name}:{body}/")
 
-    walk(Level(model.graph, MAIN), "")
+    walk(TapGraph(model.graph, MAIN), "")
     for key, level in functions.items():
         domain, name, overload = map(text, key)
         shown = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
@@ -176,7 +178,7 @@ class _Additions:
         node.output.extend(self.name() for _ in range(number + 1 - len(node.output)))
         return str(node.output[number])
 
-    def with_axes(self, level: Level, type: str, name: str, axes: list[int]) -> str:
+    def with_axes(self, level: TapGraph, type: str, name: str, axes: list[int]) -> str:
         """Add a node with axes, which are an input from opset 13 on, and return its output."""
         function = level.around()[0].proto
         imports = self._model.opset_import if isinstance(function, GraphProto) else function.opset_import
@@ -187,7 +189,7 @@ class _Additions:
         return self.add(level.proto, type, [name, self.add(level.proto, "Constant", [], value=tensor)])
 
 
-_MARKER = Size("i64", (1,))
+_MARKER = TappedSize("i64", (1,))
 
 
 class _Tapper:
@@ -214,12 +216,12 @@ class _Tapper:
         except Failure as failure:
             return failure.message
 
-    def _runs(self, found: Found, asked: Tap) -> list[TapRun]:
+    def _runs(self, found: PlacedNode, asked: Tap) -> list[TapRun]:
         """Return one run for each way in which the graph of the node is called."""
         names = [*found.node.input, found.node.output[0]]
-        hints = [Size(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
+        hints = [TappedSize(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
         if len(hints) != len(names):
-            hints = [Size()] * len(names)
+            hints = [TappedSize()] * len(names)
         values: list[_Lifted | str | None] = []
         for name, hint in zip(names, hints, strict=True):
             definer = found.level.definer(name)
@@ -245,18 +247,18 @@ class _Tapper:
             runs.append(TapRun(placed, output, markers, caller=caller))
         return runs
 
-    def _placed(self, value: "_Lifted | str | None", call: Call, hint: Size) -> Value | None:
+    def _placed(self, value: "_Lifted | str | None", call: Call, hint: TappedSize) -> Value | None:
         if value is None:
             return None
         if isinstance(value, str):
             return value, None
         name, loops = value[call]
-        known = self.loaded.sizes.get(name, Size())
+        known = self.loaded.sizes.get(name, TappedSize())
         shape = None if loops else known.shape or hint.shape
-        self.loaded.sizes[name] = Size(known.type or hint.type, shape, loops)
+        self.loaded.sizes[name] = TappedSize(known.type or hint.type, shape, loops)
         return name, loops
 
-    def _lift(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _lift(self, level: TapGraph, name: str, hint: TappedSize) -> _Lifted:
         """Pass a value out to the main graph, once."""
         key = (id(level), name)
         if key not in self._lifted:
@@ -271,7 +273,7 @@ class _Tapper:
                 self._lifted[key] = self._out_of_body(level, name, hint)
         return self._lifted[key]
 
-    def _out_of_body(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _out_of_body(self, level: TapGraph, name: str, hint: TappedSize) -> _Lifted:
         assert level.parent is not None
         assert level.owner is not None
         if level.kind == OTHER:
@@ -280,14 +282,14 @@ class _Tapper:
             )
         is_loop = level.kind != BRANCH
         if is_loop:
-            outer, hint = self._out_of_loop(level, level.parent, level.owner, name), Size(hint.type)
+            outer, hint = self._out_of_loop(level, level.parent, level.owner, name), TappedSize(hint.type)
         else:
             outer = self._out_of_branch(level, level.owner, name, hint)
         level.parent.defined.add(outer)
         lifted = self._lift(level.parent, outer, hint)
         return {call: (found, loops + is_loop) for call, (found, loops) in lifted.items()}
 
-    def _out_of_loop(self, level: Level, parent: Level, owner: NodeProto, name: str) -> str:
+    def _out_of_loop(self, level: TapGraph, parent: TapGraph, owner: NodeProto, name: str) -> str:
         """Add an output with the values of all iterations."""
         assert isinstance(level.proto, GraphProto)
         is_joined = self._loops_join and level.kind == LOOP
@@ -301,7 +303,7 @@ class _Tapper:
                 attribute.ints.append(0)
         return self._additions.with_axes(parent, "Squeeze", outer, [1]) if is_joined else outer
 
-    def _out_of_function(self, level: Level, name: str, hint: Size) -> _Lifted:
+    def _out_of_function(self, level: TapGraph, name: str, hint: TappedSize) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
         imports = level.proto.opset_import
         if not any(one.domain in DEFAULT_DOMAINS for one in imports):  # it only calls other functions
@@ -315,7 +317,7 @@ class _Tapper:
                 found[(*call, number)] = lifted
         return found
 
-    def _out_of_branch(self, level: Level, owner: NodeProto, name: str, hint: Size) -> str:
+    def _out_of_branch(self, level: TapGraph, owner: NodeProto, name: str, hint: TappedSize) -> str:
         """Add an output to both branches: in the other branch it is empty, or zeros if a loop stacks it."""
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
@@ -336,7 +338,7 @@ class _Tapper:
                 attribute.g.output.add().name = nothing
         return self._additions.add_output(owner, len(owner.output))
 
-    def _marker(self, level: Level) -> str:
+    def _marker(self, level: TapGraph) -> str:
         """Return the name of a value that is 1 in a branch; outside it is 0 if the branch was not taken."""
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])

@@ -109,17 +109,17 @@ class OpenVinoEngine(Engine):
 
         model = tapped.model.clone()
         with suppress(Exception):  # then the shapes that are known must do
-            shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
-            model.reshape(dict(shapes))
+            feed_shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
+            model.reshape(dict(feed_shapes))
         inferred = {key: model.output(int(key)).get_partial_shape() for key in keys}
         unknown = [key for key, shape in inferred.items() if shape.is_dynamic]
         if any(tapped.sizes[key].loops for key in unknown):
             return None
-        found = {key: list(shape.to_shape()) for key, shape in inferred.items() if shape.is_static}
+        shapes = {key: list(shape.to_shape()) for key, shape in inferred.items() if shape.is_static}
         if unknown:
-            shapes_found = self.compute(shape_model(model, list(map(int, unknown))))
-            found |= {key: shape.tolist() for key, shape in zip(unknown, shapes_found, strict=True)}
-        return found
+            arrays = self.compute(shape_model(model, list(map(int, unknown))))
+            shapes |= {key: array.tolist() for key, array in zip(unknown, arrays, strict=True)}
+        return shapes
 
 
 class DeviceEngine(OpenVinoEngine):
@@ -267,16 +267,16 @@ def _describe(device: str) -> dict[str, Any]:
     parameter = opset8.parameter([1], openvino.Type.f32)
     smallest = openvino.Model([opset8.result(opset8.relu(parameter))], [parameter])
     _compiled(smallest, RunRequest("", device, _DEFAULT))
-    found: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     for word, property in _PROPERTIES.items():
         with suppress(Exception):  # AUTO, HETERO and the like are no devices
             value = core().get_property(device, property)
             if isinstance(value, list | tuple | set):
-                found[word] = tuple(sorted(map(str, value)))
+                description[word] = tuple(sorted(map(str, value)))
             else:
-                found[word] = str(value.to_string() if hasattr(value, "to_string") else value)
-    found["driver"] = ", ".join(_drivers(device))
-    return found
+                description[word] = str(value.to_string() if hasattr(value, "to_string") else value)
+    description["driver"] = ", ".join(_drivers(device))
+    return description
 
 
 def _drivers(device: str) -> Iterator[str]:
@@ -308,11 +308,11 @@ def _opencl_drivers() -> Iterator[str]:
         return [handle for handle in made[: count.value] if handle]
 
     for platform in listed("clGetPlatformIDs"):
-        for found in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
+        for device in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
             kind, text = ctypes.c_ulonglong(0), ctypes.create_string_buffer(256)
             for what, answer in ((_DEVICE_TYPE, kind), (_DRIVER_VERSION, text)):
                 size = ctypes.c_size_t(ctypes.sizeof(answer))
-                library.clGetDeviceInfo(ctypes.c_void_p(found), what, size, ctypes.byref(answer), None)
+                library.clGetDeviceInfo(ctypes.c_void_p(device), what, size, ctypes.byref(answer), None)
             if kind.value & _IS_GPU and text.value:
                 yield text.value.decode("ascii", "replace")
 
@@ -339,18 +339,18 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
         compiled = core().compile_model(model, request.device, config)
         return compiled, compiled.create_infer_request()
     except Exception as error:
-        found = failure(error)
-        raise found if _is_there(request.device) else Failure("unavailable", found.message) from None
+        failed = failure(error)
+        raise failed if _is_there(request.device) else Failure("unavailable", failed.message) from None
 
 
 def _is_there(device: str) -> bool:
     """Return whether there are devices for a name."""
     kind, _, rest = device.partition(":")
     wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
-    found = core().available_devices
-    kinds = {one.partition(".")[0] for one in found}
-    known = {*VIRTUAL_DEVICES, *found, *kinds, *(f"{one}.0" for one in found)}
-    return known.issuperset(wanted)
+    devices = core().available_devices
+    kinds = {device.partition(".")[0] for device in devices}
+    names = {*VIRTUAL_DEVICES, *devices, *kinds, *(f"{device}.0" for device in devices)}
+    return names.issuperset(wanted)
 
 
 def _export(source: str, target: str) -> None:

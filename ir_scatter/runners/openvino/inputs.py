@@ -14,7 +14,7 @@ from ir_scatter.core.tensors import decode
 from ir_scatter.core.words import listed
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners.engine import Input, names_of_feeds
+from ir_scatter.runners.engine import ModelInput, names_of_feeds
 
 _STRING = "string"
 _SINK = "/sink_port_0"
@@ -50,7 +50,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
                 if any(name == value.name for value in graph.input):  # nothing depends on it
                     del needed[name]
     inputs = [
-        Input(same, type_name(one.get_element_type()), partial_shape(one.get_partial_shape()))
+        ModelInput(same, type_name(one.get_element_type()), partial_shape(one.get_partial_shape()))
         for one, same in zip(parameters, names, strict=True)
     ]
     return names_of_feeds(inputs, needed)

@@ -1,4 +1,4 @@
-"""Runners of OpenVINO: everything that `compile_model` takes for a device, and its constant folding."""
+"""Runners of OpenVINO: all devices that `compile_model` accepts, and constant folding."""
 
 import os
 import re
@@ -74,7 +74,7 @@ class FoldRunner(Runner):
     module = "ir_scatter.runners.openvino.child"
     packages = ("openvino",)
     install = "pip install openvino"
-    remarks = ("It computes in the types of the model, and not every operator.",)
+    remarks = ("It computes in the types of the model, and does not fold every operator.",)
     declines = NOT_FOLDED
     is_default = False
     folded_by = PREFIX + FOLD
@@ -91,7 +91,7 @@ def _optimizations() -> Optimizations:
 
 
 def _make(name: str) -> Runner | None:
-    """Return the runner of a device, by its long name."""
+    """Return the runner of a device by its long name."""
     return OpenVinoRunner(name[len(PREFIX) :].upper()) if _SHORT.fullmatch(name) else None
 
 
@@ -99,7 +99,7 @@ _CPU = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
-    """Write an ONNX model as an IR with all of its precision; return why not, "" if that works."""
+    """Write an ONNX model as an IR with full precision; return the error, "" if there is none."""
     try:
         _CPU.ask("export", source, target)
     except Failure as failure:
@@ -108,10 +108,10 @@ def export(source: str, target: str) -> str:
 
 
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
-    """Return the shapes of the outputs of every node by scope, and what went wrong.
+    """Return the shapes of the outputs of every node by scope, and the error, "" if there is none.
 
-    Input shapes are given by the name of a Parameter or of its tensor. A scatter node that refuses its
-    inputs is nothing that went wrong: the rules say it better.
+    Input shapes are keyed by the name of a Parameter or of its tensor. A scatter node that refuses its inputs
+    is not an error here: rules report it more precisely.
     """
     shapes = {
         name: show(
@@ -120,11 +120,11 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
         for name, shape in input_shapes.items()
     }
     try:
-        (found, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
+        (shapes_by_scope, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
     except Failure as failure:
         return {}, f"OpenVINO cannot propagate the shapes: {failure.message}"
     problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
-    return {scope: tuple(map(parse_shape, shown)) for scope, shown in found.items()}, problem
+    return {scope: tuple(map(parse_shape, texts)) for scope, texts in shapes_by_scope.items()}, problem
 
 
 FAMILIES = (

@@ -11,7 +11,7 @@ from ir_scatter.core.process import Failure, shortened
 from ir_scatter.core.shapes import static
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 from ir_scatter.runners.openvino.inputs import partial_shape, to_array, type_name
 
 _LOOP = "Loop"
@@ -166,7 +166,7 @@ class _Tapper:
             return self._feeds[self._model.get_parameter_index(node)], None
         loops = _loops(place.owners)
         key = self._output(self._export(place.owners, source))
-        self.loaded.sizes[key] = Size(type_name(source.get_element_type()), None, loops)
+        self.loaded.sizes[key] = TappedSize(type_name(source.get_element_type()), None, loops)
         return key, loops
 
     def _output(self, output: Any) -> str:
