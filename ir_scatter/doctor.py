@@ -20,12 +20,10 @@ from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Defect, Probe
+from ir_scatter.defects.base import Defect, Probe, Result
 from ir_scatter.defects.evidence import (
-    OF_SYMPTOM,
     Basis,
     Evidence,
-    Result,
     Row,
     Target,
     evidence,
@@ -38,8 +36,9 @@ from ir_scatter.defects.evidence import (
 )
 from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
-from ir_scatter.portability import cache_file, find_targets, plain_name
-from ir_scatter.runners.base import Availability, Runner, Status, Streamed
+from ir_scatter.portability import cache_file, concerns, find_targets
+from ir_scatter.runners import Directory
+from ir_scatter.runners.base import Availability, Runner, Status, Streamed, plain_name
 from ir_scatter.runners.releases.environments import PACKAGES, parse_release
 from ir_scatter.runners.releases.environments import find as find_environment
 from ir_scatter.runners.releases.runner import release_of
@@ -87,7 +86,7 @@ def _probe_result(workshop: Workshop, runner: Runner, probe: Probe) -> Result:
         if not judgement.is_run:
             raise Unanswered(judgement.message)
         if judgement.symptom is not None:
-            return OF_SYMPTOM[judgement.symptom]
+            return judgement.symptom.result
         if judgement.got is not None:
             reference_output = [judgement.got]
     return Result.RIGHT
@@ -167,6 +166,7 @@ def examine(
     executor: Executor | None = None,
     *,
     is_demanded: bool = True,
+    directory: Directory = runners.HERE,
 ) -> Iterator[Diagnosis]:
     """Run the probes of all known defects, device by device, and cache the results for `validate --for`.
 
@@ -174,7 +174,8 @@ def examine(
         names: names of runners as for `compare`; empty for all.
         tell: called with the name of each device before its result is awaited.
         record: a file of rows that the results are added to.
-        executor: runs the probes elsewhere; names may then begin with the name of a machine.
+        executor: runs the probes elsewhere.
+        directory: resolves names; those of a fleet may begin with the name of a machine.
         is_demanded: whether to report runners that cannot run here, too.
 
     Raises:
@@ -182,8 +183,8 @@ def examine(
     """
     futures = []
     with local() if executor is None else nullcontext(executor) as used_executor:
-        for name in names or runners.known():
-            machine, _, rest = runners.find(name).name.rpartition("/")
+        for name in names or directory.known():
+            machine, _, rest = directory.find(name).name.rpartition("/")
             find_targets([rest])  # refuses runners that delegate to other devices
             job = Job("doctor", (rest,), machine=machine)
             futures.append((f"{machine}/{rest}".lstrip("/"), used_executor.submit(job, (rest,))))
@@ -199,7 +200,7 @@ def examine(
             device = replace(device, runner=name)
             if row is not None:
                 target = Target(row.runner, release)
-                concerned = [defect for defect in all_defects() if target.concerns(defect)]
+                concerned = [defect for defect in all_defects() if concerns(target, defect)]
                 checked = tuple([check_row(defect, target, row, history()) for defect in concerned])
                 diagnosis = Diagnosis(device, release, checked, row)
                 yield diagnosis
@@ -217,10 +218,10 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
         The availability of the device, its release, and the row of results: None if no defect concerns the
         device, it cannot run, or it answered no probe. Rows are cached only if all probes were answered.
     """
-    runner = runners.find_here(name)
+    runner = runners.find(name)
     device, own_release = runner.availability(), next(iter(runner.versions.values()), "")
     target = Target(plain_name(runner.name), own_release)
-    concerned = [defect for defect in all_defects() if target.concerns(defect)]
+    concerned = [defect for defect in all_defects() if concerns(target, defect)]
     if not device.is_available or not concerned:
         return device, own_release, None
     unanswered = dict[str, str]()
@@ -242,7 +243,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     return device, own_release, row
 
 
-def names_of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str]:
+def names_of_releases(
+    names: Sequence[str], releases: Sequence[str], directory: Directory = runners.HERE
+) -> list[str]:
     """Combine names of runners with releases: "CPU" and "2025.4" give "openvino@2025.4:CPU".
 
     Without releases the names are returned unchanged.
@@ -254,8 +257,8 @@ def names_of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str
     release_names = list[str]()
     for release in releases:
         count = len(release_names)
-        for name in names or runners.known():
-            machine, slash, rest = runners.find(name).name.rpartition("/")
+        for name in names or directory.known():
+            machine, slash, rest = directory.find(name).name.rpartition("/")
             find_targets([rest])  # refuses delegating runners before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
@@ -263,7 +266,7 @@ def names_of_releases(names: Sequence[str], releases: Sequence[str]) -> list[str
             release_name = f"{machine}{slash}{runtime}@{release}{colon}{device}"
             if names or (runtime in PACKAGES and parse_release(f"{runtime}@{release}").may_exist):
                 with nullcontext() if names else suppress(UsageError):  # an emulated plugin has no releases
-                    release_names.append(runners.find(release_name).name)
+                    release_names.append(directory.find(release_name).name)
         if len(release_names) == count:
             raise UsageError(f"{release!r} is no release of any runner here, expected one like 2025.4")
     return release_names or list(names)
@@ -300,7 +303,8 @@ def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row])
     answers = {probe.name: row.results.get(key_of(defect, probe)) for probe in (*defect.probes, *defect.near)}
     unanswered = tuple(name for name, result in answers.items() if result is None)
     missed = tuple(probe.name for probe in defect.near if answers[probe.name] not in {None, *passed})
-    result, before = result_of(defect, row), evidence(defect, target, (), recorded)
+    emulator = runners.emulator(target.runner)
+    result, before = result_of(defect, row), evidence(defect, target, (), recorded, emulator=emulator)
     of_runner = [
         record
         for record in recorded
@@ -309,7 +313,7 @@ def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row])
     if not defect.depends_on_instructions or not row.instructions or not of_runner:
         return DefectCheck(defect, result, before, missed, unanswered)
     same_set = [record for record in recorded if record.instructions == row.instructions != UNKNOWN]
-    evidence_of_set = evidence(defect, target, (), same_set)
+    evidence_of_set = evidence(defect, target, (), same_set, emulator=emulator)
     if evidence_of_set.basis is Basis.RECORDED:
         return DefectCheck(defect, result, evidence_of_set, missed, unanswered)
     release = order(target.release)

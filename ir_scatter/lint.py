@@ -1,4 +1,4 @@
-"""Many files in, one report out, without the findings that a team knows already."""
+"""Validation of many files in one report, without the findings of a baseline."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
+from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import Shape, show
 from ir_scatter.core.shortage import cannot_run
@@ -27,7 +28,7 @@ from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.reading import read
 from ir_scatter.rules import by_name
 from ir_scatter.rules.selection import code_prefixes
-from ir_scatter.validate import file_diagnostic, validate
+from ir_scatter.validate import Check, check_of, file_diagnostic
 
 if TYPE_CHECKING:
     from ir_scatter.analysis.neighbourhood import Neighbourhood
@@ -38,11 +39,17 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """One file, as the caller named it, and the text around what diagnostics are about (`place_of`).
+    """The result for one file.
 
-    Its format is None if that could not be told; scatter nodes of a function are counted once. Inputs are
-    the names of the model's, a bug is what went wrong in this library; if it is no model and was passed
-    over, `passed_over` says why. Around nodes with findings stands what `neighbourhoods` has, if asked for.
+    Attributes:
+        path: as the caller named it.
+        format: None if it could not be recognised.
+        scatter_nodes: their number; those of a function count once.
+        excerpts: the text around the places of diagnostics; see `place_of`.
+        inputs: the names of the model's inputs.
+        bug: the error of this library; "" if there was none.
+        passed_over: why the file was skipped, if it is not a model; "" otherwise.
+        neighbourhoods: the graph around nodes with findings, if the options ask for it.
     """
 
     path: str
@@ -59,19 +66,19 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that one run found, by file in the order they were named."""
+    """The results of one run, in the order in which files were named."""
 
     files: tuple[FileResult, ...]
 
     def diagnostics(self) -> list[Diagnostic]:
-        return [found for file in self.files for found in file.diagnostics]
+        return [diagnostic for file in self.files for diagnostic in file.diagnostics]
 
     def count(self, severity: Severity) -> int:
-        return sum(found.severity is severity for found in self.diagnostics())
+        return sum(diagnostic.severity is severity for diagnostic in self.diagnostics())
 
 
 class NodeIgnore(NamedTuple):
-    """Prefixes of codes that do not count for some files (a glob) and nodes (one of scopes or names)."""
+    """Prefixes of codes to ignore for some files (a glob) and nodes (a glob of scopes or names)."""
 
     file: str
     node: str
@@ -80,10 +87,14 @@ class NodeIgnore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run looks for: codes that begin with one that is selected, all if none is, but none ignored.
+    """What a run checks.
 
-    Constants with more elements than `max_index_elements` are not looked at; the format of standard input
-    is told by its content if it is None. With neighbourhoods a result has what is around the nodes it names.
+    Attributes:
+        select: prefixes of the codes to check; empty for all.
+        ignore: prefixes of the codes to leave out.
+        max_index_elements: constants with more elements are not read.
+        stdin_format: the format of standard input; None to recognise it by its content.
+        with_neighbourhoods: whether results include the graph around nodes with findings.
     """
 
     select: tuple[str, ...] = ()
@@ -95,7 +106,7 @@ class Options:
     stdin_format: str | None = None
     with_neighbourhoods: bool = False
     targets: tuple[str, ...] = ()
-    """Devices and releases whose known defects are looked for, as users name them."""
+    """Devices and releases whose known defects are reported, as users name them."""
 
 
 def check_files(
@@ -106,26 +117,34 @@ def check_files(
     executor: Executor | None = None,
     seen: Callable[[FileResult], object] | None = None,
 ) -> list[FileResult]:
-    """Check files in the order given, in so many processes or by an executor; `seen` is called after each.
+    """Check files in several processes or by an executor; return results in the order of the files.
 
-    Files that nobody is left to check are left out.
+    Args:
+        sources: the files.
+        options: what to check.
+        jobs: number of processes.
+        executor: replaces these processes, for example by a fleet.
+        seen: called with each result.
+
+    Returns:
+        One result per file, without files whose workers are gone.
     """
     if any(source.path == STANDARD_INPUT for source in sources):
         jobs, executor = 1, None
     jobs, checked = min(jobs, len(sources)), list[FileResult]()
     if jobs > 1 and any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
-        with suppress(Exception):  # the package may be broken: what reads a file says so
+        with suppress(Exception):  # if the package is broken, the result of each file says so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
-    with local(jobs) if executor is None else nullcontext(executor) as used:
-        futures = [used.submit(Job("validate", (source, options), source.path)) for source in sources]
+    with local(jobs) if executor is None else nullcontext(executor) as pool:
+        futures = [pool.submit(Job("validate", (source, options), source.path)) for source in sources]
         for source, future in zip(sources, futures, strict=True):
             try:
                 checked.append(future.result())
             except Gone:
                 continue
             except NotDone as error:
-                found = _broken(source, str(error))
-                checked.append(found if error.ended else replace(found, bug=""))
+                result = _broken(source, str(error))
+                checked.append(result if error.ended else replace(result, bug=""))
             if seen is not None:
                 seen(checked[-1])
     return checked
@@ -133,10 +152,10 @@ def check_files(
 
 @register("validate")
 def check_file(source: Source, options: Options) -> FileResult:
-    """Read and validate one file; whatever is wrong with it is in the result.
+    """Read and validate one file; the result contains all errors, also of reading.
 
     Raises:
-        BadFeed: a shape for an input has another rank than the model says.
+        BadFeed: a shape for an input differs in rank from the model.
     """
     name = STDIN_NAME if source.path == STANDARD_INPUT else source.path
     try:
@@ -157,8 +176,8 @@ def check_file(source: Source, options: Options) -> FileResult:
 
 
 def _broken(source: Source, reason: str) -> FileResult:
-    found = file_diagnostic("internal-error", f"could not be checked: {reason}", Location(source.path))
-    return FileResult(source.path, None, False, 0, (found,), bug=reason)
+    diagnostic = file_diagnostic("internal-error", f"could not be checked: {reason}", Location(source.path))
+    return FileResult(source.path, None, False, 0, (diagnostic,), bug=reason)
 
 
 def _check(name: str, source: Source, options: Options) -> FileResult:
@@ -166,120 +185,134 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     shapes, problems = options.input_shapes, []
     model = read(name, data, format=options.stdin_format, input_shapes=shapes)
     inputs = frozenset(name for names in model.inputs for name in names)
-    own = {key: shape for key, shape in shapes.items() if key in inputs}
-    if own:
-        _demand_ranks(read(name, data, format=options.stdin_format), own)
-    if own and model.format == IR and data is None:
+    input_shapes = {key: shape for key, shape in shapes.items() if key in inputs}
+    if input_shapes:
+        _demand_ranks(read(name, data, format=options.stdin_format), input_shapes)
+    if input_shapes and model.format == IR and data is None:
         from ir_scatter.runners.openvino.runner import propagate
 
-        propagated, problem = propagate(name, own)
+        propagated, problem = propagate(name, input_shapes)
         if problem:
             problems.append(file_diagnostic("shapes-not-propagated", problem, Location(name)))
         if propagated:
             model = formats.read(name, options=ReadOptions(input_shapes=shapes, shapes=propagated))
-    found = validate(
+    check = check_of(
         model,
         select=options.select,
         ignore=options.ignore,
         max_index_elements=options.max_index_elements,
         shapes_given=bool(shapes),
     )
+    diagnostics = check.diagnostics()
     if options.targets:
-        found = with_defects(
-            model, found, options.targets, options.select, options.ignore, options.max_index_elements
-        )
-    kept = [
+        diagnostics = with_defects(check, diagnostics, options.targets, options.select, options.ignore)
+    reported = [
         diagnostic
-        for diagnostic in (*problems, *found)
+        for diagnostic in (*problems, *diagnostics)
         if diagnostic.severity.rank <= options.min_severity.rank
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
-    result = file_result(model, kept)
+    result = file_result(model, reported)
     if not options.with_neighbourhoods:
         return result
-    from ir_scatter.analysis.neighbourhood import neighbourhoods  # which only pictures need
+    from ir_scatter.analysis.neighbourhood import neighbourhoods  # only pictures need it
 
-    places = {one.location for one in kept if one.location.scope}
+    places = {diagnostic.location for diagnostic in reported if diagnostic.location.scope}
     return replace(result, neighbourhoods=neighbourhoods(model, places))
 
 
 def with_defects(
-    model: Model,
-    found: Sequence[Diagnostic],
+    check: Check,
+    diagnostics: Sequence[Diagnostic],
     targets: tuple[str, ...],
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
-    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
 ) -> list[Diagnostic]:
-    """Return what was found with what nodes meet on devices, in the order of the file."""
-    from ir_scatter.portability import diagnose, portability_to  # which nobody else needs
+    """Return diagnostics together with those for known defects of devices, in the order of the file.
+
+    An error of the file that a target's runtime refuses keeps its place as an error.
+    """
+    from ir_scatter.portability import diagnose, portability_to  # only needed with --for
 
     codes, ignored = code_prefixes(select) or ("",), code_prefixes(ignore)
     portability = portability_to(targets)
-    met = diagnose(model, portability, max_index_elements)
-    more = [one for one in met if one.code.startswith(codes) and not one.code.startswith(ignored)]
-    runtimes = {target.runner.partition(":")[0] for target in portability.targets}
-    refused = {(one.message, one.location) for one in model.defects if one.refused_by in runtimes}
-    known = [
-        replace(one, severity=Severity.ERROR) if (one.message, one.location) in refused else one
-        for one in found
+    with collector_paused():
+        of_devices = diagnose(check.model, portability, check.facts.max_elements, check=check)
+    more = [
+        diagnostic
+        for diagnostic in of_devices
+        if diagnostic.code.startswith(codes) and not diagnostic.code.startswith(ignored)
     ]
-    return sorted([*known, *more], key=lambda one: one.location.line or 0)
+    runtimes = {target.runner.partition(":")[0] for target in portability.targets}
+    refused = {
+        (defect.message, defect.location) for defect in check.model.defects if defect.refused_by in runtimes
+    }
+    of_file = [
+        replace(diagnostic, severity=Severity.ERROR)
+        if (diagnostic.message, diagnostic.location) in refused
+        else diagnostic
+        for diagnostic in diagnostics
+    ]
+    return sorted([*of_file, *more], key=lambda diagnostic: diagnostic.location.line or 0)
 
 
-def file_result(model: Model, found: Sequence[Diagnostic]) -> FileResult:
-    """Return what was found in a model as one file of a report."""
+def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
+    """Return the diagnostics of a model as one file of a report."""
     inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
-    return FileResult(model.path, model.format, True, count, tuple(found), excerpts(model, found), inputs)
+    return FileResult(
+        model.path, model.format, True, count, tuple(diagnostics), excerpts(model, diagnostics), inputs
+    )
 
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
-    """Return why a file was not read as one file of a report."""
-    found = file_diagnostic(error.defect, error.message, error.location)
-    found = replace(found, span=error.span, help=error.help or found.help)
-    return FileResult(path, error.format, False, 0, (found,), error.excerpts)
+    """Return a file that could not be read as one file of a report."""
+    diagnostic = file_diagnostic(error.defect, error.message, error.location)
+    diagnostic = replace(diagnostic, span=error.span, help=error.help or diagnostic.help)
+    return FileResult(path, error.format, False, 0, (diagnostic,), error.excerpts)
 
 
-def excerpts(model: Model, found: Iterable[Diagnostic]) -> dict[Place, Excerpt]:
-    """Return what a model's file has where diagnostics and what they refer to begin, if it has lines."""
+def excerpts(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Place, Excerpt]:
+    """Return the text at the places of diagnostics and their related places; empty without lines."""
     if model.format != IR:
         return {}
     places = set[Place | None]()
-    for one in found:
-        places.add(place_of(one))
-        places.update(place_of(related) for related in one.related if related.location.path == model.path)
+    for diagnostic in diagnostics:
+        places.add(place_of(diagnostic))
+        places.update(
+            place_of(related) for related in diagnostic.related if related.location.path == model.path
+        )
     return {place: model.source.excerpt(*place) for place in places if place is not None}
 
 
-def place_of(found: Diagnostic | Related) -> Place | None:
-    """Return line and column of what is wrong, or of the node; None in a format without lines."""
-    if found.span is not None:
-        return found.span[:2]
-    line = found.location.line
-    return None if line is None else (line, found.location.column or 1)
+def place_of(diagnostic: Diagnostic | Related) -> Place | None:
+    """Return line and column of the faulty part, or of the node; None in a format without lines."""
+    if diagnostic.span is not None:
+        return diagnostic.span[:2]
+    line = diagnostic.location.line
+    return None if line is None else (line, diagnostic.location.column or 1)
 
 
 def _demand_ranks(model: Model, shapes: Mapping[str, Shape]) -> None:
-    """Demand that shapes have the ranks that the model says; its dimensions may be changed."""
+    """Check that shapes have the ranks of the model's inputs; dimensions may differ."""
     from ir_scatter.formats import dataflow_of
 
     for input in dataflow_of(model).inputs:
         for name in input.names:
             shape = shapes.get(name)
             if shape is not None and input.shape is not None and len(shape) != len(input.shape):
-                known, given = f"rank {len(input.shape)}", f"rank {len(shape)}"
+                stored = f"{show(input.shape)} of rank {len(input.shape)}"
                 raise BadFeed(
-                    f"{model.path}: {name} has shape {show(input.shape)} of {known}, "
-                    f"which {show(shape)} of {given} does not fit"
+                    f"{model.path}: {name} has shape {stored}, "
+                    f"which {show(shape)} of rank {len(shape)} does not fit"
                 )
 
 
-def _is_ignored(found: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
-    names = [found.location.scope, found.node.name if found.node else ""]
+def _is_ignored(diagnostic: Diagnostic, ignores: Iterable[NodeIgnore]) -> bool:
+    names = [diagnostic.location.scope, diagnostic.node.name if diagnostic.node else ""]
     return any(
-        found.code.startswith(entry.codes)
-        and is_excluded(found.location.path, [entry.file])
+        diagnostic.code.startswith(entry.codes)
+        and is_excluded(diagnostic.location.path, [entry.file])
         and any(name == entry.node or fnmatch(name, entry.node) for name in names)
         for entry in ignores
     )
@@ -294,64 +327,65 @@ _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """Findings that a team knows, by code, path, scope and node, not by line; each excuses one new one."""
+    """Accepted findings by code, path, scope and node, not by line; each excuses one equal finding."""
 
-    def __init__(self, path: str, known: Mapping[_Key, int] | None = None) -> None:
+    def __init__(self, path: str, accepted: Mapping[_Key, int] | None = None) -> None:
         self.folder = Path(path).resolve().parent  # paths in the file are relative to it
-        self._known = Counter(known or {})
+        self._accepted = Counter(accepted or {})
 
     def new_in(self, report: Report) -> Report:
-        """Return the report without what is known; files that cannot be read keep all."""
-        left, files = Counter(self._known), []
+        """Return the report without accepted findings; unreadable files keep all findings."""
+        remaining, files = Counter(self._accepted), []
         for file in report.files:
             new = []
-            for found in file.diagnostics:
-                key = self.key(found)
-                if file.is_readable and left[key] > 0:
-                    left[key] -= 1
+            for diagnostic in file.diagnostics:
+                key = self.key(diagnostic)
+                if file.is_readable and remaining[key] > 0:
+                    remaining[key] -= 1
                 else:
-                    new.append(found)
+                    new.append(diagnostic)
             files.append(replace(file, diagnostics=tuple(new)))
         return Report(tuple(files))
 
-    def key(self, found: Diagnostic) -> _Key:
-        path = os.path.relpath(found.location.path, self.folder).replace(os.sep, "/")
-        return found.code, path, found.location.scope, found.node.name if found.node else ""
+    def key(self, diagnostic: Diagnostic) -> _Key:
+        path = os.path.relpath(diagnostic.location.path, self.folder).replace(os.sep, "/")
+        name = diagnostic.node.name if diagnostic.node else ""
+        return diagnostic.code, path, diagnostic.location.scope, name
 
 
 def read_baseline(path: str) -> Baseline:
     """Read a baseline file.
 
     Raises:
-        UsageError: it cannot be read or is no baseline.
+        UsageError: it cannot be read or is not a baseline.
     """
-    known: Counter[_Key] = Counter()
+    accepted: Counter[_Key] = Counter()
     try:
         document = json.loads(read_regular(path).decode("utf-8"))
         if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
         for entry in document["findings"]:
-            named = by_name().get(entry["code"])  # who writes one by hand may know the name
-            key = named.code if named else entry["code"], entry["path"], entry["scope"], entry["node"]
+            rule = by_name().get(entry["code"])  # hand-written baselines may name the rule
+            key = rule.code if rule else entry["code"], entry["path"], entry["scope"], entry["node"]
             count = entry.get("count", 1)
             is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
             if not is_count or not all(isinstance(part, str) for part in key):
                 raise ValueError
-            known[key] += count
+            accepted[key] += count
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         reason = why_missing(path) if is_missing else (error.strerror or "").lower()
         raise UsageError(f"{path}: cannot be read: {reason}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError(f"{path}: is no baseline of ir-scatter") from None
-    return Baseline(path, known)
+        raise UsageError(f"{path}: is not a baseline of ir-scatter") from None
+    return Baseline(path, accepted)
 
 
 def baseline_text(report: Report, path: str) -> str:
     """Return the text of a baseline file for `path` that excuses everything in a report."""
     key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
-    counts = Counter(key(found) for file in readable for found in file.diagnostics)
+    counts = Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics)
     findings = [
         {"code": code, "path": file, "scope": scope, "node": node, "count": count}
         for (code, file, scope, node), count in sorted(counts.items())

@@ -1,4 +1,4 @@
-"""Which nodes of a model meet the known defects of devices and releases; nothing is run to tell."""
+"""Nodes of a model that meet known defects of devices and releases, found without running anything."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,27 +18,25 @@ from ir_scatter.core.model import Graph, Model
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Meeting, Stage, Symptom
-from ir_scatter.defects.evidence import Basis, Evidence, Result, Row, Target, evidence, history, read_rows
+from ir_scatter.defects.base import Defect, Meeting, Result, Stage
+from ir_scatter.defects.evidence import Basis, Evidence, Row, Target, evidence, history, read_rows
 from ir_scatter.formats import FORMATS
 from ir_scatter.rewrites.guard import Guard, is_needed
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
-from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import Check, file_diagnostic
 
 _RELEASE = re.compile(r"@(\d[\w.]*)")
-_VIRTUAL = re.compile(rf"(?:{PREFIX})?(?:{'|'.join(VIRTUAL_DEVICES)})\b", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
 _DOES = {
-    Result.WRONG: "computes that wrong",
-    Result.REFUSED: "refuses that",
-    Result.CRASHED: "ends the process",
-    Result.ACCEPTED: "takes it without a word",
-    Result.ABSENT: "does not know it",
+    Result.WRONG: "gives wrong values",
+    Result.REFUSED: "refuses it",
+    Result.CRASHED: "crashes",
+    Result.ACCEPTED: "silently accepts it",
+    Result.ABSENT: "does not support it",
 }
+"""What a device does by the recorded result, if that is not the usual result of the symptom."""
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
-_OPENVINO, _FOLD = "openvino:", "openvino:fold"
 
 _RUNS = {
     BarrierKind.NOT_TAKEN: Stage.COMPILE,
@@ -48,121 +46,96 @@ _RUNS = {
     BarrierKind.CHOICE: Stage.RUN,
     BarrierKind.TRIPS: Stage.RUN,
 }
-"""From which stage on a runtime leaves a body alone that does not run: bodies of loops are compiled."""
-
-_SKIPS = {"openvino": Stage.READ}
-"""From which stage on a runtime leaves the body of a Loop alone whose condition is stored as false.
-
-Measured on openvino 2026.4.1: where the condition is a constant or an Identity of one, its ONNX frontend
-passes the initial values on and does not read the body. Behind Not(true), Cast(0), Reshape(false) it does.
-"""
-
-_REMOVED = {
-    "openvino": {
-        UseKind.UNREAD: Stage.READ,
-        UseKind.STATIC_SHAPE: Stage.COMPILE,
-        UseKind.STATIC_COUNT: Stage.COMPILE,
-        UseKind.EMPTY_PART: Stage.COMPILE,
-    },
-    "onnxruntime": {UseKind.STATIC_SHAPE: Stage.COMPILE},
-}
-"""From which stage on a runtime has dropped a node that is used in no other way.
-
-Measured on openvino 2026.4.1 (CPU, and the GPU plugin on the CPU OpenCL runtime) and onnxruntime 1.31.1,
-which computes nodes that nothing reads, and may or may not infer a shape that the file does not store.
-"""
+"""The stage from which on a runtime ignores a body that does not run; it compiles bodies of loops."""
 
 _NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
-"""When a node is computed for the shape of its output alone, which the file leaves open and we infer."""
+"""The condition under which a node runs if only its output shape is read, which we infer."""
 
-_OF_NUMBERS = frozenset({Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC})
-"""What matters only where the numbers of an output are read."""
-
-_Known: TypeAlias = tuple[Target, Evidence]
+_OnTarget: TypeAlias = tuple[Target, Evidence]
 
 
 def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    """Return the devices and releases that `--for` names, with commas between them.
+    """Return the devices and releases that `--for` names, separated by commas.
 
     Args:
-        texts: names of runners, long or short, with a release behind "@" or without one for the release
-            that is installed: "CPU", "GPU@2025.4", "openvino@2025.4:CPU", "onnxruntime".
+        texts: names of runners, long or short, with a release after "@", or without one for the installed
+            release: "CPU", "GPU@2025.4", "openvino@2025.4:CPU", "onnxruntime".
 
     Raises:
-        UsageError: there is no such runner, or it is one that hands on to others.
+        UsageError: there is no such runner, or it distributes work to other devices.
     """
-    found: dict[Target, None] = {}
+    targets: dict[Target, None] = {}
     for text in texts:
         words = [word.strip() for word in text.split(",")]
         for word in filter(None, words):
-            if _VIRTUAL.match(_RELEASE.sub("", word, count=1)):
-                raise UsageError(f"{word} hands on to other devices, expected those: CPU, GPU")
             release = _RELEASE.search(word)
             if len(_RELEASE.findall(word)) > 1:
-                raise UsageError(f"{word} names more than one release, expected one behind a device")
+                raise UsageError(f"{word} names more than one release, expected one after a device")
             runner = runners.find(_RELEASE.sub("", word, count=1))
+            if runner.is_virtual:
+                raise UsageError(f"{word} distributes work to other devices, expected those: CPU, GPU")
             installed = next(iter(runner.versions.values()), "")
-            found[Target(plain_name(runner.name), release[1] if release else installed)] = None
-    if not found:
+            targets[Target(plain_name(runner.name), release[1] if release else installed)] = None
+    if not targets:
         expected = "CPU, GPU or another device that `ir-scatter devices` lists"
         raise UsageError(f"{Parameter('targets')} names no device, expected {expected}")
-    return tuple(found)
+    return tuple(targets)
 
 
 def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
     """Return the codes of known defects that taps hide, by the scopes of the nodes that meet them.
 
     Args:
-        model: whose scatter nodes are looked at.
-        runner: the long name of who ran it, "openvino:CPU".
+        model: the model whose scatter nodes are checked.
+        runner: the long name of the runner, "openvino:CPU".
     """
-    target, found = Target(plain_name(runner), ""), dict[str, str]()
-    defects = [one for one in all_defects() if one.taps_hide and target.concerns(one)]
+    target, codes = Target(plain_name(runner.rpartition("/")[2]), ""), dict[str, str]()
+    defects = [defect for defect in all_defects() if defect.taps_hide and concerns(target, defect)]
     for scatter in scatter_nodes(model.graph, Facts(model=model)) if defects else ():
         for defect in defects if scatter.lookup.spec is not None else ():
             if defect.affects is not None and defect.affects(scatter) is not None:
-                found.setdefault(scatter.node.scope, defect.code)
-    return found
+                codes.setdefault(scatter.node.scope, defect.code)
+    return codes
 
 
-def plain_name(runner: str) -> str:
-    """Return the long name of a runner without a release and without the number of a device."""
-    return _NUMBER.sub("", _RELEASE.sub("", runner))
+def concerns(target: Target, defect: Defect) -> bool:
+    """Return whether a defect is one of a target, or of the device that the target emulates."""
+    return runners.original(target.runner) in defect.runners
 
 
 def cache_file() -> Path | None:
-    """Return where what was probed on this machine is kept; None if there is no folder for that."""
+    """Return the path of the results of `doctor` on this machine; None if there is no cache."""
     folder = cache_folder()
     return None if folder is None else folder / "doctor.json"
 
 
 class Met(NamedTuple):
-    """A defect that a node meets, and what is known of it on those targets that have it."""
+    """A defect that a node meets, and the evidence for the targets that have it."""
 
     defect: Defect
     meeting: Meeting
-    known: tuple[_Known, ...]
+    on_targets: tuple[_OnTarget, ...]
 
     @property
     def is_certain(self) -> bool:
-        """Whether some target fails on this node for sure, as far as anybody saw."""
-        is_seen = any(found.basis is not Basis.STAND_IN for _, found in self.known)
-        return is_seen and not self.meeting.when
+        """Whether a failure is unconditional and was measured on a target, not on an emulated device."""
+        is_measured = any(evidence.basis is not Basis.STAND_IN for _, evidence in self.on_targets)
+        return is_measured and not self.meeting.when
 
     @property
     def is_of_legal_inputs(self) -> bool:
-        """Whether a probe that tells of it breaks no rule."""
+        """Whether some probe that shows it breaks no rule."""
         names = self.meeting.probes
-        return any(not one.breaks for one in self.defect.probes if not names or one.name in names)
+        return any(not probe.breaks for probe in self.defect.probes if not names or probe.name in names)
 
 
 class Portability:
-    """What is known of some targets, and which nodes of models meet it.
+    """The known defects of some targets, and the nodes of models that meet them.
 
     Args:
-        targets: as `find_targets` gives them.
-        here: what this machine probed; None for what is kept of it.
-        recorded: what others measured; None for the history.
+        targets: from `find_targets`.
+        here: results of probes on this machine; None for those that `doctor` saved.
+        recorded: results on other machines; None for the history.
     """
 
     def __init__(
@@ -174,47 +147,49 @@ class Portability:
         self.targets = tuple(targets)
         self._here = read_rows(cache_file()) if here is None else here
         self._recorded = history() if recorded is None else recorded
-        self._known: dict[tuple[str, tuple[str, ...], bool], tuple[_Known, ...]] = {}
+        self._evidence: dict[tuple[str, tuple[str, ...], bool], tuple[_OnTarget, ...]] = {}
 
-    def known(
+    def evidence(
         self, defect: Defect, probes: tuple[str, ...] = (), is_folded: bool = False
-    ) -> tuple[_Known, ...]:
-        """Return what is known of a defect on the targets that it concerns, by all of its probes or some.
+    ) -> tuple[_OnTarget, ...]:
+        """Return the evidence for a defect on the targets that it concerns, from all of its probes or some.
 
-        A device of OpenVINO gets nothing to compute where it is folded.
+        If a node may be folded, the defects of the runner that folds for a target count as well.
         """
         key = defect.code, probes, is_folded
-        if key not in self._known:
-            self._known[key] = tuple(dict.fromkeys(self._looked_up(*key)))  # of folding once for all devices
-        return self._known[key]
+        if key not in self._evidence:  # without duplicates: several devices share the runner that folds
+            self._evidence[key] = tuple(dict.fromkeys(self._look_up(*key)))
+        return self._evidence[key]
 
-    def _looked_up(self, code: str, probes: tuple[str, ...], is_folded: bool) -> Iterator[_Known]:
+    def _look_up(self, code: str, probes: tuple[str, ...], is_folded: bool) -> Iterator[_OnTarget]:
         defect = by_code()[code]
         for target in self.targets:
-            if target.concerns(defect):
-                own = target
-            elif is_folded and target.runner.startswith(_OPENVINO) and _FOLD in defect.runners:
-                own = target._replace(runner=_FOLD)
+            folder = runners.find(target.runner).folded_by
+            if concerns(target, defect):
+                subject = target
+            elif is_folded and folder in defect.runners:
+                subject = target._replace(runner=folder)
             else:
                 continue
-            yield own, evidence(defect, own, self._here, self._recorded, probes)
+            emulator = runners.emulator(subject.runner)
+            yield subject, evidence(defect, subject, self._here, self._recorded, probes, emulator)
 
     def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
-        """Yield the defects that a node meets on some target; if it breaks rules, those of these rules.
+        """Yield the defects that a node meets on some target; if it breaks rules, those with the same fault.
 
-        Where a target refuses the node for certain, nothing hangs on a run there.
+        If a target certainly refuses the node, its defects that depend on a run are left out.
         """
-        found = [*self._met(scatter, broken)]
+        every = [*self._met(scatter, broken)]
         stopped = {
             target
-            for one in found
-            for target, seen in one.known
-            if not one.meeting.when and seen.result in _STOPS
+            for met in every
+            for target, evidence in met.on_targets
+            if not met.meeting.when and evidence.result in _STOPS
         }
-        for one in found:
-            left = [(target, seen) for target, seen in one.known if target not in stopped]
-            if left or not one.meeting.when:
-                yield one._replace(known=tuple(left)) if one.meeting.when else one
+        for met in every:
+            running = tuple([pair for pair in met.on_targets if pair[0] not in stopped])
+            if running or not met.meeting.when:
+                yield met._replace(on_targets=running) if met.meeting.when else met
 
     def _met(self, scatter: ScatterNode, broken: Collection[str]) -> Iterator[Met]:
         is_guarded = _guarded(scatter)
@@ -224,47 +199,50 @@ class Portability:
         for defect in all_defects():
             if not defect.breaks.issuperset(broken):
                 continue
-            known = self.known(defect, (), may_fold)
-            meeting = defect.affects(scatter) if known and defect.affects is not None else None
+            on_targets = self.evidence(defect, (), may_fold)
+            meeting = defect.affects(scatter) if on_targets and defect.affects is not None else None
             if meeting is None:
                 continue
             if meeting.when and is_guarded(defect):
-                continue  # sizes that only a run tells are looked after there
-            told = self.known(defect, meeting.probes, may_fold) if meeting.probes else known
-            bad = tuple([(target, found) for target, found in told if found.is_bad])
-            if may_fold and all(target.runner.startswith(_OPENVINO) for target, _ in bad):
-                if _FOLD not in defect.runners:
+                continue  # the guard checks sizes at run time
+            if meeting.probes:
+                on_targets = self.evidence(defect, meeting.probes, may_fold)
+            bad = tuple([(target, evidence) for target, evidence in on_targets if evidence.is_bad])
+            folders = {runners.find(target.runner).folded_by for target, _ in bad}
+            if may_fold and "" not in folders:
+                if folders.isdisjoint(defect.runners):
                     meeting = _only_when(meeting, "it is not folded")
-                elif folding is Folding.MAYBE and all(target.runner == _FOLD for target, _ in bad):
+                elif folding is Folding.MAYBE and all(target.runner in folders for target, _ in bad):
                     meeting = _only_when(meeting, "it is folded")
             if bad:
                 reach = Reach() if reachability is None else reachability.reach(scatter.node)
-                yield from _where_it_strikes(Met(defect, meeting, bad), reach)
+                yield from _split_by_condition(Met(defect, meeting, bad), reach)
 
     def surely_met(self, scatter: ScatterNode) -> list[str]:
-        """Return the codes of what a node meets whatever its inputs are, on some target or its stand-in."""
+        """Return the codes of defects that a node meets for all inputs, on a target or its emulator."""
         return [met.defect.code for met in self.met(scatter) if not met.meeting.when]
 
     def maybe_met(self, scatter: ScatterNode) -> set[str]:
-        """Return the codes of what a node may meet with legal inputs."""
-        found = [met for met in self.met(scatter) if met.meeting.when and met.is_of_legal_inputs]
-        return {met.defect.code for met in found if met.defect.per_model is not Severity.NOTE}
+        """Return the codes of defects that a node may meet with legal inputs."""
+        possible = [met for met in self.met(scatter) if met.meeting.when and met.is_of_legal_inputs]
+        return {met.defect.code for met in possible if met.defect.per_model is not Severity.NOTE}
 
     def untested(self, model: Model) -> Iterator[Diagnostic]:
-        """Yield a note for each target of which nothing, or not everything, is known."""
+        """Yield a note for each target that was not, or not fully, tested."""
         for target in self.targets:
-            every = [self.known(defect) for defect in all_defects()]
-            known = [found for both in every for one, found in both if one == target]
-            missing = sum(found.basis is Basis.UNTESTED for found in known)
+            pairs = [pair for defect in all_defects() for pair in self.evidence(defect)]
+            of_target = [evidence for subject, evidence in pairs if subject == target]
+            missing = sum(evidence.basis is Basis.UNTESTED for evidence in of_target)
             if model.format not in runners.find(target.runner).formats:
-                what = f"it does not read {FORMATS[model.format].title}"
-            elif missing == len(known):
-                what = "nobody has probed it, here or elsewhere"
+                reason = f"it does not read {FORMATS[model.format].title}"
+            elif missing == len(of_target):
+                reason = "this release was never tested"
             elif missing:
-                what = f"{counted(missing, 'known defect')} of {len(known)} nobody probed there"
+                verb = "was" if missing == 1 else "were"
+                reason = f"{missing} of {counted(len(of_target), 'known defect')} {verb} not tested there"
             else:
                 continue
-            message = f"{target} is untested: {what}, so that silence says nothing"
+            message = f"{target} is untested: {reason}, so no finding does not mean no defect"
             yield file_diagnostic("untested-device", message, Location(model.path))
 
 
@@ -272,34 +250,35 @@ def _only_when(meeting: Meeting, when: str) -> Meeting:
     return meeting._replace(when=" and ".join(filter(None, (meeting.when, when))))
 
 
-def _where_it_strikes(met: Met, reach: Reach) -> Iterator[Met]:
-    """Yield what is left of a defect where a node is not always computed, by the targets' conditions."""
+def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
+    """Yield a defect once for each condition under which targets compute the node; none if they never do."""
     if reach.extent is Extent.ALWAYS and UseKind.NUMBERS in reach.uses:
         yield met
         return
-    by_condition: dict[str, list[_Known]] = {}
-    for target, found in met.known:
+    by_condition: dict[str, list[_OnTarget]] = {}
+    for target, measured in met.on_targets:
         when = _strikes_when(met, target, reach)
         if when is not None:
-            by_condition.setdefault(when, []).append((target, found))
-    for when, known in by_condition.items():
+            by_condition.setdefault(when, []).append((target, measured))
+    for when, on_targets in by_condition.items():
         meeting = _only_when(met.meeting, when) if when else met.meeting
-        yield met._replace(meeting=meeting, known=tuple(known))
+        yield met._replace(meeting=meeting, on_targets=tuple(on_targets))
 
 
 def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
-    """Return when a defect strikes a node on a target; "" if always, None if never."""
+    """Return the condition under which a defect strikes a node on a target; "" if always, None if never."""
     strikes = met.meeting.strikes or met.defect.strikes
-    family = target.runner.partition(":")[0]
-    removed = _REMOVED.get(family, {})
-    if met.defect.symptom in _OF_NUMBERS and UseKind.NUMBERS not in reach.uses:
+    optimizations = runners.find(target.runner).optimizations()
+    if met.defect.symptom.is_of_numbers and UseKind.NUMBERS not in reach.uses:
         return None
     is_inferred, uses = UseKind.INFERRED_SHAPE in reach.uses, reach.uses & ~UseKind.INFERRED_SHAPE
-    stages = [removed.get(use) for use in (uses | UseKind.STATIC_SHAPE if is_inferred else uses)]
+    stages = [
+        optimizations.dropped.get(use) for use in (uses | UseKind.STATIC_SHAPE if is_inferred else uses)
+    ]
     is_removed = bool(stages) and all(_is_at_most(stage, strikes) for stage in stages)
     if is_removed and not is_inferred:
         return None
-    starts = {**_RUNS, BarrierKind.SKIPPED: _SKIPS.get(family, Stage.RUN)}
+    starts = {**_RUNS, BarrierKind.SKIPPED: optimizations.skipped_loops or Stage.RUN}
     kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
@@ -313,7 +292,7 @@ def _is_at_most(stage: Stage | None, limit: Stage) -> bool:
 
 @cache
 def portability_to(targets: tuple[str, ...]) -> Portability:
-    """Return what is known of the devices and releases that `--for` names; see `find_targets`."""
+    """Return the known defects of the devices and releases that `--for` names; see `find_targets`."""
     return Portability(find_targets(targets))
 
 
@@ -322,47 +301,50 @@ def diagnose(
     portability: Portability,
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     is_meant: Callable[[str], bool] = lambda scope: True,
+    check: Check | None = None,
 ) -> list[Diagnostic]:
-    """Return which nodes of a model will be refused, wrong or fatal on the targets.
+    """Return diagnostics for nodes of a model that meet known defects of the targets.
 
-    Of a node that breaks a rule no document says what is right: only what is known of that fault is told.
+    A node that breaks a rule has no specified result: for it only defects with the same fault are reported.
 
     Args:
-        model: as `read` gives it.
-        portability: what is known of the targets.
-        max_index_elements: constants with more elements are not looked at.
-        is_meant: tells by its scope whether to look at a node.
+        model: from `read`.
+        portability: the known defects of the targets.
+        max_index_elements: constants with more elements are not read.
+        is_meant: returns by its scope whether to check a node.
+        check: a check of the same model that has run, whose judgements of nodes are used again. A new check
+            is made for None, or if that check lacks rules of legality.
     """
-    check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
-    found: dict[tuple[str, str], Diagnostic] = {}
-    alike: dict[tuple[str, str], set[str]] = {}
+    if check is None or not check.knows_legality:
+        check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
+    diagnostics: dict[tuple[str, str], Diagnostic] = {}
+    scopes: dict[tuple[str, str], set[str]] = {}
 
     def of_graph(graph: Graph) -> None:
         for scatter in scatter_nodes(graph, check.facts):
             if scatter.lookup.spec is None or not is_meant(scatter.node.scope):
                 continue
-            diagnostics = check.node(scatter, graph)
-            broken = {one.rule for one in diagnostics if one.severity is Severity.ERROR}
-            for met in portability.met(scatter, broken):
+            for met in portability.met(scatter, check.broken_rules(scatter, graph)):
                 once = None if met.is_certain else met.defect.per_model
-                made = _diagnostic(scatter, met, graph, once)
-                place = made.code, scatter.node.scope if once is None else ""
-                known = found.setdefault(place, made)
-                alike.setdefault(place, set()).add(scatter.node.scope)
-                if made.severity.rank < known.severity.rank:  # another call of the function tells more
-                    found[place] = made
+                severity = once or (Severity.ERROR if met.is_certain else Severity.WARNING)
+                place = met.defect.code, scatter.node.scope if once is None else ""
+                scopes.setdefault(place, set()).add(scatter.node.scope)
+                first = diagnostics.get(place)
+                if first is None or severity.rank < first.severity.rank:  # another call of the function
+                    diagnostics[place] = _diagnostic(scatter, met, graph, severity)
 
     of_graph(model.graph)
     for function in model.functions:
         for graph in function.instances or [function.definition]:
             of_graph(graph)
-    for place, one in found.items():
-        found[place] = replace(one, message=and_others(one.message, len(alike[place]) - 1))
-    return [*found.values(), *portability.untested(model)]
+    for place, diagnostic in diagnostics.items():
+        message = and_others(diagnostic.message, len(scopes[place]) - 1)
+        diagnostics[place] = replace(diagnostic, message=message)
+    return [*diagnostics.values(), *portability.untested(model)]
 
 
 def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
-    """Return what tells whether a node is proven or guarded against the indices that a defect is about."""
+    """Return a predicate: whether a node is guarded against, or proven free of, a defect's indices."""
     is_safe: dict[Guard, bool] = {}
 
     def is_guarded(defect: Defect) -> bool:
@@ -377,21 +359,21 @@ def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
 
 
 def and_others(message: str, count: int) -> str:
-    """Say of how many nodes more a message is true."""
+    """Append the number of further nodes that a message holds for."""
     return f"{message}; {counted(count, 'other node')} as well" if count else message
 
 
-def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | None) -> Diagnostic:
+def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity) -> Diagnostic:
     node, spec, defect, meeting = scatter.node, scatter.spec, met.defect, met.meeting
     index = None if meeting.role is None else spec.port_index(meeting.role)
     part = meeting.part or (Part(Side.NODE) if index is None else Part(Side.INPUT, index))
-    told = "; ".join(_told(target, found) for target, found in met.known)
+    texts = [_describe(defect, target, evidence) for target, evidence in met.on_targets]
     when = f", if {meeting.when}" if meeting.when else ""
     return Diagnostic(
         defect.code,
         defect.name,
-        once or (Severity.ERROR if met.is_certain else Severity.WARNING),
-        f"{meeting.reason}{when}: {told}",
+        severity,
+        f"{meeting.reason}{when}: {'; '.join(texts)}",
         node.location,
         NodeRef(node.name, scatter.lookup.type, spec.key.version),
         None if index is None else spec.ports[index].name,
@@ -404,7 +386,10 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, once: Severity | N
     )
 
 
-def _told(target: Target, found: Evidence) -> str:
-    assert found.result is not None
-    seen = f"{found.basis}, {found.told}" if found.told else str(found.basis)
-    return f"{target} {_DOES[found.result]} ({seen})"
+def _describe(defect: Defect, target: Target, evidence: Evidence) -> str:
+    """Return what a target does and how that is known: "openvino:CPU 2026.4.1 crashes (recorded, ...)"."""
+    assert evidence.result is not None
+    is_usual = evidence.result is defect.symptom.result
+    verb = defect.symptom.does if is_usual else _DOES[evidence.result]
+    basis = f"{evidence.basis}, {evidence.told}" if evidence.told else str(evidence.basis)
+    return f"{target} {verb} ({basis})"

@@ -1,10 +1,9 @@
-"""A model in, diagnostics out."""
+"""Validation of a model: rules for its scatter nodes, and defects of its file."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.conditions import has_too_many_indices
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies
 
 _STORED, _VALUES = "SCT5", "SCT3"
-"""What codes begin with: of stored shapes and types, of numbers that nobody looks at before a run."""
+"""Prefixes of codes: of stored shapes and types, and of numbers that runtimes check only when they run."""
 _ABOUT_SIZES = frozenset({"open-dimension-fixed", "least-size"})
 """Rules that report which size an open dimension must have."""
 
@@ -43,48 +42,56 @@ def validate(
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
 ) -> list[Diagnostic]:
-    """Hold every scatter node of a model against the documents, and the file against itself.
+    """Check every scatter node of a model against its specification, and the file for contradictions.
 
     Args:
-        model: as `read` gives it.
-        select: only rules with one of these names, "index-out-of-range", or with codes that begin so,
-            "SCT2" or "SCT203"; empty for all.
-        ignore: none of these rules.
-        max_index_elements: constants with more elements are not looked at, and a note says so.
-        shapes_given: the shapes are the caller's own, so that those the file stores are not held
-            against them.
+        model: from `read`.
+        select: check only rules with one of these names, "index-out-of-range", or prefixes of codes, "SCT2"
+            or "SCT203"; empty for all.
+        ignore: skip these rules.
+        max_index_elements: constants with more elements are not read, and a note says so.
+        shapes_given: whether the caller changed shapes of inputs, so that the shapes in the file are not
+            compared with inferred ones.
 
     Returns:
         All violations of all nodes, in the order of the file.
 
     Raises:
-        UsageError: `select` or `ignore` holds what is no rule.
+        UsageError: `select` or `ignore` names an unknown rule.
         UnreadableModel: a file of weights has changed since the model was read.
     """
+    check = check_of(
+        model, select=select, ignore=ignore, max_index_elements=max_index_elements, shapes_given=shapes_given
+    )
+    return check.diagnostics()
+
+
+def check_of(
+    model: Model,
+    *,
+    select: str | Collection[str] = (),
+    ignore: str | Collection[str] = (),
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+    shapes_given: bool = False,
+) -> "Check":
+    """Return the check that `validate` runs, for callers that need more of it than its diagnostics."""
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]
     rules = [rule for rule in selected if not rule.code.startswith(ignored)]
-    codes = {rule.code for rule in rules}
-    with collector_paused():
-        found = [_from_defect(defect) for defect in model.defects]
-        found = [diagnostic for diagnostic in found if diagnostic.code in codes]
-        check = Check(model, rules, max_index_elements)
-        found.extend(check.run())
-        limits = [_from_defect(defect) for defect in model.find_limits()]
-        found += [one for one in map(_from_defect, misuses(model, check.facts)) if one.code in codes]
-        found = _with_contradictions(found, check)
-        limits += _given_up(check.facts, model.path)
-        found.extend(diagnostic for diagnostic in limits if diagnostic.code in codes)
-    return sorted(found, key=lambda diagnostic: diagnostic.location.line or 0)
+    return Check(model, rules, max_index_elements)
 
 
 class Check:
-    """Shows the scatter nodes of a model to rules; of a group one node to those that read no more of it."""
+    """Applies rules to the scatter nodes of a model, once per group of equal nodes if the rule allows it.
+
+    It remembers which rules of legality each node breaks (`broken_rules`), so that no node is judged twice.
+    """
 
     def __init__(
         self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
     ) -> None:
         self.model = model
+        self.rules = tuple(rules)
         self.facts = Facts(max_index_elements, model)
         self.groups = NodeGroups()
         checks = [rule for rule in rules if rule.check is not None]
@@ -95,14 +102,43 @@ class Check:
         self.of_rows = [*self.of_group, *self.of_faults, *self.of_each]
         refused = [rule for rule in checks if rule.is_legality and rule.severity is Severity.ERROR]
         self.of_bodies = [rule for rule in refused if rule.needs_row and not rule.code.startswith(_VALUES)]
-        self._found: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
+        self._of_groups: dict[ScatterNode, list[tuple[Rule, Finding]]] = {}
         self._is_crowded: dict[ScatterNode, bool] = {}
+        self._broken_rules: dict[Node, frozenset[str]] = {}
+
+    @property
+    def knows_legality(self) -> bool:
+        """Whether its rules include all rules of legality, so that `broken_rules` misses none."""
+        return {rule.code for rule in all_rules() if rule.is_legality} <= {rule.code for rule in self.rules}
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return all violations of its rules, in the order of the file."""
+        model, codes = self.model, {rule.code for rule in self.rules}
+        with collector_paused():
+            of_file = [_from_defect(defect) for defect in model.defects]
+            diagnostics = [diagnostic for diagnostic in of_file if diagnostic.code in codes]
+            diagnostics.extend(self.run())
+            limits = [_from_defect(defect) for defect in model.find_limits()]
+            of_bodies = [_from_defect(defect) for defect in misuses(model, self.facts)]
+            diagnostics += [diagnostic for diagnostic in of_bodies if diagnostic.code in codes]
+            diagnostics = _with_contradictions(diagnostics, self)
+            limits += _given_up(self.facts, model.path)
+            diagnostics += [diagnostic for diagnostic in limits if diagnostic.code in codes]
+        return sorted(diagnostics, key=lambda diagnostic: diagnostic.location.line or 0)
+
+    def broken_rules(self, scatter: ScatterNode, graph: Graph) -> frozenset[str]:
+        """Return the names of the rules of legality that a node breaks, as errors."""
+        if scatter.node not in self._broken_rules:
+            self._broken_rules[scatter.node] = _broken(self.node(scatter, graph))
+        return self._broken_rules[scatter.node]
 
     def run(self) -> Iterator[Diagnostic]:
         def of_graph(graph: Graph) -> Iterator[Diagnostic]:
             for scatter in scatter_nodes(graph, self.facts):
-                for found in self.node(scatter, graph):
-                    yield _unless_dropped(found, scatter.node)
+                diagnostics = list(self.node(scatter, graph))
+                self._broken_rules[scatter.node] = _broken(diagnostics)
+                for diagnostic in diagnostics:
+                    yield _unless_dropped(diagnostic, scatter.node)
 
         yield from of_graph(self.model.graph)
         for function in self.model.functions:
@@ -111,50 +147,51 @@ class Check:
     def node(self, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
         if self._may_follow_bodies(scatter):
             scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
-            yield from self._diagnosed(scatter, list(_show(scatter, self.of_rows)), graph)
+            yield from self._diagnose(scatter, list(_apply(scatter, self.of_rows)), graph)
             return
         first = None if scatter.lookup.spec is None else self.groups.representative(scatter)
-        found: list[tuple[Rule, Finding]] = []
+        findings: list[tuple[Rule, Finding]] = []
         if scatter.lookup.spec is None:
             rules = self.without_row
         elif first is None:
             rules = self.of_rows
         else:
-            if first not in self._found:
-                self._found[first] = list(_show(scatter, self.of_group))
-            found = self._found[first]
+            if first not in self._of_groups:
+                self._of_groups[first] = list(_apply(scatter, self.of_group))
+            findings = self._of_groups[first]
             if first not in self._is_crowded:
                 self._is_crowded[first] = has_too_many_indices(first)
             has_faults = self._is_crowded[first] or scatter.has_faults(
                 first.limits, is_dynamic=first.has_dynamic_limits
             )
             rules = [*self.of_faults, *self.of_each] if has_faults else self.of_each
-        shown = [*chain(found, _show(scatter, rules))]
-        if self._rests_on_ports(shown, graph):
+        findings = [*findings, *_apply(scatter, rules)]
+        if self._may_be_stored(findings, graph):
             scatter = ScatterNode(scatter.node, scatter.lookup, self.facts.with_propagation())
-            shown = [*_show(scatter, self.of_rows)]
-        yield from self._diagnosed(scatter, shown, graph)
+            findings = [*_apply(scatter, self.of_rows)]
+        yield from self._diagnose(scatter, findings, graph)
 
-    def _diagnosed(
-        self, scatter: ScatterNode, shown: list[tuple[Rule, Finding]], graph: Graph
+    def _diagnose(
+        self, scatter: ScatterNode, findings: list[tuple[Rule, Finding]], graph: Graph
     ) -> Iterator[Diagnostic]:
-        """Yield what was found, with what a runtime finds in a body before it knows what flows in."""
-        for rule, finding in shown:
+        """Yield diagnostics of findings, and of those in a body before its actual inputs are known."""
+        for rule, finding in findings:
             yield _from_finding(scatter, rule, finding, graph)
         if self.model.domain == OPENVINO and scatter.node.graph.scope and scatter.lookup.spec:
             for facts, when in self._of_bodies if self.facts.propagates else ():
-                told = {rule.code for rule, _ in shown}
+                reported = {rule.code for rule, _ in findings}
                 within = ScatterNode(scatter.node, scatter.lookup, facts)
-                for rule, finding in _show(within, [one for one in self.of_bodies if one.code not in told]):
+                rules = [rule for rule in self.of_bodies if rule.code not in reported]
+                for rule, finding in _apply(within, rules):
                     finding = replace(finding, message=f"{finding.message}; a runtime {when}")
-                    shown.append((rule, finding))
+                    findings.append((rule, finding))
                     yield _from_finding(within, rule, finding, graph)
 
     def _may_follow_bodies(self, scatter: ScatterNode) -> bool:
-        """Tell whether loops and branches may say more of the shapes of a node than the file does."""
+        """Return whether propagation through bodies may give more static shapes than the file stores."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
-        if not self.has_bodies:  # before values are made
+        if not self.has_bodies:  # cheap, and checked before values are created
             return False
         return any(port.value and not is_static(port.value.shape) for port in scatter.node.inputs)
 
@@ -164,7 +201,7 @@ class Check:
 
     @cached_property
     def _of_bodies(self) -> list[tuple[Facts, str]]:
-        """What bodies are before it is known what flows in, and what they are for it at first."""
+        """Facts of bodies with their declared inputs, and with the inputs of the first iteration."""
         ways: list[tuple[Bodies, str]] = [
             ("declared", "first builds the body with what its inputs declare"),
             ("first", "computes this at the first iteration"),
@@ -172,29 +209,40 @@ class Check:
         make = partial(Facts, self.facts.max_elements, self.model, propagates=True)
         return [(make(bodies=bodies), when) for bodies, when in ways]
 
-    def _rests_on_ports(self, shown: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:
-        """Tell whether an error may be that of a stored shape or type, which a runtime does not look at."""
+    def _may_be_stored(self, findings: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:
+        """Return whether an error may come from a stored shape or type, which runtimes ignore."""
         if self.facts.propagates or self.model.domain != OPENVINO or isinstance(graph, Fragment):
             return False
-        return any(rule.severity is Severity.ERROR and rule.is_legality for rule, _ in shown)
+        return any(rule.severity is Severity.ERROR and rule.is_legality for rule, _ in findings)
 
 
-def _show(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
+def _broken(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
+    errors = {diagnostic.rule for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR}
+    return frozenset(name for name in errors if by_name()[name].is_legality)
+
+
+def _apply(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
     for rule in rules:
         assert rule.check is not None
         for finding in rule.check(scatter):
             yield rule, finding
 
 
-def _with_contradictions(found: list[Diagnostic], check: Check) -> list[Diagnostic]:
-    """Return findings where errors of nodes that demand contrary sizes replace the notes about them."""
-    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in found):  # those of both nodes
-        return found
+def _with_contradictions(diagnostics: list[Diagnostic], check: Check) -> list[Diagnostic]:
+    """Replace notes about open sizes by errors if nodes demand different sizes."""
+    if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # of both nodes
+        return diagnostics
     facts = check.facts.with_propagation() if check.has_bodies else check.facts
-    places = {_place(diagnostic) for diagnostic in found if diagnostic.severity is Severity.NOTE}
-    errors = [one for one in map(_from_defect, contradictions(check.model, facts)) if _place(one) in places]
+    places = {_place(note) for note in diagnostics if note.severity is Severity.NOTE}
+    of_model = map(_from_defect, contradictions(check.model, facts))
+    errors = [error for error in of_model if _place(error) in places]
     replaced = set(map(_place, errors))
-    return [one for one in found if one.severity is not Severity.NOTE or _place(one) not in replaced] + errors
+    remaining = [
+        diagnostic
+        for diagnostic in diagnostics
+        if diagnostic.severity is not Severity.NOTE or _place(diagnostic) not in replaced
+    ]
+    return remaining + errors
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, Location, int | None]:
@@ -202,7 +250,7 @@ def _place(diagnostic: Diagnostic) -> tuple[str, Location, int | None]:
 
 
 def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnostic:
-    """Make a diagnostic about a file as a whole."""
+    """Return a diagnostic about a file as a whole."""
     rule = by_name()[rule_name]
     return Diagnostic(rule.code, rule.name, rule.severity, message, location, help=rule.fix)
 
@@ -210,8 +258,8 @@ def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnos
 def _given_up(facts: Facts, path: str) -> list[Diagnostic]:
     if not facts.given_up:
         return []
-    reason = f"more than {MAX_NODES} values stand in front of one, or {MAX_COMPUTED} elements were computed"
-    message = f"the numbers of {counted(len(facts.given_up), 'value')} were not looked at: {reason}"
+    reason = f"more than {MAX_NODES} values are upstream of one, or {MAX_COMPUTED} elements were computed"
+    message = f"the numbers of {counted(len(facts.given_up), 'value')} were not computed: {reason}"
     return [file_diagnostic("not-looked-at", message, Location(path))]
 
 
@@ -245,7 +293,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
 
 
 def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
-    """Return what a finding is about; more exactly than a port where that stores what the finding says."""
+    """Return the part of a node that a finding concerns: the dimension or type of a port if it is stored."""
     operand = None if finding.role is None else scatter.operand(finding.role)
     if index is None:
         return Part(Side.NODE)
@@ -258,7 +306,7 @@ def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
 
 
 def _is_stored(dim: int | None, stored: Shape, shape: Shape) -> bool:
-    """Tell whether a dimension is stored as it is."""
+    """Return whether a dimension is stored in the file with its value."""
     if dim is None or stored is None or shape is None or len(stored) != len(shape):
         return False
     return dim < len(shape) and stored[dim] == shape[dim]
@@ -285,7 +333,7 @@ def _producer_note(scatter: ScatterNode, finding: Finding, role: Role) -> tuple[
 
 
 def _from_defect(defect: FileDefect) -> Diagnostic:
-    found = file_diagnostic(defect.kind, defect.message, defect.location)
+    diagnostic = file_diagnostic(defect.kind, defect.message, defect.location)
     node, port, index = None, None, defect.port_index
     if defect.node is not None:
         lookup = find(defect.node.domain, defect.node.type, defect.node.opset)
@@ -293,13 +341,13 @@ def _from_defect(defect: FileDefect) -> Diagnostic:
         version = spec.key.version if spec else None
         node = NodeRef(defect.node.name, lookup.type if lookup else defect.node.type, version)
         port = spec.ports[index].name if spec and index is not None and index < len(spec.ports) else None
-    span, help = defect.span, defect.help or found.help
+    span, help = defect.span, defect.help or diagnostic.help
     if span is None and defect.node is not None:
         span = defect.node.graph.span_of(defect.node, Part(Side.NODE))
-    severity = Severity.WARNING if defect.is_tolerated or defect.refused_by else found.severity
+    severity = Severity.WARNING if defect.is_tolerated or defect.refused_by else diagnostic.severity
     severity = Severity.ERROR if defect.is_refused else severity
-    found = replace(
-        found,
+    diagnostic = replace(
+        diagnostic,
         severity=severity,
         node=node,
         port=port,
@@ -308,26 +356,28 @@ def _from_defect(defect: FileDefect) -> Diagnostic:
         span=span,
         help=help,
     )
-    return found if defect.node is None or defect.is_always_read else _unless_dropped(found, defect.node)
+    if defect.node is None or defect.is_always_read:
+        return diagnostic
+    return _unless_dropped(diagnostic, defect.node)
 
 
-def _unless_dropped(found: Diagnostic, node: Node) -> Diagnostic:
-    """Make a warning of an error at a node that a runtime drops."""
-    if found.severity is not Severity.ERROR or not node.graph.is_dropped(node):
-        return found
-    why = Related("nothing that the graph gives depends on this node", node.location)
-    return replace(found, severity=Severity.WARNING, related=(*found.related, why))
+def _unless_dropped(diagnostic: Diagnostic, node: Node) -> Diagnostic:
+    """Turn an error at a node that runtimes drop into a warning."""
+    if diagnostic.severity is not Severity.ERROR or not node.graph.is_dropped(node):
+        return diagnostic
+    why = Related("no output of the graph depends on this node", node.location)
+    return replace(diagnostic, severity=Severity.WARNING, related=(*diagnostic.related, why))
 
 
 def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:
-    """Make one finding of those that several signatures of a function give at one node.
+    """Merge the diagnostics that several instances of a function give at one node.
 
-    The first one speaks; the calls and constants of the others are related places.
+    The first one stays; the calls and constants of the others become its related places.
     """
     merged: dict[Hashable, Diagnostic] = {}
-    for found in instances:
+    for diagnostics in instances:
         counts: Counter[Hashable] = Counter()
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             place = (diagnostic.code, diagnostic.location.scope, diagnostic.port)
             counts[place] += 1
             first = merged.setdefault((place, counts[place]), diagnostic)

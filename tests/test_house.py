@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from ir_scatter import runners
+
 LIBRARY = Path(__file__).resolve().parent.parent / "ir_scatter"
 MODULES = {
     ".".join(("ir_scatter", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -93,3 +95,62 @@ def test_both_dialects_have_the_same_file_names() -> None:
     for package, names in same.items():
         for folder in ("onnx", "openvino"):
             assert {path.stem for path in (LIBRARY / package / folder).glob("*.py")} >= set(names)
+
+
+SEAMS = {
+    "ir_scatter.formats": "the folder of IRs has the name of its runtime",
+    "ir_scatter.core.model": "the dialect of an IR has the name of its runtime",
+    "ir_scatter.report.routes_json": "the dialect of an IR has the name of its runtime",
+    "ir_scatter.report.records.routes": "the dialect of an IR has the name of its runtime",
+    "ir_scatter.version": "versions of installed packages, of which one has the name of its runtime",
+    "ir_scatter.formats.onnx.checks": "the runtime that refuses a file, a fact about the file",
+}
+"""Modules that may spell the name of a runtime, and why; those of runners and of known defects besides."""
+KNOWING = ("ir_scatter.runners", "ir_scatter.defects")
+WITHOUT_FACTS = {"ir_scatter.defects", "ir_scatter.defects.base", "ir_scatter.defects.evidence"}
+"""Modules of known defects that hold no table by runner."""
+OF_A_RUNTIME = {
+    "ir_scatter.convert.to_ir": "it exports by OpenVINO",
+    "ir_scatter.lint": "OpenVINO propagates shapes",
+    "ir_scatter.notebook.sources": "it reads models that OpenVINO holds",
+    "ir_scatter.report.comparison_html": "its pages say how far the emulated GPU plugin is like a GPU",
+}
+"""Modules that use a function which one runtime alone has, and why."""
+
+
+def runtime_names(text: str) -> list[str]:
+    """Return the literals that are the name of a runner or begin one, without docstrings."""
+    runtimes = {name.partition(":")[0] for name in runners.known()}
+    name = re.compile(rf"(?:{'|'.join(runtimes)})(?:[:@]\S*)?")
+    tree = ast.parse(text)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    words = [node.value for node in literals if isinstance(node.value, str) and id(node) not in docstrings]
+    return [word for word in words if name.fullmatch(word)]
+
+
+def test_the_name_of_a_runtime_is_seen() -> None:
+    text = '"""openvino:CPU"""\nNAME = "onnxruntime"\ntext = f"openvino:{NAME}"\nhelp = "openvino does it"'
+    assert runtime_names(text) == ["onnxruntime", "openvino:"]
+
+
+def test_runners_alone_spell_names_of_runtimes() -> None:
+    free = {name for name in MODULES if name.startswith(KNOWING)} - WITHOUT_FACTS
+    spelled = {name: runtime_names(MODULES[name].read_text()) for name in MODULES.keys() - free}
+    assert {name: words for name, words in spelled.items() if words and name not in SEAMS} == {}
+    assert {name for name in SEAMS if not spelled[name]} == set()
+
+
+def test_no_other_module_imports_a_runtime_folder() -> None:
+    folders = tuple(
+        f"ir_scatter.runners.{path.parent.name}."
+        for path in LIBRARY.glob("runners/*/runner.py")
+        if path.parent.name != "releases"  # environments of any runtime
+    )
+    found = {
+        name
+        for name, path in MODULES.items()
+        if not name.startswith("ir_scatter.runners")
+        and any(module.startswith(folders) for module in imports(path))
+    }
+    assert found == OF_A_RUNTIME.keys()

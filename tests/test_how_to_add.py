@@ -259,3 +259,95 @@ def test_a_file_format_is_a_folder_and_a_line(house: House) -> None:
     (one,) = found["diagnostics"]
     assert (one["code"], one["line"]) == ("SCT302", 2)
     assert "scatter" in house.cli("inspect", model)
+
+
+SYMPTOM = """    ROTATED = SymptomRow(
+        word="rotated",
+        verb="are rotated",
+        does="rotates the output",
+        result=Result.WRONG,
+        group="rotations",
+        style="rotated",
+        meaning="The output is rotated by one element.",
+    )
+
+"""
+ROTATED = '''"""A defect of a test."""
+
+from ir_scatter.defects.base import Defect, Meeting, Probe, Symptom
+
+
+@Defect(
+    "DEV999",
+    "rotated",
+    ("onnx-reference",),
+    Symptom.ROTATED,
+    (Probe("4", "ScatterElements-18", [1, 2, 3], [2], [4], 0),),
+)
+def rotated(scatter):
+    """It rotates the output."""
+    return Meeting("there is an output")
+'''
+JUDGED = """
+from types import SimpleNamespace as Any
+import numpy as np
+from ir_scatter.cases.from_probe import case_of
+from ir_scatter.cases.judge import judge
+from ir_scatter.defects import by_code
+from ir_scatter.doctor import Diagnosis, check_row
+from ir_scatter.defects.evidence import Row, Target, key_of
+from ir_scatter.fuzz.explain import Finding
+from ir_scatter.fuzz.conditions import Condition
+from ir_scatter.report import doctor_text, fuzz_html
+from ir_scatter.runners.base import Availability, Status, Streamed
+
+defect = by_code()["DEV999"]
+case = case_of(defect.probes[0])
+judged = judge(case, Streamed(Status.OK, [np.array([4, 1, 2], "f4")]))
+print(judged.symptom)
+print(Finding("s", "r", str(case.operator), judged.symptom, Condition(), 3, 1, case, judged).when)
+row = Row("onnx-reference", "1", "", {key_of(defect, defect.probes[0]): judged.symptom.result})
+checked = check_row(defect, Target("onnx-reference", "1"), row, ())
+print(doctor_text.render([Diagnosis(Availability("onnx-reference", True), "1", (checked,), row)], verbose=True))
+finding = {
+    "operator": "o", "runner": "r", "symptom": "rotated", "when": "", "message": "", "defects": [],
+    "minimal": {}, "others": {}, "twins": {}, "path": "", "signature": "s",
+}
+found = {
+    "findings": [finding], "cases": 1, "runners": ["r"], "illegal": False, "seconds": 1, "seed": 0,
+    "rates": {"forms": 1, "batches": 1}, "coverage": {"pairs": 0, "features": {}}, "versions": {},
+}
+print(fuzz_html.render(Any(as_json=lambda: found)))
+"""
+
+
+def test_a_symptom_is_a_row_and_what_produces_it(house: House) -> None:
+    house.insert("ir_scatter/defects/base.py", "    def __new__(cls, *row", SYMPTOM)
+    producer = house.root / "ir_scatter" / "cases" / "judge.py"
+    text = producer.read_text()
+    assert "Symptom.WRONG_VALUE" in text
+    producer.write_text(text.replace("Symptom.WRONG_VALUE", "Symptom.ROTATED"))
+    house.add("ir_scatter/defects/rotated.py", ROTATED)
+    told = house.python("-c", JUDGED)
+    assert told.startswith("rotated\n")
+    assert "3 of 4 are rotated" in told
+    assert "  rotations\n    DEV999 rotated: present" in told
+    assert 'class="badge rotated"' in told
+    assert "The output is rotated by one element." in told
+
+
+def test_a_known_defect_is_a_function(house: House) -> None:
+    house.add("ir_scatter/defects/rotated.py", ROTATED.replace("Symptom.ROTATED", "Symptom.WRONG_VALUE"))
+    house.add("ir_scatter/docs/defects/DEV999.md", "# DEV999 rotated\n\nIt rotates the output.\n")
+    assert "It rotates the output." in house.cli("explain", "DEV999")
+    model = SAMPLES / "broken" / "scatter_elements.onnx"
+    code = (
+        "from ir_scatter.defects.evidence import Row, Target\n"
+        "from ir_scatter.defects.base import Result\n"
+        "from ir_scatter.portability import Portability, diagnose\n"
+        "from ir_scatter.reading import read\n"
+        "row = Row('onnx-reference', '1', '', {'DEV999/4': Result.WRONG})\n"
+        f"found = diagnose(read({str(model)!r}), Portability([Target('onnx-reference', '1')], [row], []))\n"
+        "print(*(f'{one.code} {one.message}' for one in found if one.code == 'DEV999'), sep='\\n')\n"
+    )
+    assert "DEV999 there is an output: onnx-reference 1" in house.python("-c", code)

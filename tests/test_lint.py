@@ -2,13 +2,16 @@
 
 import json
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ir_scatter import BadFeed, Diagnostic, Location, NodeRef, Severity, UsageError, read, validate
+from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.files import Source
+from ir_scatter.core.model import Graph
 from ir_scatter.lint import (
     Baseline,
     FileResult,
@@ -22,10 +25,12 @@ from ir_scatter.lint import (
     place_of,
     read_baseline,
 )
+from ir_scatter.validate import Check
 from tests.rules.cases import legal, shaped, write_ir
 from tests.rules.ir_text import IrText
 from tests.rules.rows import ROWS
 
+BROKEN = str(Path(__file__).resolve().parent.parent / "samples" / "broken" / "scatter_update.xml")
 UPDATE = ROWS[0]
 BAD = shaped(UPDATE, (5, 3), (2,), (7, 3))
 MANY = shaped(UPDATE, (5, 3), (7,), (7, 3))
@@ -279,3 +284,22 @@ def test_a_large_count_takes_no_memory(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10_000_000
+
+
+def test_each_node_is_judged_once_with_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nodes meet on devices is found with the judgements of `validate`, unless that left rules out."""
+    judged, judge = list[str](), Check.node
+
+    def count(check: Check, scatter: ScatterNode, graph: Graph) -> Iterator[Diagnostic]:
+        judged.append(scatter.node.scope)
+        return judge(check, scatter, graph)
+
+    monkeypatch.setattr(Check, "node", count)
+    source = Source(BROKEN)
+    with_all = check_file(source, Options(targets=("CPU@2026.4.1",)))
+    assert len(judged) == len(set(judged)) == with_all.scatter_nodes > 1
+    judged.clear()
+    selected = check_file(source, Options(targets=("CPU@2026.4.1",), select=("DEV",)))
+    assert len(judged) > with_all.scatter_nodes
+    of_devices = [diagnostic for diagnostic in with_all.diagnostics if diagnostic.code.startswith("DEV")]
+    assert of_devices == [*selected.diagnostics] != []

@@ -16,7 +16,7 @@ from ir_scatter_cli.files import (
     demand_free_folder,
     demand_no_models,
 )
-from ir_scatter_cli.fleet import fleet_options, open_fleet, report_lost
+from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet, report_lost
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import circumstances, say, spinner, style, write
 
@@ -84,7 +84,6 @@ def command(**params: Any) -> int:
     3 a file cannot be read or written; 4 no difference, but a runner named by --on could not run, or
     nothing could be compared on it.
     """
-    from ir_scatter import runners
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
 
@@ -105,12 +104,13 @@ def command(**params: Any) -> int:
     demand_free_folder(params["save"], each=job.each, overwrite=params["overwrite"])
     try:
         with open_fleet(params) as fleet:
+            directory = directory_of(fleet)
             if fleet is not None and not job.names:
-                there = ", ".join(runners.known())
+                there = ", ".join(directory.known())
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # a fleet reports its own progress
             with spinner(spread or "starting") as update, report_to(None if spread else update):
-                done = run_job(job, executor=fleet)
+                done = run_job(job, executor=fleet, directory=directory)
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:

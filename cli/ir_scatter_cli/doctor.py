@@ -9,7 +9,7 @@ import click
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_free
-from ir_scatter_cli.fleet import fleet_options, open_fleet
+from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet
 from ir_scatter_cli.options import example, formats, option, sub_command
 from ir_scatter_cli.output import say, spinner, style, write
 
@@ -45,11 +45,12 @@ def command(on: tuple[str, ...], output: str | None, **params: Any) -> int:
     demand_free("-o", output, overwrite=params["overwrite"])
     record = HISTORY if params["record"] else None
     with open_fleet(params) as fleet:
-        names = names_of_releases(on, params["releases"])
+        directory = directory_of(fleet)
+        names = names_of_releases(on, params["releases"], directory)
         if params["releases"] and fleet is None and not _ensure_installed(names, assume_yes=params["yes"]):
             return exits.RUNTIME
         with spinner() as update:
-            diagnoses = list(examine(names, update, record, fleet, is_demanded=bool(on)))
+            diagnoses = list(examine(names, update, record, fleet, is_demanded=bool(on), directory=directory))
     text = render("doctor", params["format"], diagnoses, verbose=params["verbose"], **style(output))
     write(text, output, is_new=not params["overwrite"])
     missing = [diagnosis.device for diagnosis in diagnoses if not diagnosis.device.is_available]

@@ -12,6 +12,7 @@ from ir_scatter_cli.output import say
 if TYPE_CHECKING:
     from ir_scatter.jobs.fleet import Fleet
     from ir_scatter.jobs.security import Address
+    from ir_scatter.runners import Directory
 
 _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -60,7 +61,7 @@ def address_of(text: str, params: Mapping[str, Any]) -> "Address":
 
 @contextmanager
 def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
-    """Yield the fleet of --scheduler, within which runner names mean its runners; None without it.
+    """Yield the fleet of --scheduler; None without it.
 
     Reports machines that are not used and, in the end, the number of jobs each machine did.
     """
@@ -71,23 +72,31 @@ def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
         yield None
         return
     address = address_of(params["scheduler"], params)
-    from ir_scatter import runners
     from ir_scatter.core.files import cache_folder
     from ir_scatter.jobs.fleet import Fleet
-    from ir_scatter.jobs.runner import FleetRunners
 
     cache = cache_folder()
     fleet = Fleet(address, results_folder=cache and cache / "finished", resume=params.get("resume", False))
     try:
         for line in fleet.strangers.values():
             say(f"not used: {line}")
-        with runners.used(FleetRunners(fleet)):
-            yield fleet
+        yield fleet
         fleet.forget()
         if reports := fleet.share_lines():
             say(f"jobs done: {'; '.join(reports)}")
     finally:
         fleet.close()
+
+
+def directory_of(fleet: "Fleet | None") -> "Directory":
+    """Return where names of runners are resolved: on the machines of a fleet, or on this one."""
+    if fleet is None:
+        from ir_scatter.runners import HERE
+
+        return HERE
+    from ir_scatter.jobs.runner import FleetRunners
+
+    return FleetRunners(fleet)
 
 
 def report_lost(fleet: "Fleet", count: int, noun: str) -> int:

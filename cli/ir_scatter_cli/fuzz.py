@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,9 +10,12 @@ from ir_scatter.core.errors import UsageError
 from ir_scatter.report.characters import visible, without_commands
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
-from ir_scatter_cli.fleet import fleet_options, open_fleet
+from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet
 from ir_scatter_cli.options import Seconds, example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, style, use_color, write
+
+if TYPE_CHECKING:
+    from ir_scatter.runners import Directory
 
 _VALUES = ("any", "plain", "edge")
 
@@ -58,11 +61,11 @@ def command(**params: Any) -> int:
         raise UsageError("--run-scripts goes with --replay")
     if params["replay"] is not None:
         return _replay(params)
-    with open_fleet(params):
-        return _fuzz(params)
+    with open_fleet(params) as fleet:
+        return _fuzz(params, directory_of(fleet))
 
 
-def _fuzz(params: dict[str, Any]) -> int:
+def _fuzz(params: dict[str, Any], directory: "Directory") -> int:
     from ir_scatter.fuzz.job import FuzzRequest, UnavailableRunner, prepare, run
     from ir_scatter.jobs import Gone
     from ir_scatter.report.campaign_folder import write_report
@@ -72,7 +75,7 @@ def _fuzz(params: dict[str, Any]) -> int:
     folder = None if params["output"] is None else Path(params["output"])
     job = FuzzRequest(folder=folder, **{name: params[name] for name in names})
     try:
-        campaign = prepare(job)
+        campaign = prepare(job, directory)
     except UnavailableRunner as error:
         say(error)
         return exits.RUNTIME

@@ -58,21 +58,28 @@ class Sources:
     skipped: tuple[tuple[str, str], ...] = ()
 
 
-def find_sources(names: Sequence[str], *, format: str | None = None, skip_missing: bool = False) -> Sources:
+def find_sources(
+    names: Sequence[str],
+    *,
+    format: str | None = None,
+    skip_missing: bool = False,
+    directory: runners.Directory = runners.HERE,
+) -> Sources:
     """Return the runners of these names; without names NumPy and all default runners available here.
 
     Args:
         names: as users write them, "CPU" or "numpy".
         format: default runners must read this format.
         skip_missing: whether a named runner that is not available is skipped.
+        directory: resolves the names.
     """
     runner_names = [name for name in names if name.strip().lower() != NUMPY]
     if not names:
-        runner_names = runners.default_runners(format)
+        runner_names = runners.default_runners(format, directory)
     available: dict[str, Runner] = {}
     skipped = []
     for name in runner_names:
-        runner = runners.find(name, (NUMPY,))
+        runner = directory.find(name, (NUMPY,))
         availability = runner.availability() if skip_missing or not names else None
         if availability is None or availability.is_available:
             available[runner.name] = runner
@@ -152,12 +159,15 @@ class ComparedModels:
     """The machines of the fleet that made the comparison."""
 
 
-def run_job(request: CompareRequest, executor: Executor | None = None) -> ComparedModels:
+def run_job(
+    request: CompareRequest, executor: Executor | None = None, directory: runners.Directory = runners.HERE
+) -> ComparedModels:
     """Compare models, save results and extract nodes.
 
     Args:
         request: the arguments.
         executor: compares the models of a request with `each`; None for this process.
+        directory: resolves the names of runners.
 
     Raises:
         Interrupted: by the user, with the `ComparedModels` of the finished part; an unfinished model is not
@@ -176,7 +186,7 @@ def run_job(request: CompareRequest, executor: Executor | None = None) -> Compar
     if names or not request.names:
         format = models[0].format if models else None
         begin("looking for devices")
-        sources = find_sources(names, format=format, skip_missing=request.skip_missing)
+        sources = find_sources(names, format=format, skip_missing=request.skip_missing, directory=directory)
     machines: tuple[Machine, ...] = tuple(getattr(executor, "machines", ()))
     results, failures = list[Compared](), list[NotCompared]()
     written, unwritten = list[str](), list[str]()

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from ir_scatter import runners
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.convert.conversion import Conversion
 from ir_scatter.convert.rewriter import Rewriter, Rewritten
@@ -59,7 +60,7 @@ def avoid_defects(
     misread = [
         f"{target} misreads {name}"
         for target in portability.targets
-        for name in misread_inputs(scatters, target.runner)
+        for name in misread_inputs(scatters, runners.original(target.runner))
     ]
     reasons += misread
     for form, row in () if is_kept or misread else _attempts(source, rows):
@@ -78,7 +79,7 @@ def avoid_defects(
         missing = [
             f"{target} has no kernel for {name}"
             for target in portability.targets
-            for name in missing_kernels(rewritten.fragment, target.runner)
+            for name in missing_kernels(rewritten.fragment, runners.original(target.runner))
         ]
         if missing:
             reasons += missing

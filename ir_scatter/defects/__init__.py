@@ -1,4 +1,4 @@
-"""What runtimes are known to do wrong: a module for each defect, or each kind of them; there is no list."""
+"""Known defects of runtimes: a module for each defect or kind of defect; there is no list."""
 
 import pkgutil
 from functools import cache
@@ -9,7 +9,7 @@ from ir_scatter.defects.base import Defect
 
 @cache
 def all_defects() -> tuple[Defect, ...]:
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     defects = [value for module in modules for value in vars(module).values() if isinstance(value, Defect)]
     return tuple(sorted(defects, key=lambda defect: defect.code))
 

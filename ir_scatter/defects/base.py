@@ -1,4 +1,4 @@
-"""What a known defect of a runtime is: which nodes meet it, and the cases that show it."""
+"""Known defects of runtimes: which nodes meet them, and the cases that show them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,19 +17,141 @@ from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 
 
-class Symptom(StrEnum):
-    """How a runtime is wrong."""
+class Result(StrEnum):
+    """The recorded outcome of a probe, the worst first."""
 
-    WRONG_VALUE = "wrong-value"
-    REFUSED = "refused"
-    ACCEPTED_ILLEGAL = "accepted-illegal"
     CRASHED = "crashed"
-    HUNG = "hung"
-    NONDETERMINISTIC = "nondeterministic"
+    WRONG = "wrong"
+    ACCEPTED = "accepted"
+    """It accepts what the specification forbids."""
+    REFUSED = "refused"
+    ABSENT = "absent"
+    """The release has no such operator or element type, or does not read the format."""
+    RIGHT = "right"
+    """It computes what the specification says, or refuses what that forbids."""
+
+    def is_like(self, other: "Result | None") -> bool:
+        """Whether a repetition may give the other one: a write outside of the output may or may not crash."""
+        return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
+
+
+class SymptomRow(NamedTuple):
+    """All facts about a symptom; a new symptom is a new row and the code that produces it.
+
+    Attributes:
+        word: its name in JSON, histories and reports.
+        verb: what cases that show it do: "3 of 4 are wrong".
+        does: what the runtime does with a node: "openvino:CPU 2026.4.1 gives wrong values".
+        result: how `doctor` records a probe that shows it.
+        group: the heading under which reports list defects with this symptom.
+        style: the class of its badge in the style sheet.
+        meaning: a sentence about the runtime for readers of a report.
+        cost: of running a case that shows it, in units of a case that is answered: another model is loaded,
+            or another process is started.
+        is_fatal: whether the process ends, so that cases are run one by one to find which one did it.
+        is_of_numbers: whether it matters only where the numbers of an output are read.
+    """
+
+    word: str
+    verb: str
+    does: str
+    result: Result
+    group: str
+    style: str
+    meaning: str
+    cost: int = 1
+    is_fatal: bool = False
+    is_of_numbers: bool = False
+
+
+class Symptom(StrEnum):
+    """How a runtime is wrong; each symptom has the fields of its row as attributes."""
+
+    _value_: str
+    verb: str
+    does: str
+    result: Result
+    group: str
+    style: str
+    meaning: str
+    cost: int
+    is_fatal: bool
+    is_of_numbers: bool
+
+    WRONG_VALUE = SymptomRow(
+        word="wrong-value",
+        verb="are wrong",
+        does="gives wrong values",
+        result=Result.WRONG,
+        group="wrong values",
+        style="mismatch",
+        meaning="The result differs from the specification by more than rounding explains.",
+        is_of_numbers=True,
+    )
+    NONDETERMINISTIC = SymptomRow(
+        word="nondeterministic",
+        verb="differ from run to run",
+        does="gives results that may change from run to run",
+        result=Result.WRONG,
+        group="wrong values",
+        style="nondeterministic",
+        meaning="The same inputs give different results.",
+        is_of_numbers=True,
+    )
+    REFUSED = SymptomRow(
+        word="refused",
+        verb="are refused",
+        does="refuses it",
+        result=Result.REFUSED,
+        group="refusals",
+        style="refused",
+        meaning="A legal case is refused.",
+        cost=6,
+    )
+    CRASHED = SymptomRow(
+        word="crashed",
+        verb="crash",
+        does="crashes",
+        result=Result.CRASHED,
+        group="crashes",
+        style="crashed",
+        meaning="The process crashed.",
+        cost=60,
+        is_fatal=True,
+    )
+    HUNG = SymptomRow(
+        word="hung",
+        verb="hang",
+        does="hangs",
+        result=Result.CRASHED,
+        group="crashes",
+        style="timeout",
+        meaning="No answer within the time limit.",
+        cost=60,
+        is_fatal=True,
+    )
+    ACCEPTED_ILLEGAL = SymptomRow(
+        word="accepted-illegal",
+        verb="give no error",
+        does="silently accepts it",
+        result=Result.ACCEPTED,
+        group="illegal input accepted",
+        style="illegal",
+        meaning="An illegal case is silently accepted.",
+    )
+
+    def __new__(cls, *row: Any) -> "Symptom":
+        """Return a member whose value is the word of a row."""
+        facts = SymptomRow(*row)
+        member = str.__new__(cls, facts.word)
+        member._value_ = facts.word
+        for name, fact in facts._asdict().items():
+            setattr(member, name, fact)
+        return member
 
 
 class Stage(StrEnum):
-    """When a defect strikes, the earliest first: what is removed from a model before that is spared."""
+    """When a defect strikes, the earliest first; nodes that a runtime removes before are not affected."""
 
     LOAD = "when the file is loaded, whether or not the node is computed"
     READ = "when the model is read"
@@ -37,28 +159,28 @@ class Stage(StrEnum):
     RUN = "when the model runs"
 
     def is_at_most(self, other: "Stage") -> bool:
-        """Whether it is the same stage, or an earlier one."""
+        """Whether it is the same stage or an earlier one."""
         stages = list(Stage)
         return stages.index(self) <= stages.index(other)
 
 
-class Known(NamedTuple):
-    """Whether a condition holds; None if that hangs on what a file does not say, and then `when` it does."""
+class Ternary(NamedTuple):
+    """Whether a condition holds: None if the file does not tell; then `when` says in words when it does."""
 
     truth: bool | None
     when: str = ""
 
 
 class Meeting(NamedTuple):
-    """That a node meets a defect.
+    """The fact that a node meets a defect.
 
     Attributes:
-        reason: the fact of the node that triggers it, "indices have no dimensions".
-        role: the input that it is about; None for the node.
-        part: what is at fault, if it is not the input.
-        when: what must be so when the model runs, "an index is negative"; "" if it is certain.
-        probes: the names of those probes that tell; empty for all.
-        strikes: when, if that is not as for other nodes that meet the defect.
+        reason: the property of the node that triggers it, "indices have no dimensions".
+        role: the input that it concerns; None for the node.
+        part: the part of the node at fault, if it is not the input.
+        when: the condition at run time, "an index is negative"; "" if it is certain.
+        probes: the names of the probes that show it for such a node; empty for all.
+        strikes: the stage, if it differs from that of other nodes that meet the defect.
     """
 
     reason: str
@@ -70,44 +192,44 @@ class Meeting(NamedTuple):
 
 
 def meets(
-    reason: str, conditions: Iterable[Known | bool], role: Role | None = None, part: Part | None = None
+    reason: str, conditions: Iterable[Ternary | bool], role: Role | None = None, part: Part | None = None
 ) -> Meeting | None:
-    """Return that a node meets a defect if all conditions hold, or those that are open may hold."""
-    open_ = list[str]()
-    for one in conditions:
-        truth, when = one if isinstance(one, Known) else (one, "")
+    """Return a meeting unless a condition is false; unknown conditions become its `when`."""
+    whens = list[str]()
+    for condition in conditions:
+        truth, when = condition if isinstance(condition, Ternary) else (condition, "")
         if truth is False:
             return None
         if truth is None:
-            open_.append(when)
-    return Meeting(reason, role, part, " and ".join(filter(None, open_)) if open_ else "")
+            whens.append(when)
+    return Meeting(reason, role, part, " and ".join(filter(None, whens)))
 
 
 Numbers: TypeAlias = tuple[int, ...] | list[Any] | int | float
-"""A shape (a tuple), to be filled, or the numbers themselves."""
+"""The shape of an input to be filled (a tuple), or its numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A case of the table that shows a defect, or comes near it and must not.
+    """A case that shows a defect, or a near miss, which must not show it.
 
     Attributes:
-        name: its name in the history; another case gets another name.
-        operator: with its version.
-        data, indices, updates: a shape (a tuple), to be filled with numbers that count, for indices with
-            zeros; or numbers as lists.
-        axis: as it is written; None where the operator has none.
-        attributes: those that are written.
-        constants: the inputs that the model holds.
-        shapes: "static", "bounded" or "dynamic": how the model says them.
-        axis_shape: of an axis that is an input.
+        name: its name in the history; a changed case gets a new name.
+        operator: its name with the version.
+        data, indices, updates: a shape (a tuple), to be filled with 1, 2, 3 ..., for indices with zeros; or
+            numbers as lists.
+        axis: as written; None if the operator has no axis.
+        attributes: the attributes that are written.
+        constants: the inputs that are constants of the model.
+        shapes: how the model declares shapes: "static", "bounded" or "dynamic".
+        axis_shape: the shape of an axis that is an input.
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
-        times: how often it is run in a row, where the result changes from run to run.
-        threads: that compute; 0 leaves that to the runtime.
-        iterations: of a loop around it that gives each the same, in an IR; 0 for no loop.
+        times: number of runs in a row, if the result changes from run to run.
+        threads: number of threads; 0 leaves it to the runtime.
+        iterations: of a loop around it whose iterations are equal, in an IR; 0 for no loop.
         before: the types of general operators between the input and data, in an IR; see `OneNode`.
-        keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; `times` are
-            inferences then, without a reset between them.
+        keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; then `times`
+            counts inferences, without a reset between them.
         in_function: whether it is in a function that the model calls, in ONNX.
     """
 
@@ -132,14 +254,14 @@ class Probe:
     in_function: bool = False
 
 
-def rank_of(shape: Shape, rank: int, what: str) -> Known:
-    """Return whether something has a rank."""
-    return Known(None if shape is None else len(shape) == rank, f"{what} has rank {rank}")
+def rank_of(shape: Shape, rank: int, name: str) -> Ternary:
+    """Return whether the shape of a named input has a rank."""
+    return Ternary(None if shape is None else len(shape) == rank, f"{name} has rank {rank}")
 
 
-def has_elements(scatter: ScatterNode) -> Known:
-    """Return whether data may have elements: a plugin compiles nothing where it cannot."""
-    return Known(element_count(scatter.data_shape) != 0)
+def has_elements(scatter: ScatterNode) -> Ternary:
+    """Return whether data may have elements: plugins do not compile a node with empty data."""
+    return Ternary(element_count(scatter.data_shape) != 0)
 
 
 def is_folded(scatter: ScatterNode, value: Value) -> bool | None:
@@ -159,28 +281,28 @@ Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defect:
-    """One defect of one runner: one code, never renumbered or reused. What it decorates becomes it.
+    """A known defect; its code is never renumbered or reused. As a decorator it turns `affects` into one.
 
     Attributes:
         name: "scalar-indices-refused".
-        runners: the long names of those that have it, "openvino:CPU"; of devices without a number, and
-            not those of stand-ins.
+        runners: the long names of runners that have it, "openvino:CPU", without numbers of devices and
+            without runners that emulate a device.
         symptom: what the runtime does with a node that meets it.
-        reads: all that `affects` looks at.
+        reads: all facts that `affects` looks at.
         probes: cases that show it.
-        strikes: when: at which stage probes fail on the installed releases; a wrong value matters when the
-            model runs, whoever computed it.
-        near: cases that come near it, and that the runtime computes right.
-        avoid: how to get around it, in a sentence without a full stop.
-        per_model: how much it matters where only a run tells, if that is said once for all nodes of a model:
-            of what has an element type, and of numbers that may be illegal; None if each node is told of.
-        depends_on_instructions: whether the result of a probe may be another one on a processor with other
-            instructions; records of other processors tell nothing then.
+        strikes: the stage at which probes fail on the installed releases; a wrong value matters when the
+            model runs, even if it was computed before.
+        near: similar cases that the runtime computes correctly.
+        avoid: how to work around it, in a sentence without a full stop.
+        per_model: the severity of a single diagnostic for all nodes of a model that may meet it at run time;
+            None for one diagnostic per node.
+        depends_on_instructions: whether the result of a probe may differ between processors with different
+            instruction sets; records of other processors prove nothing then.
         stays: whether every node that reads the input meets it, so that no other form avoids it.
-        taps_hide: whether a node that meets it is right when its data is an output of the model too.
-        inferences: how many it takes in a row, without a reset of states, until it shows.
-        affects: tells whether a node meets it that breaks no rule, or only those that the probes break.
-        text: what goes wrong, why, since when; the docstring of what it decorates.
+        taps_hide: whether a node that meets it is computed correctly if its data is also a model output.
+        inferences: number of inferences in a row, without a reset of states, until it shows.
+        affects: returns whether a node meets it, for nodes that break no rules but those the probes break.
+        text: what goes wrong, why, since when; the docstring of the decorated function.
     """
 
     code: str
@@ -203,7 +325,7 @@ class Defect:
     @property
     def breaks(self) -> frozenset[str]:
         """The names of the rules that its probes break: a node may break them as well."""
-        return frozenset([one.breaks for one in self.probes if one.breaks])
+        return frozenset([probe.breaks for probe in self.probes if probe.breaks])
 
     def __call__(self, affects: Affects) -> "Defect":
         return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

@@ -1,4 +1,4 @@
-"""Nodes in bodies of loops."""
+"""Scatter nodes in bodies of loops."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,11 +12,11 @@ from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     is_folded,
     meets,
@@ -30,27 +30,27 @@ _MORE = "the loop runs more than once"
 
 
 class _Loop(NamedTuple):
-    """A node that computes a body again and again, and how it is wired."""
+    """A loop node, and how values flow into and out of its body."""
 
     node: Node
     wires: Repeat
 
     def invariants(self) -> dict[Value, Value | None]:
-        """Return what every iteration is given as it is, and the value around the body that each one is.
+        """Return the inputs of the body that are the same in each iteration, with their values outside.
 
-        A value that the body carries to the next iteration as it is counts as well.
+        An input that the body passes unchanged to the next iteration counts as well.
         """
-        body, found = self.wires.body, dict[Value, Value | None]()
+        body, invariants = self.wires.body, dict[Value, Value | None]()
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
             value, is_same = body.value(input.key), inflow.source is BodySource.WHOLE
             if inflow.source is BodySource.CARRIED and inflow.successor is not None:
                 is_same = body.outputs[inflow.successor].key == input.key
             if value is not None and is_same and inflow.outer is not None:
-                found[value] = self.node.inputs[inflow.outer].value
+                invariants[value] = self.node.inputs[inflow.outer].value
         captured = filter(None, map(body.value, body.captured))
-        return found | {value: value for value in captured}
+        return invariants | {value: value for value in captured}
 
-    def runs_again(self, scatter: ScatterNode) -> Known:
+    def runs_again(self, scatter: ScatterNode) -> Ternary:
         """Return whether there is more than one iteration.
 
         A loop without a trip count runs once for each part of an input. Measured: the plugin drops inputs
@@ -60,10 +60,10 @@ class _Loop(NamedTuple):
         if number is None:
             counts = [self._parts(scatter.facts, inflow) for inflow in self._read_parts()]
             known = [count for count in counts if count is not None]
-            return Known(None if len(known) < len(counts) else min(known, default=1) > 1, _MORE)
+            return Ternary(None if len(known) < len(counts) else min(known, default=1) > 1, _MORE)
         trips = None if number is None else self.node.inputs[number].value
         count = None if trips is None else scatter.facts.whole_numbers(trips)
-        return Known(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
+        return Ternary(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
     def _read_parts(self) -> Iterator[BodyInput]:
         """Yield the inputs that are cut into parts, and are read in the body."""
@@ -88,7 +88,7 @@ class _Loop(NamedTuple):
 
 
 def _probe(name: str, *before: str) -> Probe:
-    """Return the probe of a sum in a loop behind general operators."""
+    """Return the probe of a sum in a loop, with general operators upstream of its data."""
     sum = Probe(name, "ScatterElementsUpdate-12", (4,), [0], [10], 0, attributes=_SUM, iterations=3)
     return replace(sum, before=before)
 
@@ -119,21 +119,20 @@ def _probe(name: str, *before: str) -> Probe:
     taps_hide=True,
 )
 def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin writes updates into an input of a loop that each iteration is to be given anew.
+    """OpenVINO's CPU plugin writes updates into a loop input that should be the same for each iteration.
 
-    The second iteration is given what the first one made: a sum of 10 into 1 is 31 after three iterations,
-    and not 11. It does so where that input is no constant, and no other node of the body reads it but those
-    that indices or updates are computed with, ShapeOf and a Result. An input that the body carries to the
-    next iteration as it is counts as well. For a reduction that does not add up it shows where an iteration
-    has other indices or updates.
+    The second iteration reads the result of the first one: 1 + 10 gives 31 after three iterations instead
+    of 11. It happens if that input is not a constant, and the only other nodes of the body that read it are
+    ShapeOf, a Result, and nodes upstream of indices or updates. An input that the body passes unchanged to
+    the next iteration counts as well. With a reduction that does not accumulate, such as max, it shows only
+    if iterations differ in indices or updates.
 
-    Operators that move nothing are no copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
-    (or between i16, i32, i64, or f16, f32, f64, which the plugin computes alike), a Slice of everything,
+    Operators that move nothing do not copy: Reshape, Squeeze, Unsqueeze, Identity, Convert to its own type
+    (or between i16, i32 and i64, or f16, f32 and f64, computed alike), a Slice of everything,
     Transpose in the same order, Tile by 1, Pad by 0, Broadcast to the same shape, Gather of every position,
     arithmetic with 0 or 1 that changes nothing, all parts of a Split or of slices joined again, a part of a
-    Split along the first dimension, an If with a constant condition, and other scatter nodes. Where
-    dimensions are dynamic slices, Broadcast and Gather are copies. Roll, Relu, Abs and any other computation
-    are.
+    Split along the first dimension, an If with a constant condition, and other scatter nodes. With dynamic
+    dimensions Slice, Broadcast and Gather do copy. Roll, Relu, Abs and any other computation always do.
     """
     loop = _loop_around(scatter)
     if loop is None or scatter.data is None or element_count(scatter.indices_shape) == 0:
@@ -144,7 +143,7 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     if memory is None or outer is None:
         return None
     folded = is_folded(scatter, outer)
-    is_kept = Known(None if folded is None else not folded, "data of the loop is not folded")
+    is_kept = Ternary(None if folded is None else not folded, "data of the loop is not folded")
     adds_up = adds_up_again(scatter, lambda value: value in invariants, "an iteration", memory)
     conditions = [is_kept, adds_up, *conditions_of(memory), loop.runs_again(scatter), has_elements(scatter)]
     reason = "data is the same for each iteration"
@@ -153,29 +152,31 @@ def invariant_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     return meets(reason, conditions, Role.DATA)
 
 
-def conditions_of(memory: Origin) -> list[Known]:
-    return [Known(None, condition) for condition in memory.conditions]
+def conditions_of(memory: Origin) -> list[Ternary]:
+    return [Ternary(None, condition) for condition in memory.conditions]
 
 
-def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin) -> Known:
+def adds_up_again(
+    scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin
+) -> Ternary:
     """Return whether a result differs if data holds what the same node wrote before.
 
-    `is_same` tells whether an input is the same in each run; `run` is what is repeated, "an iteration".
+    `is_same` returns whether an input is the same in each run; `run` names the repetition, "an iteration".
     """
     ports = [port for port in (scatter.indices, scatter.updates) if port is not None]
     kind = "" if scatter.data is None or scatter.data.element_type is None else scatter.data.element_type.kind
     keeps = scatter.attribute("use_init_val") is not False
     if keeps and scatter.reduction in _ACCUMULATING and kind != "boolean":
-        return Known(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
+        return Ternary(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
     if memory.is_source:
-        return Known(None, "indices or updates that are computed from data change")
+        return Ternary(None, "indices or updates that are computed from data change")
     if not keeps or scatter.reduction is Reduction.NONE:  # the same positions are written anew
         ports = [port for port in ports if port is scatter.indices]
         words = "indices"
     else:
         words = "indices or updates"
     are_same = all(is_same(port.value) or is_folded(scatter, port.value) for port in ports)
-    return Known(False if are_same else None, f"{run} has other {words}")
+    return Ternary(False if are_same else None, f"{run} has different {words}")
 
 
 @Defect(
@@ -193,27 +194,27 @@ def adds_up_again(scatter: ScatterNode, is_same: Callable[[Value], bool], run: s
         Probe("u4", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "u4", iterations=3),
         Probe("f8e4m3", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, "f8e4m3", iterations=3),
     ),
-    avoid="convert to f32 in front of the loop, and back in its body",
+    avoid="cast to f32 before the loop and back in its body",
     stays=True,
 )
 def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin compiles no loop that is given u2, f4e2m1 or f8e8m0, or that gives it out.
+    """OpenVINO's CPU plugin refuses loops with an input or output of type u2, f4e2m1 or f8e8m0.
 
-    "object is not initialized": it has no memory of that type for the ports. In a body alone, and in
-    branches, it is taken.
+    It reports "object is not initialized": it has no memory of that type for the ports. Inside a body alone,
+    and in branches, it accepts these types.
     """
     loop = _loop_around(scatter)
     if loop is None:
         return None
-    values = [*filter(None, [one.value for one in loop.node.inputs]), *loop.node.outputs]
-    types = {known.name for one in values if (known := scatter.facts.element_type(one)) is not None}
-    found = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
-    meeting = meets(f"the loop is given {' and '.join(found)}, or gives it out", [bool(found)])
-    return meeting and meeting._replace(probes=found)
+    values = [*filter(None, [port.value for port in loop.node.inputs]), *loop.node.outputs]
+    types = {row.name for value in values if (row := scatter.facts.element_type(value)) is not None}
+    refused = tuple(sorted(types & {"u2", "f4e2m1", "f8e8m0"}))
+    meeting = meets(f"the loop has an input or output of type {' and '.join(refused)}", [bool(refused)])
+    return meeting and meeting._replace(probes=refused)
 
 
 def _loop_around(scatter: ScatterNode) -> _Loop | None:
-    """Return the loop whose body holds a node itself, or in branches that are certainly taken."""
+    """Return the loop whose body holds a node, directly or in branches that are certainly taken."""
     model, graph = scatter.facts.model, scatter.node.graph
     while graph.scope and model is not None:
         around = surroundings(model)

@@ -1,4 +1,4 @@
-"""Element types that a runtime does not take, or computes as others."""
+"""Element types that a runtime does not support, or computes in other types."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import element_count, is_static, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _DATA = frozenset({Role.DATA})
@@ -19,9 +19,9 @@ def type_name(operand: Operand | None) -> str:
     return operand.element_type.name if operand is not None and operand.element_type is not None else ""
 
 
-def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Known:
-    known = type_name(scatter.operand(role))
-    return Known(known in names if known else None, f"{role.value} is {' or '.join(names)}")
+def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -> Ternary:
+    name = type_name(scatter.operand(role))
+    return Ternary(name in names if name else None, f"{role.value} is {' or '.join(names)}")
 
 
 @Defect(
@@ -36,24 +36,24 @@ def element_type_is(scatter: ScatterNode, *names: str, role: Role = Role.DATA) -
         Probe("u2-tuples", "ScatterNDUpdate-15", [1, 2, 3, 0], [[2]], [1], None, "u2"),
     ),
     near=(Probe("u4-indices", "ScatterElementsUpdate-3", (4,), [2], [9], 0, index_type="u4"),),
-    avoid="convert to u8 in front of the node, and back behind it",
+    avoid="cast to u8 before the node and back after it",
     reads=_VALUES,
 )
 def u2_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin does not compile indices of u2, nor data of it that is not empty.
+    """OpenVINO's CPU plugin does not compile indices of type u2, nor non-empty data of that type.
 
-    It has no such precision: "Unsupported data type" for indices, and for data a Convert from f32 to u2 that
-    does not exist. (For slices data of u2 is computed, and wrong: see DEV104.) Indices are refused when the
-    model is compiled, data when it runs.
-    Constant data may be folded where there is nothing to write.
+    It has no such precision: it reports "Unsupported data type" for indices, and for data a missing Convert
+    from f32 to u2. (ScatterUpdate computes data of type u2, but wrong: see DEV104.) Indices are refused when
+    the model is compiled, data when it runs. Constant data may be folded if there is nothing to write.
     """
     if type_name(scatter.indices) == "u2":
         return Meeting("indices are u2", Role.INDICES, strikes=Stage.COMPILE)
     if scatter.spec.layout is Layout.SLICES or scatter.data is None:
         return None
-    is_idle = any(element_count(one.shape) == 0 for one in scatter.operands() if one is not scatter.data)
+    others = [operand for operand in scatter.operands() if operand is not scatter.data]
+    is_idle = any(element_count(operand.shape) == 0 for operand in others)
     is_left_out = is_idle and scatter.facts.array(scatter.data.value) is not None
-    is_kept = Known(None if is_left_out else True, "the node is not folded")
+    is_kept = Ternary(None if is_left_out else True, "the node is not folded")
     is_there = has_elements(scatter), are_there(scatter.data), is_kept
     return meets("data is u2", [element_type_is(scatter, "u2"), *is_there], Role.DATA)
 
@@ -71,20 +71,23 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("u32-constant", "ScatterNDUpdate-15", [2, 2**31 + 1], [[0]], [1], None, "u32", constants=_DATA),
     ),
     near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
-    avoid="keep values within i32, or split them into two halves",
+    avoid="keep all values within the range of i32, or split each into two halves",
     per_model=Severity.NOTE,
     reads=_VALUES,
 )
 def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU and GPU plugins compute i64, u64 and u32 as i32.
 
-    2^40 + 1 becomes 1, in elements that nobody updated too; constants saturate instead.
+    2^40 + 1 becomes 1, even in elements without an update; constants saturate instead.
     """
     meeting = meets(f"data is {type_name(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
     if meeting is None or not type_name(scatter.data):
         return None
     return _beyond(
-        meeting, scatter, lambda array: (array > 2**31 - 1) | (array < -(2**31)), "a number is beyond i32"
+        meeting,
+        scatter,
+        lambda array: (array > 2**31 - 1) | (array < -(2**31)),
+        "a number is outside the range of i32",
     )
 
 
@@ -100,12 +103,12 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
         Probe("f64-slices", "ScatterUpdate-3", [2.0, 3.0], [1], [0.1], 0, "f64"),
     ),
     near=(Probe("exact", "ScatterElementsUpdate-12", [0.5, 2.0], [1], [3.0], 0, "f64"),),
-    avoid="keep values exact in f32",
+    avoid="use only values that f32 represents exactly",
     per_model=Severity.NOTE,
     reads=_VALUES,
 )
 def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's plugins compute f64 as f32: digits are lost, and what f32 cannot hold is clamped."""
+    """OpenVINO's plugins compute f64 as f32: digits are lost, and values outside its range are clamped."""
     meeting = meets(f"{Role.DATA.value} is f64", [element_type_is(scatter, "f64")], Role.DATA)
     when = "a value is not exact in f32"
     if meeting is None:
@@ -113,15 +116,15 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        # what is not above the least normal number may be 0
+        # a device may flush numbers up to the least normal one to 0
         least = np.finfo(np.float64).tiny
         return _beyond(meeting, scatter, lambda array: np.abs(array.astype(np.float32) - array) > least, when)
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
-    """Return that what is computed may be beyond a type.
+    """Return a meeting on the condition that a number is outside the range of the computed type.
 
-    It is certain if a constant is, and cannot be overwritten.
+    It is unconditional if a constant is outside, and no update overwrites it.
     """
     written = element_count(scatter.updates.shape if scatter.updates else None)
     for role in (Role.DATA, Role.UPDATES) if scatter.reduction is Reduction.NONE else ():
@@ -147,19 +150,21 @@ def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], A
         Probe("u4", "ScatterUpdate-3", [[1, 2, 3, 4, 5], [6, 7, 8, 9, 1]], [2], [[3], [1]], 1, "u4"),
         Probe("f4e2m1", "ScatterUpdate-3", [[1, 2, 3], [4, 6, 1]], [2], [[3], [1]], 1, "f4e2m1"),
     ),
-    avoid="convert to a type of a byte in front of the node, and back behind it",
+    avoid="cast to an 8-bit type before the node and back after it",
     reads=_TYPES,
 )
 def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
-    """Slices of packed elements are copied by whole bytes.
+    """ScatterUpdate copies slices of packed elements (several in a byte) by whole bytes.
 
-    Two u4 share a byte, so that a slice that does not fill whole bytes takes neighbours with it.
+    Two u4 share a byte: if a slice does not end at a byte, its neighbours are overwritten too.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
     packed = element_type_is(scatter, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
     return meets(
-        "elements of data share bytes", [packed, Known(None, "a slice fills no whole bytes")], Role.DATA
+        "elements of data share bytes",
+        [packed, Ternary(None, "a slice does not fill whole bytes")],
+        Role.DATA,
     )
 
 
@@ -179,24 +184,25 @@ def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
         Probe("empty", "ScatterElementsUpdate-12", (0,), (0,), (0,), 0, "f4e2m1", shapes="dynamic"),
         Probe("even", "ScatterElementsUpdate-12", (4,), [2, 0], (2,), 0, "f4e2m1", shapes="dynamic"),
     ),
-    avoid="give all shapes, or convert to f32 in front of the node",
+    avoid="make all shapes static, or cast to f32 before the node",
     reads=frozenset({*_TYPES, Fact.SHAPES}),
 )
 def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin has no Reorder for f4e2m1 of an open shape whose elements are odd in number.
+    """OpenVINO's CPU plugin has no Reorder for f4e2m1 of dynamic shape with an odd number of elements.
 
-    Two elements share a byte. It looks for that Reorder when the model runs; where all shapes are known, and
-    for constants, it converts in another way.
+    Two elements share a byte. The plugin looks for that Reorder when the model runs; if all shapes are
+    static, and for constants, it converts in another way.
     """
-    for one in scatter.operands() if scatter.spec.layout is not Layout.SLICES else ():
-        is_even = any(type(dim) is int and dim % 2 == 0 for dim in one.shape or ())
-        if type_name(one) == "f4e2m1" and not is_static(one.shape) and not is_even:
-            when = f"elements({one.port.name}) are odd in number"
-            return meets(f"{one.port.name} of an open shape is f4e2m1", [Known(None, when)], one.port.role)
+    for operand in scatter.operands() if scatter.spec.layout is not Layout.SLICES else ():
+        is_even = any(type(dim) is int and dim % 2 == 0 for dim in operand.shape or ())
+        if type_name(operand) == "f4e2m1" and not is_static(operand.shape) and not is_even:
+            port = operand.port
+            condition = Ternary(None, f"{port.name} has an odd number of elements")
+            return meets(f"{port.name} of a dynamic shape is f4e2m1", [condition], port.role)
     return None
 
 
-def are_there(operand: Operand) -> Known:
-    """Return whether an input of an open shape has elements when the model runs."""
+def are_there(operand: Operand) -> Ternary:
+    """Return whether an input has elements when the model runs, even if its shape is dynamic."""
     is_known = operand.shape is not None and all(lowest(dim) > 0 for dim in operand.shape)
-    return Known(is_known or None, f"{operand.port.name} is not empty")
+    return Ternary(is_known or None, f"{operand.port.name} is not empty")

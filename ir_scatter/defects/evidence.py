@@ -1,4 +1,4 @@
-"""What was measured of known defects: probe by probe, on which release and which device."""
+"""Measurements of known defects: the result of each probe, by release and device."""
 
 import json
 import re
@@ -10,47 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ir_scatter.core.files import read_regular
-from ir_scatter.defects.base import Defect, Probe, Symptom
+from ir_scatter.defects.base import Defect, Probe, Result
 
 HISTORY = Path(__file__).with_name("history.json")
 SCHEMA = 1
 
-STAND_IN = "@cpu"
-_STAND_INS = {"GPU": f"GPU{STAND_IN}"}
-"""Devices whose plugin may be looked at elsewhere, and where."""
-
-
-class Result(StrEnum):
-    """What became of a probe, the worst first."""
-
-    CRASHED = "crashed"
-    WRONG = "wrong"
-    ACCEPTED = "accepted"
-    """It takes what the document forbids."""
-    REFUSED = "refused"
-    ABSENT = "absent"
-    """The release has no such operator or element type, or does not read the format."""
-    RIGHT = "right"
-    """It computes what the document says, or refuses what that forbids."""
-
-    def is_like(self, other: "Result | None") -> bool:
-        """Tell whether it may be the other the next time: who writes where he should not may die of it."""
-        return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
-
-
-OF_SYMPTOM = {
-    None: Result.RIGHT,
-    Symptom.WRONG_VALUE: Result.WRONG,
-    Symptom.NONDETERMINISTIC: Result.WRONG,
-    Symptom.REFUSED: Result.REFUSED,
-    Symptom.CRASHED: Result.CRASHED,
-    Symptom.HUNG: Result.CRASHED,
-    Symptom.ACCEPTED_ILLEGAL: Result.ACCEPTED,
-}
-
 
 class Basis(StrEnum):
-    """What an answer rests on, the best first."""
+    """The source of an answer, the best first."""
 
     PROBED = "probed here"
     RECORDED = "recorded"
@@ -61,16 +28,16 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one release of a runtime made of the probes on one device.
+    """The results of probes for one release of a runtime on one device.
 
     Attributes:
         runtime: "openvino", and `device`, "CPU"; "" where the runtime has no devices.
         release: its version.
-        name, driver: what the device says of itself.
-        instructions: the instruction set of the processor, where that computed, as `instruction_set` names
-            it; "" in records from before it was written down, and for other devices.
+        name, driver: as the device reports them.
+        instructions: the instruction set of the processor, if the model ran on it, as `instruction_set` names
+            it; "" in older records, and for other devices.
         results: by the keys of the probes.
-        about: what else was written down: exact packages and their hashes, the Python, the day.
+        about: further fields of the record: exact packages and their hashes, the Python, the day.
     """
 
     runtime: str
@@ -87,10 +54,10 @@ class Row:
         return f"{self.runtime}:{self.device}" if self.device else self.runtime
 
     def as_json(self) -> dict[str, Any]:
-        told = {"runtime": self.runtime, "release": self.release, "device": self.device, "name": self.name}
+        place = {"runtime": self.runtime, "release": self.release, "device": self.device, "name": self.name}
         instructions = {"instructions": self.instructions} if self.instructions else {}
         return {
-            **told,
+            **place,
             "driver": self.driver,
             **instructions,
             **self.about,
@@ -99,13 +66,13 @@ class Row:
 
 
 class Evidence(NamedTuple):
-    """Whether a target has a defect: what the probes gave, None if nobody knows; and what that rests on."""
+    """Whether a target has a defect: the result of its probes, None if unknown, and the source of it."""
 
     basis: Basis
     result: Result | None = None
-    """RIGHT where the defect is not there, or else what the probes that show it gave."""
+    """RIGHT if the defect is absent, otherwise the worst result of the probes."""
     told: str = ""
-    """Where it was seen, "2026.4.1 on Xeon"."""
+    """Where it was measured, "2026.4.1 on Xeon"."""
 
     @property
     def is_bad(self) -> bool:
@@ -121,125 +88,133 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         return f"{self.runner} {self.release}".rstrip()
 
-    def concerns(self, defect: Defect) -> bool:
-        """Tell whether a defect is one of this device, or of the one that it stands in for."""
-        return self.runner.removesuffix(STAND_IN) in defect.runners
-
 
 def key_of(defect: Defect, probe: Probe) -> str:
     return f"{defect.code}/{probe.name}"
 
 
 def order(release: str) -> tuple[int, ...]:
-    """Return what releases are ordered by."""
+    """Return the sort key of a release."""
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
 def read_rows(path: Path | None) -> list[Row]:
-    """Return the rows of a file; none if it is not there or no history."""
+    """Return the rows of a file; an empty list if it is missing or not a history."""
     if path is None:
         return []
     try:
-        told = json.loads(read_regular(path).decode("utf-8"))
-        if told["schema"] != SCHEMA:
+        document = json.loads(read_regular(path).decode("utf-8"))
+        if document["schema"] != SCHEMA:
             return []
-        return [_row(one) for one in told["rows"]]
+        return [_row(record) for record in document["rows"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
 
 
-def _row(told: Mapping[str, Any]) -> Row:
-    known = {"runtime", "release", "device", "name", "driver", "instructions", "results"}
-    results = {key: Result(word) for key, word in told["results"].items()}
-    about = {key: value for key, value in told.items() if key not in known}
-    name, driver = str(told.get("name", "")), str(told.get("driver", ""))
-    instructions = str(told.get("instructions", ""))
-    return Row(told["runtime"], told["release"], told["device"], results, name, driver, about, instructions)
+def _row(record: Mapping[str, Any]) -> Row:
+    fields = {"runtime", "release", "device", "name", "driver", "instructions", "results"}
+    return Row(
+        runtime=record["runtime"],
+        release=record["release"],
+        device=record["device"],
+        results={key: Result(word) for key, word in record["results"].items()},
+        name=str(record.get("name", "")),
+        driver=str(record.get("driver", "")),
+        about={key: value for key, value in record.items() if key not in fields},
+        instructions=str(record.get("instructions", "")),
+    )
 
 
 def text_of(rows: Iterable[Row]) -> str:
-    """Return the file of rows, in the order of runners and releases."""
+    """Return the text of a history file, with rows in the order of runners and releases."""
     ordered = sorted(rows, key=lambda row: (row.runner, order(row.release), row.name, row.instructions))
-    told = {"schema": SCHEMA, "rows": [row.as_json() for row in ordered]}
-    return json.dumps(told, indent=1, ensure_ascii=True) + "\n"
+    document = {"schema": SCHEMA, "rows": [row.as_json() for row in ordered]}
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
 @cache
 def history() -> tuple[Row, ...]:
-    """Return what was recorded on other machines."""
+    """Return the rows that were recorded on other machines and ship with the package."""
     return tuple(read_rows(HISTORY))
 
 
 def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result | None:
-    """Return the worst that a row says of a defect, by all of its probes or some; RIGHT if none shows it.
+    """Return the worst result of a defect in a row, over all of its probes or the named ones.
 
-    That the operator is not there is a refusal, and tells nothing of values.
+    RIGHT if no probe shows the defect, None if nothing was measured. An absent operator counts as a refusal;
+    for other symptoms it is no measurement.
     """
-    meant = [probe for probe in defect.probes if not names or probe.name in names]
-    found = [row.results.get(key_of(defect, probe)) for probe in meant]
-    tells = defect.symptom is Symptom.REFUSED
-    measured = [one for one in found if one is not None and (tells or one is not Result.ABSENT)]
+    probes = [probe for probe in defect.probes if not names or probe.name in names]
+    results = [row.results.get(key_of(defect, probe)) for probe in probes]
+    is_refusal = defect.symptom.result is Result.REFUSED
+    measured = [
+        result for result in results if result is not None and (is_refusal or result is not Result.ABSENT)
+    ]
     return min(measured, key=[*Result].index, default=None)
 
 
 def evidence(
-    defect: Defect, target: Target, here: Sequence[Row], recorded: Sequence[Row], probes: Collection[str] = ()
+    defect: Defect,
+    target: Target,
+    here: Sequence[Row],
+    recorded: Sequence[Row],
+    probes: Collection[str] = (),
+    emulator: str = "",
 ) -> Evidence:
-    """Return what is known of a defect on a target.
+    """Return whether a target has a defect, from the best source.
 
     Args:
-        defect: one of the target's runner.
+        defect: a defect of the target's runner.
         target: a device and a release.
         here: rows that this machine measured.
-        recorded: those of others.
-        probes: the names of those that tell; empty for all.
+        recorded: rows of other machines.
+        probes: the names of those that show it; empty for all.
+        emulator: the runner that emulates the device of the target, whose results count if that has none.
     """
-    runtime, _, device = target.runner.partition(":")
-    devices = {device: "", _STAND_INS.get(device, device): ""}
-    for one in devices:
-        is_stand_in = one != device
+    for runner in filter(None, (target.runner, emulator)):
+        is_emulated = runner != target.runner
         for rows, basis in ((here, Basis.PROBED), (recorded, Basis.RECORDED)):
-            known = [row for row in rows if (row.runtime, row.device) == (runtime, one)]
-            for row in sorted(known, key=lambda row: order(row.release), reverse=True):
+            of_runner = [row for row in rows if row.runner == runner]
+            for row in sorted(of_runner, key=lambda row: order(row.release), reverse=True):
                 result = result_of(defect, row, probes)
-                if result is not None and _is_meant(target.release, row.release):
-                    return Evidence(Basis.STAND_IN if is_stand_in else basis, result, _place(row, defect))
-        around = _around(defect, target, [*here, *recorded], (runtime, one), probes)
-        if around is not None:
-            return around._replace(basis=Basis.STAND_IN) if is_stand_in else around
+                if result is not None and _matches(target.release, row.release):
+                    return Evidence(Basis.STAND_IN if is_emulated else basis, result, _place(row, defect))
+        inferred = _inferred(defect, target, [*here, *recorded], runner, probes)
+        if inferred is not None:
+            return inferred._replace(basis=Basis.STAND_IN) if is_emulated else inferred
     return Evidence(Basis.UNTESTED)
 
 
-def _around(
-    defect: Defect, target: Target, rows: Iterable[Row], device: tuple[str, str], probes: Collection[str]
+def _inferred(
+    defect: Defect, target: Target, rows: Iterable[Row], runner: str, probes: Collection[str]
 ) -> Evidence | None:
-    """Infer from a release before and one after, if both gave the same."""
-    known = {
+    """Infer the result from an earlier and a later release, if both have the same."""
+    by_release = {
         order(row.release): (row, result)
         for row in rows
-        if (row.runtime, row.device) == device and (result := result_of(defect, row, probes)) is not None
+        if row.runner == runner and (result := result_of(defect, row, probes)) is not None
     }
-    own = order(target.release)
-    before = max((one for one in known if one < own), default=None)
-    after = min((one for one in known if one > own), default=None)
-    if before is None or after is None or known[before][1] is not known[after][1]:
+    release = order(target.release)
+    before = max((earlier for earlier in by_release if earlier < release), default=None)
+    after = min((later for later in by_release if later > release), default=None)
+    if before is None or after is None or by_release[before][1] is not by_release[after][1]:
         return None
-    (first, result), (last, _) = known[before], known[after]
+    (first, result), (last, _) = by_release[before], by_release[after]
     return Evidence(Basis.INFERRED, result, f"as in {first.release} and {last.release}")
 
 
-def _is_meant(wanted: str, release: str) -> bool:
-    """Tell whether a release is the one that is wanted, or begins with it: 2025.4 is 2025.4.1."""
-    return order(release)[: len(order(wanted))] == order(wanted)
+def _matches(beginning: str, release: str) -> bool:
+    """Return whether a release begins with the given numbers: 2025.4.1 with 2025.4."""
+    return order(release)[: len(order(beginning))] == order(beginning)
 
 
 def _place(row: Row, defect: Defect) -> str:
-    """Say where a row was measured; with the driver, unless that comes with the release.
+    """Return where a row was measured, with the driver unless it comes with the release.
 
-    Of a defect that depends on the instruction set that is said as well, if it was written down.
+    For a defect that depends on the instruction set it names that too, if it was recorded.
 
-    Which driver is there now is not asked, as that takes a runtime: what doctor saw last of a device counts,
-    and a reader can tell whether it is the one that is installed.
+    The installed driver may differ by now; asking for it would start a runtime. The text names the driver of
+    the last `doctor` run, so that readers can compare.
     """
     has_own = row.device and row.driver and row.release not in row.driver
     driver = f", driver {row.driver}" if has_own else ""

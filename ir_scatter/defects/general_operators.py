@@ -1,22 +1,21 @@
-"""General operators of new forms that a device does not compute right. Defects are of scatter nodes alone."""
+"""General operators that rewrites emit and a device does not compute right."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment
-from ir_scatter.defects.evidence import STAND_IN
 from ir_scatter.ops.general import find, named
 
 
 class MissingKernel(NamedTuple):
-    """That a device does not compute a general operator in some element types, or computes it wrong.
+    """A general operator that a device refuses or computes wrong in some element types.
 
     Attributes:
         operator: its type in OpenVINO.
         types: names of the element types of an input.
         measured: the release and the device on which it was refused or wrong.
-        input: the number of that input; what Select chooses from comes after its condition.
+        input: the number of that input: Select chooses from inputs after its condition.
     """
 
     operator: str
@@ -27,7 +26,7 @@ class MissingKernel(NamedTuple):
 
 _IN_ONNXRUNTIME = "1.32.0, CPU: NOT_IMPLEMENTED when a model of this node alone is loaded, opsets 13, 18, 25"
 _SMALL_TYPES = frozenset({"f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "i4", "u4"})
-"""Types that ONNX itself does not give to most operators: a model with one of them is invalid."""
+"""Types that the ONNX specification excludes for most operators: a model with one of them is invalid."""
 
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "Divide", "FloorMod", "Equal", "Less", "Negative")
 _MOVING = ("Broadcast", "Concat", "Gather", "GatherElements", "GatherND", "Slice")
@@ -45,9 +44,9 @@ _ONNXRUNTIME: Mapping[str, frozenset[str]] = {
     "Transpose": frozenset({"f4e2m1", "f8e8m0"}),
     "Unsqueeze": _SMALL_TYPES,
 }
-"""The element types that onnxruntime refuses of general operators which rewrites emit."""
+"""Element types that onnxruntime refuses for general operators that rewrites emit."""
 
-_ON_CPU = "2026.4.1, CPU: a model of this node alone is not compiled, static or open"
+_ON_CPU = "2026.4.1, CPU: a model of this node alone is not compiled, static or dynamic"
 _FLOATS_OF_8_BITS = frozenset({"f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "nf4"})
 _VIEWS = ("Reshape", "Unsqueeze", "Broadcast", "Slice", "Transpose", "Gather", "GatherND", "GatherElements")
 
@@ -58,7 +57,7 @@ _CPU: Mapping[str, frozenset[str]] = {
     "ReduceSum": frozenset({"u1", "u2"}),
     "ReduceProd": frozenset({"u1", "u2"}),
 }
-"""The element types that OpenVINO's CPU plugin refuses of general operators which rewrites emit."""
+"""Element types that OpenVINO's CPU plugin refuses for general operators that rewrites emit."""
 
 MISSING_KERNELS: Mapping[str, tuple[MissingKernel, ...]] = {
     "openvino:GPU": (
@@ -89,14 +88,14 @@ MISSING_KERNELS: Mapping[str, tuple[MissingKernel, ...]] = {
 """By the long name of a runner without a number.
 
 On the GPU plugin GatherND was measured in twelve element types, Convert around the probes of DEV303 and
-DEV404. On the CPU plugin the operators of `_CPU` were measured in 22 types, with static and open shapes of
-rank 2; joining and comparing operators, Concat, Select and Convert were not. In onnxruntime every operator
-that rewrites emit was loaded in every type, in three opsets, with static shapes of rank 2. A missing row of
-what was not measured says nothing.
+DEV404. On the CPU plugin the operators of `_CPU` were measured in 22 types, with static and dynamic shapes
+of rank 2; logical and comparing operators, Concat, Select and Convert were not. In onnxruntime every operator
+that rewrites emit was loaded in every type, in three opsets, with static shapes of rank 2. If an operator was
+not measured, a missing row does not mean that it works.
 """
 
 LARGEST_RANKS: Mapping[str, int] = {"openvino:GPU": 8}
-"""The most dimensions that general operators of a device read right, by the long name of a runner.
+"""Largest rank of inputs that general operators of a device read correctly, by the long name of a runner.
 
 Measured on 2026.4.1, GPU plugin on the CPU OpenCL runtime: a Reshape of an input with 7 or 8 dimensions is
 right, of one with 9 or 10 it is wrong without an error.
@@ -104,11 +103,11 @@ right, of one with 9 or 10 it is wrong without an error.
 
 
 def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str]:
-    """Yield the inputs of a node that no new form reads right on a device: "updates of 10 dimensions".
+    """Yield the inputs of a node whose rank is too large for general operators: "updates of 10 dimensions".
 
-    Constants are folded before the device sees them.
+    Constants do not count: they are folded before the device sees them.
     """
-    most = LARGEST_RANKS.get(runner.removesuffix(STAND_IN))
+    most = LARGEST_RANKS.get(runner)
     for scatter in scatters if most is not None else ():
         for operand in scatter.operands():
             rank = 0 if operand.shape is None else len(operand.shape)
@@ -117,8 +116,8 @@ def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str
 
 
 def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:
-    """Yield what a device has no kernel for: "GatherND of u8"."""
-    rows = MISSING_KERNELS.get(runner.removesuffix(STAND_IN), ())
+    """Yield operators of a fragment that a device has no kernel for: "GatherND of u8"."""
+    rows = MISSING_KERNELS.get(runner, ())
     for new in fragment.news:
         op = find(new.domain, new.type)
         for row in rows:

@@ -1,4 +1,4 @@
-"""What OpenVINO's GPU plugin refuses or gets wrong; seen on its stand-in, which is the plugin's own code."""
+"""Defects of OpenVINO's GPU plugin, measured with the plugin's own code on the CPU OpenCL runtime."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,11 +13,11 @@ from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     is_folded,
     meets,
@@ -49,12 +49,13 @@ _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
 _LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
-"""Data of fewer dimensions get more of 1 behind them."""
+"""Smallest rank of tensors inside the plugin: dimensions of 1 are appended to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators that give every element of their inputs again."""
+"""Operators whose outputs contain every element of their inputs."""
 _MOST_PARTS = 1000
+"""Values upstream of indices that are searched for a negative constant."""
 _BEFORE_FILLED = 2
-"""A tensor that gets more dimensions gets them after its first two."""
+"""Number of leading dimensions after which dimensions of 1 are inserted into a tensor of lower rank."""
 
 
 @Defect(
@@ -76,18 +77,18 @@ _BEFORE_FILLED = 2
     reads=_EMPTY | {Fact.AXIS},
 )
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin needs the axis when it compiles: "Unsupported parameter nodes type".
+    """OpenVINO's GPU plugin needs a constant axis: otherwise "Unsupported parameter nodes type".
 
-    Slices of constant data without indices are folded before.
+    ScatterUpdate with constant data and empty indices is folded before.
     """
     spec = scatter.spec.axis
     if spec is None or spec.attribute is not None or scatter.written_axis is not None or _is_folded(scatter):
         return None
-    return Meeting("the axis is no constant", Role.AXIS)
+    return Meeting("the axis is not a constant", Role.AXIS)
 
 
 def _is_folded(scatter: ScatterNode) -> bool:
-    """Tell whether nothing is written into constant data: slices and tuples are that data then."""
+    """Return whether a node is folded to its data: empty indices and constant data, in two layouts."""
     if scatter.data is None or element_count(scatter.indices_shape) != 0:
         return False
     return (
@@ -107,13 +108,13 @@ def _is_folded(scatter: ScatterNode) -> bool:
         Probe("tuples", "ScatterNDUpdate-3", (2, 1, 1, 1, 1, 1, 1), [[1]], (1, 1, 1, 1, 1, 1, 1), None),
     ),
     near=(Probe("six", "ScatterUpdate-3", (1, 1, 1, 1, 1, 2), [1], (1, 1, 1, 1, 1, 1), 5),),
-    avoid="reshape data to six dimensions at most",
+    avoid="reshape data to at most six dimensions",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has no tensors of more than six dimensions there, but for updates of slices.
+    """OpenVINO's GPU plugin refuses inputs of more than six dimensions, except updates of ScatterUpdate.
 
-    Those are right with seven and eight.
+    These are computed correctly with seven and eight dimensions.
     """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
@@ -131,16 +132,16 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.COMPILE,
     probes=(
         *(
-            Probe(f"slices-{one}", "ScatterUpdate-3", (4,), [2], (1,), 0, one)
-            for one in _REFUSED[Layout.SLICES]
+            Probe(f"slices-{type}", "ScatterUpdate-3", (4,), [2], (1,), 0, type)
+            for type in _REFUSED[Layout.SLICES]
         ),
         *(
-            Probe(f"elements-{one}", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, one)
-            for one in _REFUSED[Layout.ELEMENTS]
+            Probe(f"elements-{type}", "ScatterElementsUpdate-12", (4,), [2], (1,), 0, type)
+            for type in _REFUSED[Layout.ELEMENTS]
         ),
         *(
-            Probe(f"tuples-{one}", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, one)
-            for one in _REFUSED[Layout.TUPLES]
+            Probe(f"tuples-{type}", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, type)
+            for type in _REFUSED[Layout.TUPLES]
         ),
     ),
     near=(
@@ -149,20 +150,20 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples-u8", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "u8"),
         Probe("nothing", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, "f8e5m2", constants=_AXIS | _DATA),
     ),
-    avoid="convert to f16 or i32 in front of the node, and back behind it",
+    avoid="cast to f16 or i32 before the node and back after it",
     reads=_TYPES,
 )
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has no kernel of these types: "No layout format available".
+    """OpenVINO's GPU plugin has no kernel for these types: "No layout format available".
 
-    It looks for one though there may be nothing to write, unless constant data is folded before.
+    It needs one even if there is nothing to write, unless constant data is folded before.
     """
     if _is_folded(scatter):
         return None
-    found = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
+    is_refused = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
-    known = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
-    return meets(f"data is {known}", [found], Role.DATA)
+    type = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
+    return meets(f"data is {type}", [is_refused], Role.DATA)
 
 
 @Defect(
@@ -172,7 +173,7 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     Symptom.REFUSED,
     strikes=Stage.COMPILE,
     probes=(
-        *(Probe(one, "ScatterElementsUpdate-12", (4,), [1], (1,), 0, "f32", one) for one in _OF_INDICES),
+        *(Probe(type, "ScatterElementsUpdate-12", (4,), [1], (1,), 0, "f32", type) for type in _OF_INDICES),
         Probe("slices-u2", "ScatterUpdate-3", (4,), [1], (1,), 0, "f32", "u2"),
     ),
     near=(Probe("slices-u8", "ScatterUpdate-3", (4,), [2], (1,), 0, "f32", "u8"),),
@@ -180,12 +181,12 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     reads=_TYPES,
 )
 def index_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin takes indices of i16, i32, i64 and their unsigned ones for elements."""
+    """OpenVINO's GPU plugin refuses indices of ScatterElementsUpdate below 16 bits, and u2 anywhere."""
     if _is_folded(scatter):
         return None
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
-    found = element_type_is(scatter, *types, role=Role.INDICES)
-    return meets("indices are of a small type", [found], Role.INDICES)
+    is_refused = element_type_is(scatter, *types, role=Role.INDICES)
+    return meets("indices are of a small type", [is_refused], Role.INDICES)
 
 
 @Defect(
@@ -202,19 +203,19 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("none", "ScatterNDUpdate-15", (4,), [[2]], (1,), None),
         Probe("nothing", "ScatterNDUpdate-15", (3, 4), (0, 2), (0,), None, attributes=_SUM, constants=_DATA),
     ),
-    avoid="convert it to elements",
+    avoid="run `ir-scatter convert M --for GPU -o NEW`, which makes it ScatterElementsUpdate",
     reads=_EMPTY | {Fact.ATTRIBUTES},
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin has tuples with reduction none only: the operator "is not supported".
+    """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
 
-    Constant data without tuples is folded before.
+    With constant data and empty indices the node is folded before.
     """
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
     if _is_folded(scatter):
         return None
-    return Meeting(f"the reduction of tuples is {scatter.attribute('reduction')}")
+    return Meeting(f"the reduction is {scatter.attribute('reduction')}")
 
 
 @Defect(
@@ -244,35 +245,36 @@ def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     per_model=Severity.WARNING,
 )
 def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin does not count negative indices of tuples from the end.
+    """OpenVINO's GPU plugin does not count negative indices of ScatterNDUpdate from the end.
 
-    It adds the number of dimensions that data has inside the plugin, at least 4, instead of the size: so only
-    where a known size happens to be that number, or data is one element, is the place the one that is meant.
-    Else it writes somewhere else, outside of data too; 2026.0.0 adds nothing, and so nearly always does.
-    Where the version forbids them CPU and folding count them from the end: what works there does not here.
+    Instead of the size it adds the rank that data has inside the plugin, at least 4. The target is right only
+    if the size happens to equal that rank, or data has one element. Otherwise it writes elsewhere, even
+    outside of data; release 2026.0.0 adds nothing, and nearly always writes elsewhere. In versions that
+    forbid negative indices the CPU plugin and constant folding count them from the end, so a model that works
+    there fails on the GPU plugin.
     """
     if scatter.spec.layout is not Layout.TUPLES:
         return None
     ends = "" if scatter.spec.index_range is IndexRange.WRAPPING else "-forbidden"
     array, shape = scatter.index_array, scatter.data_shape
     negative = [size for size, (low, _) in index_bounds(scatter) if low < 0]
-    found = Known(bool(negative) if array is None else bool((array < 0).any()))
+    is_negative = Ternary(bool(negative) if array is None else bool((array < 0).any()))
     if array is None and negative:
-        found = Known(_has_negative_part(scatter) or None, "an index is negative")
-    elsewhere = Known(None, "a size of data is not the number of its dimensions")
+        is_negative = Ternary(_has_negative_part(scatter) or None, "an index is negative")
+    is_elsewhere = Ternary(None, "a size of data differs from its rank")
     if shape is not None:
         added = max(len(shape), _LEAST_RANK)
-        is_meant = element_count(shape) == 1 or all(size == added for size in negative)
-        elsewhere = Known(not (is_static(shape) and is_meant))
-    conditions = [found, elsewhere]
-    meeting = meets("indices of tuples may be negative", conditions, Role.INDICES)
+        is_right = element_count(shape) == 1 or all(size == added for size in negative)
+        is_elsewhere = Ternary(not (is_static(shape) and is_right))
+    conditions = [is_negative, is_elsewhere]
+    meeting = meets("indices may be negative", conditions, Role.INDICES)
     return meeting and meeting._replace(
         probes=(f"two{ends}", f"row{ends}", *([] if ends else ["open", "eight"]))
     )
 
 
 def _has_negative_part(scatter: ScatterNode) -> bool:
-    """Tell whether a part of indices that only a run tells is constant and holds a negative number."""
+    """Return whether non-constant indices contain a constant part with a negative number."""
     indices = scatter.indices
     is_signed = (
         indices is not None and indices.element_type is not None and indices.element_type.kind == "signed"
@@ -290,7 +292,8 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
         op = None if node is None else find_computed(node.domain, node.type)
         if node is not None and op is not None and (op.copies or op.type in _KEEPS_ELEMENTS):
             moved = op.moved_inputs(len(node.inputs))
-            pending += [one for one in (node.inputs[number].value for number in moved) if one is not None]
+            sources = [node.inputs[number].value for number in moved]
+            pending += [source for source in sources if source is not None]
     return False
 
 
@@ -310,15 +313,15 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
         Probe("open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_BOTH),
         Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
     ),
-    avoid="leave the node out where indices are empty",
+    avoid="leave the node out if indices are empty",
     stays=True,
 )
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
-    """Without indices OpenVINO's GPU plugin runs nothing, and does not even copy data to the output.
+    """With empty indices OpenVINO's GPU plugin leaves the output uninitialised instead of copying data.
 
-    Of tuples it copies data first, slices of constant data are folded, and where a shape of the node is open
-    data is copied as well; whether another input of the model is open does not matter. Tuples made of empty
-    indices are no way around, as Unsqueeze of nothing is refused: "Output shape is not provided".
+    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; ScatterUpdate with constant
+    data is folded. Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate
+    does not help, as the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
         return None
@@ -350,22 +353,23 @@ def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES}),
 )
 def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin counts a negative axis of slices from the end of four dimensions.
+    """OpenVINO's GPU plugin counts a negative axis of ScatterUpdate from the end of four dimensions.
 
-    It holds data of fewer dimensions with 1 in those behind, and so takes another axis: -1 of a matrix is the
-    last of [2, 3, 1, 1]. The output is right where both sizes are 1.
+    It appends dimensions of 1 to data of lower rank, and so uses the wrong axis: -1 of [2, 3] becomes the
+    last axis of [2, 3, 1, 1]. The output is right if the sizes on both axes are 1.
     """
     axis, shape = scatter.written_axis, scatter.data_shape
     if scatter.spec.layout is not Layout.SLICES or axis is None or axis >= 0:
         return None
-    found = Known(None, f"data has fewer than {_LEAST_RANK} dimensions")
+    is_wrong_axis = Ternary(None, f"data has fewer than {_LEAST_RANK} dimensions")
     if shape is not None:
         sizes = (*shape, *[1] * (_LEAST_RANK - len(shape)))
         both = (shape[axis], sizes[axis]) if len(shape) < _LEAST_RANK else ()
-        is_right = all(one == 1 for one in both)
-        is_open = not any(lowest(one) > 1 for one in both)
-        found = Known(False if is_right else None if is_open else True, "a size on the axis is not 1")
-    return meets(f"the axis is {axis}", [found, has_elements(scatter)], Role.AXIS)
+        is_right = all(size == 1 for size in both)
+        is_unknown = not any(lowest(size) > 1 for size in both)
+        truth = False if is_right else None if is_unknown else True
+        is_wrong_axis = Ternary(truth, "a size on the axis is not 1")
+    return meets(f"the axis is {axis}", [is_wrong_axis, has_elements(scatter)], Role.AXIS)
 
 
 @Defect(
@@ -393,41 +397,41 @@ def negative_axis_of_slices(scatter: ScatterNode) -> Meeting | None:
         Probe("equal", "ScatterNDUpdate-3", (2, 3), [[1, 2], [0, 1]], [5, 5], None, constants=_UPDATES),
         Probe("slices", "ScatterUpdate-3", (4,), [1, 0], (2,), 0, constants=_BOTH | _UPDATES),
     ),
-    avoid="give what is constant a second dimension, or feed it as an input",
+    avoid="give the constant a second dimension, or pass it as an input",
 )
 def constant_rows(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin takes a constant of one dimension for a row of shape [1, n].
+    """OpenVINO's GPU plugin treats a 1-D constant as shape [1, n], but a 1-D input as shape [n, 1].
 
-    What is fed is taken for [n, 1]: elements of data of one dimension do not meet then. Of slices it matters
-    for data, of tuples for data, updates, and indices that are one tuple. Where an input of the model has an
-    open shape the plugin keeps the shapes as they are; the first element of data is where it belongs,
-    and of equal updates of tuples it is all one which is taken. Of elements whose data and updates are such
-    constants, the updates are written one after the other from the first position on.
+    If a node has both, their elements do not correspond. This matters for data of ScatterUpdate, for all
+    inputs of ScatterElementsUpdate, and for ScatterNDUpdate for data, updates, and indices that are a single
+    tuple. It does not happen if an input of the model has a dynamic shape. The first element of data is
+    always right, and so are equal updates of ScatterNDUpdate. If data and updates of ScatterElementsUpdate
+    are such constants, the updates are written in order from the first position on.
 
-    The output may get two dimensions: where another operator reads it, the run ends with "Unexpected elements
-    count for output tensor" or "Unexpected layout of input memory", or the process ends.
+    The output may become 2-D: if another operator reads it, the run fails with "Unexpected elements count for
+    output tensor" or "Unexpected layout of input memory", or the process crashes.
     """
     layout, indices = scatter.spec.layout, scatter.indices_shape
-    meant = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
+    roles = [Role.DATA] if layout is Layout.SLICES else [Role.DATA, Role.INDICES, Role.UPDATES]
     if layout is Layout.TUPLES and indices is not None and len(indices) == 1:
-        meant.remove(Role.UPDATES)
+        roles.remove(Role.UPDATES)
     if layout is Layout.TUPLES and _are_equal(scatter, Role.UPDATES):
-        meant = [role for role in meant if role is not Role.UPDATES]
-    rows = [role for role in meant if _is_constant_row(scatter, role)]
+        roles = [role for role in roles if role is not Role.UPDATES]
+    rows = [role for role in roles if _is_constant_row(scatter, role)]
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
     if not rows or meet_again or layout is Layout.SEQUENCE:
         return None
-    is_elsewhere = Known(True)
+    is_elsewhere = Ternary(True)
     array = scatter.index_array
     if layout is Layout.ELEMENTS and rows == [Role.DATA] and element_count(indices) == 1:
-        is_elsewhere = Known(None if array is None else bool(array.any()), "the index is not 0")
+        is_elsewhere = Ternary(None if array is None else bool(array.any()), "the index is not 0")
     elif layout is Layout.ELEMENTS and rows == [Role.DATA, Role.UPDATES]:
         order = None if array is None else array.reshape(-1).tolist()
-        is_elsewhere = Known(
+        is_elsewhere = Ternary(
             None if order is None else order != [*range(len(order))], "indices are not in order"
         )
     conditions = [is_elsewhere, _all_is_static(scatter)]
-    return meets(f"{rows[0].value} is a constant of one dimension", conditions, rows[0])
+    return meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
 
 
 def _are_equal(scatter: ScatterNode, role: Role) -> bool:
@@ -437,41 +441,41 @@ def _are_equal(scatter: ScatterNode, role: Role) -> bool:
 
 
 def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
-    """Tell whether an input is a constant of one dimension with more elements than one."""
+    """Return whether an input is a 1-D constant with more than one element."""
     operand = scatter.operand(role)
     if operand is None or operand.shape is None or len(operand.shape) != 1 or operand.shape[0] in {0, 1}:
         return False
     return is_folded(scatter, operand.value) is True
 
 
-def _all_is_static(scatter: ScatterNode) -> Known:
-    """Return whether no shape is open: one that is has the whole model compiled in another way.
+def _all_is_static(scatter: ScatterNode) -> Ternary:
+    """Return whether all shapes are static: a single dynamic one makes the plugin compile another way.
 
-    A shape that could not be inferred is unknown, not open.
+    A shape that could not be inferred is unknown, not dynamic.
     """
-    model, when = scatter.facts.model, "no shape of the model is open"
+    model, when = scatter.facts.model, "no shape of the model is dynamic"
     is_static_model = None if model is None else _is_static_model(model)
     if is_static_model is False:
-        return Known(False)
+        return Ternary(False)
     is_static_node = _is_static_node(scatter).truth
-    return Known(is_static_model if is_static_node else is_static_node, when)
+    return Ternary(is_static_model if is_static_node else is_static_node, when)
 
 
-def _is_open(scatter: ScatterNode, operand: Operand) -> Known:
-    """Return whether the shape of an input is open; None where it could not be inferred."""
-    return Known(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is open")
+def _is_open(scatter: ScatterNode, operand: Operand) -> Ternary:
+    """Return whether the shape of an input is dynamic; None if it could not be inferred."""
+    return Ternary(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is dynamic")
 
 
-def _is_static_node(scatter: ScatterNode) -> Known:
-    """Return whether the shapes of all inputs are static; None where one could not be inferred."""
-    opened = [scatter.facts.is_dynamic(one.value) for one in scatter.operands()]
-    return Known(False if True in opened else None if None in opened else True, "its shapes are static")
+def _is_static_node(scatter: ScatterNode) -> Ternary:
+    """Return whether the shapes of all inputs are static; None if one could not be inferred."""
+    dynamic = [scatter.facts.is_dynamic(operand.value) for operand in scatter.operands()]
+    return Ternary(False if True in dynamic else None if None in dynamic else True, "its shapes are static")
 
 
 @lru_cache(1)
 def _is_static_model(model: Model) -> bool | None:
     try:
-        return all(is_static(one.shape) for one in dataflow_of(model).inputs)
+        return all(is_static(input.shape) for input in dataflow_of(model).inputs)
     except Error:
         return None
 
@@ -498,23 +502,23 @@ def _is_static_model(model: Model) -> bool | None:
     avoid="give indices a second dimension of 1",
 )
 def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin writes elsewhere where indices are one tuple of one coordinate, of shape [1].
+    """OpenVINO's GPU plugin writes to the wrong place if indices have shape [1]: one tuple, one coordinate.
 
-    Where an input of the model has an open shape, or data more than four dimensions, it does not.
+    It does not if an input of the model has a dynamic shape, or data has more than four dimensions.
     """
     shape, array = scatter.data_shape, scatter.index_array
     if scatter.spec.layout is not Layout.TUPLES or scatter.indices_shape != (1,) or not shape:
         return None
     if len(shape) > _LEAST_RANK:
         return None
-    is_laid_alike = len(shape) == 2 and _is_constant_row(scatter, Role.UPDATES)
-    if element_count(shape) == 1 or is_laid_alike:
+    is_right = len(shape) == 2 and _is_constant_row(scatter, Role.UPDATES)
+    if element_count(shape) == 1 or is_right:
         return None
     is_column = element_count(shape[1:]) == 1
-    found = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
-    is_elsewhere = Known(found if is_column else True, "the index is not 0")
+    is_moved = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
+    is_elsewhere = Ternary(is_moved if is_column else True, "the index is not 0")
     conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
-    return meets("indices are one tuple of one coordinate", conditions, Role.INDICES)
+    return meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
 
 
 @Defect(
@@ -535,22 +539,22 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
             "constant", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA
         ),
     ),
-    avoid="give all shapes, or convert to i8 in front of the node, and back behind it",
+    avoid="make all shapes static, or cast to i8 before the node and back after it",
     reads=_TYPES,
 )
 def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin takes two elements of four bits for two bytes where it looks at what is fed.
+    """OpenVINO's GPU plugin validates 4-bit inputs of dynamic shape as if each element took one byte.
 
-    The run ends with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
+    The run fails with "Size of input device tensor (=2) is expected to be greater or equal to user tensor".
     """
-    found = list[Meeting]()
-    for one in (scatter.indices, scatter.data):
-        if one is not None and scatter.spec.layout is not Layout.ELEMENTS:
-            four_bits = element_type_is(scatter, "i4", "u4", role=one.port.role)
-            conditions = [four_bits, _is_open(scatter, one), are_there(one)]
-            reason = f"elements of four bits are in {one.port.name} of an open shape"
-            found += filter(None, [meets(reason, conditions, one.port.role)])
-    return min(reversed(found), key=lambda meeting: bool(meeting.when), default=None)
+    meetings = list[Meeting]()
+    for operand in (scatter.indices, scatter.data):
+        if operand is not None and scatter.spec.layout is not Layout.ELEMENTS:
+            has_four_bits = element_type_is(scatter, "i4", "u4", role=operand.port.role)
+            conditions = [has_four_bits, _is_open(scatter, operand), are_there(operand)]
+            reason = f"{operand.port.name} of a dynamic shape has 4-bit elements"
+            meetings += filter(None, [meets(reason, conditions, operand.port.role)])
+    return min(reversed(meetings), key=lambda meeting: bool(meeting.when), default=None)
 
 
 @Defect(
@@ -571,13 +575,13 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("column", "ScatterNDUpdate-3", (3, 4, 1), [1], (4, 1), shapes="dynamic"),
         Probe("cube-of-rows", "ScatterNDUpdate-3", (4, 1, 4, 1), [2], (1, 4, 1), shapes="dynamic"),
     ),
-    avoid="say the shape of updates, or give indices a second dimension of 1",
+    avoid="make the shape of updates static, or give indices a second dimension of 1",
 )
 def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin mixes the elements of a slice that one coordinate names, of indices of shape [1].
+    """OpenVINO's GPU plugin permutes the elements of a slice if indices have shape [1]: a single coordinate.
 
-    It does so where the shape of updates is open, and that of data or indices. Updates of two dimensions are
-    right where both have the same size, or the second is 1.
+    It does so if the shape of updates is dynamic, and that of data or indices too. 2-D updates are right if
+    both sizes are equal, or the second is 1.
     """
     updates, rest = scatter.updates, (scatter.data, scatter.indices)
     if scatter.spec.layout is not Layout.TUPLES or updates is None or scatter.depth not in {None, 1}:
@@ -585,17 +589,18 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
     ranks = [None if shape is None else len(shape) for shape in (scatter.data_shape, scatter.indices_shape)]
     if ranks[0] in {0, 1, 2} or ranks[1] not in {None, 1}:
         return None
-    opened = [True if one is None else _is_open(scatter, one).truth for one in rest]
+    dynamic = [True if operand is None else _is_open(scatter, operand).truth for operand in rest]
     conditions = [
         _is_open(scatter, updates),
-        Known(
-            True if True in opened else None if None in opened else False, "that of data or indices is open"
+        Ternary(
+            True if True in dynamic else None if None in dynamic else False,
+            "that of data or indices is dynamic",
         ),
-        Known(scatter.depth == 1 or None, "indices are one coordinate"),
-        Known(None, "the sizes of a slice differ"),
+        Ternary(scatter.depth == 1 or None, "indices are one coordinate"),
+        Ternary(None, "the sizes of a slice differ"),
         has_elements(scatter),
     ]
-    return meets("updates of an open shape may be one slice", conditions, Role.UPDATES)
+    return meets("updates of a dynamic shape may be one slice", conditions, Role.UPDATES)
 
 
 @Defect(
@@ -617,13 +622,13 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         Probe("static", "ScatterNDUpdate-3", (3, 4), [[[0, 3]], [[1, 0]]], (2, 1)),
         Probe("first-of-elements", "ScatterNDUpdate-3", (4, 2), [[[1, 0]]], (1, 1), shapes="dynamic"),
     ),
-    avoid="say the last dimension of indices",
+    avoid="make the last dimension of indices static",
 )
 def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin takes the first coordinate only of tuples whose indices have three dimensions.
+    """OpenVINO's GPU plugin reads only the first coordinate of each index tuple if indices are 3-D.
 
-    It does so where the last of these is open. The others count as 0: so elements whose other coordinates are
-    0 are written where they belong; slices never are.
+    It does so if the last dimension of indices is dynamic. The other coordinates count as 0, so only elements
+    whose other coordinates are 0 are written correctly; slices never are.
     """
     indices, data, updates = scatter.indices_shape, scatter.data_shape, scatter.updates
     is_known = scatter.depth is not None or (indices is not None and len(indices) != 3)
@@ -635,12 +640,12 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         is_deep, is_slice = depth > 1, (element_count(data[depth:]) or 0) > 1
     conditions = [
         _is_open(scatter, scatter.indices),
-        Known(None if indices is None else True, "indices have three dimensions"),
-        Known(is_deep, "a tuple has more coordinates than one"),
-        Known(is_slice or None, "a coordinate behind the first is not 0"),
+        Ternary(None if indices is None else True, "indices have three dimensions"),
+        Ternary(is_deep, "a tuple has more than one coordinate"),
+        Ternary(is_slice or None, "a coordinate after the first is not 0"),
         has_elements(scatter),
     ]
-    return meets("the number of coordinates is open", conditions, Role.INDICES)
+    return meets("the number of coordinates is dynamic", conditions, Role.INDICES)
 
 
 @Defect(
@@ -682,44 +687,44 @@ def table_of_tuples_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
             shapes="dynamic",
         ),
     ),
-    avoid="give indices two dimensions, and updates one in place of theirs",
+    avoid="flatten indices to two dimensions, and the same dimensions of updates to one",
 )
 def mixed_ranks_of_tuples(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's GPU plugin misreads tuples whose inputs are stored with different numbers of dimensions.
+    """OpenVINO's GPU plugin misreads inputs of ScatterNDUpdate that it stores with different ranks.
 
-    Inside the plugin a tensor has 4, 5 or 6 dimensions. Where the inputs that are not constant differ in
-    that, indices and updates are stored like data: those of fewer dimensions get 1s after their first two,
-    those of more have some after the first two joined. The kernel counts the dimensions as they were. So
-    indices of fewer dimensions are misread unless all after the first two are 1, and updates unless the
-    dimensions that they have in common with indices keep their strides. Indices of more dimensions than data
-    are read out of bounds: some results are right by accident. It tells right and wrong apart for all of
-    1,000 drawn nodes with static shapes, of any element type, but for those accidents. Where a shape of the
-    model is open the plugin keeps all dimensions, and the result is right.
+    Inside the plugin a tensor has rank 4, 5 or 6. If non-constant inputs differ in that rank, indices and
+    updates are stored with the rank of data: at lower rank dimensions of 1 are inserted after the first two,
+    at higher rank dimensions after the first two are merged. The kernel still uses the original dimensions.
+    So indices of lower rank are misread unless all dimensions after the first two are 1, and updates unless
+    the dimensions that they share with indices keep their strides. Indices of higher rank than data are read
+    out of bounds: some results are right by accident. Except for these, the condition separates right from
+    wrong in all of 1,000 random nodes with static shapes, of any element type. If a shape of the model is
+    dynamic, the plugin keeps all dimensions, and the result is right.
     """
     operands = [scatter.operand(role) for role in (Role.DATA, Role.INDICES, Role.UPDATES)]
     if scatter.spec.layout is not Layout.TUPLES or None in operands:
         return None
-    data, indices, updates = shapes = [one.shape for one in operands if one is not None]
+    data, indices, updates = shapes = [operand.shape for operand in operands if operand is not None]
     if 0 in map(element_count, shapes) or indices == ():
         return None
-    fed = [one for one in operands if one is not None and not is_folded(scatter, one.value)]
+    fed = [operand for operand in operands if operand is not None and not is_folded(scatter, operand.value)]
     is_static_model = _all_is_static(scatter)
     if data is None or indices is None or updates is None:
-        unknown = Known(None if len(fed) > 1 else False, "ranks above 4 differ")
-        return meets("the ranks of tuples are unknown", [unknown, is_static_model], Role.INDICES)
-    rank, found = _stored_rank(data), list[tuple[Role, Known]]()
-    is_mixed = len({_stored_rank(one.shape) for one in fed}) > 1
-    for one in fed if is_mixed else ():
-        if one.port.role is Role.INDICES:
+        unknown = Ternary(None if len(fed) > 1 else False, "ranks above 4 differ")
+        return meets("ranks of inputs are unknown", [unknown, is_static_model], Role.INDICES)
+    rank, misread = _stored_rank(data), list[tuple[Role, Ternary]]()
+    is_mixed = len({_stored_rank(operand.shape) for operand in fed}) > 1
+    for operand in fed if is_mixed else ():
+        if operand.port.role is Role.INDICES:
             moved = _are_coordinates_moved(indices, rank)
-            found.append((Role.INDICES, Known(moved, "a dimension of indices after the second is not 1")))
-        elif one.port.role is Role.UPDATES:
+            misread.append((Role.INDICES, Ternary(moved, "a dimension of indices after the second is not 1")))
+        elif operand.port.role is Role.UPDATES:
             moved = _are_updates_moved(updates, len(indices) - 1, rank)
-            found.append((Role.UPDATES, Known(moved, "updates have dimensions of other sizes than 1")))
+            misread.append((Role.UPDATES, Ternary(moved, "updates have dimensions of other sizes than 1")))
     if not is_mixed and _stored_rank(indices) > rank:
-        found.append((Role.INDICES, Known(None, "coordinates are read out of bounds")))
+        misread.append((Role.INDICES, Ternary(None, "coordinates are read out of bounds")))
     reason = f"data has {len(data)} dimensions, indices {len(indices)} and updates {len(updates)}"
-    meetings = [meets(reason, [moved, is_static_model], role) for role, moved in found]
+    meetings = [meets(reason, [moved, is_static_model], role) for role, moved in misread]
     return min(filter(None, meetings), key=lambda meeting: bool(meeting.when), default=None)
 
 
@@ -728,10 +733,10 @@ def _stored_rank(shape: Shape) -> int:
 
 
 def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
-    """Tell whether coordinates lie elsewhere once indices are stored with the rank of data."""
-    own = _stored_rank(tuple(indices))
-    if own >= rank:
-        return own > rank
+    """Return whether coordinates are displaced when indices are stored with the rank of data."""
+    stored = _stored_rank(tuple(indices))
+    if stored >= rank:
+        return stored > rank
     sizes = [static((dim,)) for dim in indices[_BEFORE_FILLED:]]
     if any(size is not None and size != (1,) for size in sizes):
         return True
@@ -739,18 +744,22 @@ def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
 
 
 def _are_updates_moved(updates: Sequence[Dim], count: int, rank: int) -> bool | None:
-    """Tell whether the first `count` dimensions of updates lie elsewhere if stored with the rank of data."""
-    own = _stored_rank(tuple(updates))
-    if own == rank or count <= _BEFORE_FILLED:
+    """Return whether the first `count` dimensions of updates are displaced at the rank of data.
+
+    rank 5 in, stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
+    rank 6 in, stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]
+    """
+    stored = _stored_rank(tuple(updates))
+    if stored == rank or count <= _BEFORE_FILLED:
         return False
     sizes = static(tuple(updates))
     if sizes is None:
         return None
-    dims = [*sizes, *[1] * (own - len(sizes))]
-    if own < rank:
-        moved = [*dims[:_BEFORE_FILLED], *[1] * (rank - own), *dims[_BEFORE_FILLED:]]
+    dims = [*sizes, *[1] * (stored - len(sizes))]
+    if stored < rank:
+        moved = [*dims[:_BEFORE_FILLED], *[1] * (rank - stored), *dims[_BEFORE_FILLED:]]
     else:
-        end = own - rank + _BEFORE_FILLED + 1
+        end = stored - rank + _BEFORE_FILLED + 1
         moved = [*dims[:_BEFORE_FILLED], prod(dims[_BEFORE_FILLED:end]), *dims[end:]]
     strides, new = _strides(dims), _strides(moved)
     is_lost = count >= rank and prod(dims[count:]) > 1

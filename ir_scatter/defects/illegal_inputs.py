@@ -1,4 +1,4 @@
-"""Shapes, types and words that the document forbids, and that a runtime takes."""
+"""Shapes, types and words that the specification forbids, and that a runtime accepts."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
@@ -30,9 +30,10 @@ _SHAPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
     reads=_SHAPES,
 )
 def longer_indices_taken(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO does not look whether indices are longer than data on another axis than their own.
+    """OpenVINO does not check whether indices are longer than data on an axis other than `axis`.
 
-    The plugins write elements of one row into another; folding writes behind data, and the process may end.
+    The plugins write elements of one row into another; constant folding writes past the end of data, and the
+    process may crash.
     """
     longer = [axis for axis in scatter.longer_dimensions() if axis != scatter.axis]
     if scatter.spec.layout is not Layout.ELEMENTS or scatter.axis is None or not longer:
@@ -51,14 +52,14 @@ def longer_indices_taken(scatter: ScatterNode) -> Meeting | None:
         Probe("none", "ScatterElementsUpdate-3", _FIVE, _FIVE, _FIVE, 0, axis_shape=(0,), breaks=_AXIS),
     ),
     near=(Probe("one", "ScatterElementsUpdate-12", (3, 4), (3, 4), (3, 4), 0, axis_shape=(1,)),),
-    avoid="give the axis one element",
+    avoid="make the axis input a single element",
     reads=_SHAPES,
 )
 def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO reads the first number of an axis for elements, whether there is one or not.
+    """For ScatterElementsUpdate OpenVINO reads the first element of the axis input, even if there is none.
 
-    Of a constant without elements it reads what happens to be in memory: the process may end, or another axis
-    is taken. Slices are refused. A process that ends does so when the model is read.
+    From an empty constant it reads arbitrary memory: the process may crash when the model is read, or
+    another axis is used. ScatterUpdate is refused.
     """
     axis = scatter.operand(Role.AXIS)
     count = None if axis is None else element_count(axis.shape)
@@ -77,14 +78,14 @@ def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
     Symptom.CRASHED,
     strikes=Stage.COMPILE,
     probes=(Probe("slices", "ScatterUpdate-3", ["a", "b"], [1], ["c"], 0, "string", breaks="element-type"),),
-    avoid="scatter the numbers of the words instead",
+    avoid="scatter numbers that stand for the strings",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def text_of_slices_folded(scatter: ScatterNode) -> Meeting | None:
-    """Folding slices of text, which the document does not know, ends the process; CPU computes them."""
+    """Constant folding of ScatterUpdate crashes on strings, which the specification forbids."""
     if scatter.spec.layout is not Layout.SLICES:
         return None
-    return meets("data is text", [element_type_is(scatter, "string")], Role.DATA)
+    return meets("data is of type string", [element_type_is(scatter, "string")], Role.DATA)
 
 
 @Defect(
@@ -97,11 +98,11 @@ def text_of_slices_folded(scatter: ScatterNode) -> Meeting | None:
         Probe("elements", "ScatterElements-18", (4,), [1], (1,), 0, attributes=_MEAN, breaks=_WORD),
         Probe("tuples", "ScatterND-16", (4,), [[1]], (1,), None, attributes=_MEAN, breaks=_WORD),
     ),
-    avoid="write one of the words that the document has",
+    avoid="use a reduction that the specification names",
     reads=frozenset({Fact.OPERATOR, Fact.ATTRIBUTES}),
 )
 def unknown_reduction_taken(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime takes a reduction that no version has for none."""
+    """Onnxruntime treats an unknown reduction as "none"."""
     if scatter.node.domain != ONNX or scatter.reduction is not None:
         return None
     word = scatter.attribute("reduction")

@@ -1,4 +1,4 @@
-"""Indices that the document forbids and a device does not refuse; most are known when a model runs only."""
+"""Indices that the specification forbids and a device accepts; most are known only when a model runs."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ from ir_scatter.analysis.signature import EVERYTHING
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, rank_of
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general_bounds import ANY, Interval
 from ir_scatter.ops.index_values import negative
@@ -19,14 +19,14 @@ from ir_scatter.ops.spec import Layout, Role
 _OUTSIDE, _NEGATIVE = "index-out-of-range", "negative-index"
 _BELOW, _ABOVE = "below", "above"
 _FAR = 500_000_000
-"""So far from a small tensor there is no memory."""
+"""An index, in elements: that far beyond a small tensor no memory of the process is mapped."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
-    """Yield a form with an index below its range, and one above it; the form has 4 positions."""
+    """Yield a form with an index below its range, and with one above it; the form has 4 positions."""
     for side, index in ((_BELOW, -6), (_ABOVE, 6)):
         indices = [index] if form.axis is not None else [[index]]
         yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)
@@ -63,12 +63,12 @@ _FORMS = (
     reads=EVERYTHING,
 )
 def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
-    """A plugin does not look whether indices are in range.
+    """The plugin does not check index bounds.
 
-    OpenVINO's CPU plugin looks, but not at slices of a row of up to 64 whole numbers of 16 bits or more, as
-    shapes are, and not below -s at elements: there it writes into memory that is not that of data, and with
-    an index that is far away the process ends. The GPU plugin never looks. Negative indices of slices are out
-    of range, too: no version counts them from the end.
+    OpenVINO's CPU plugin checks them with two exceptions: ScatterUpdate on 1-D data of up to 64 integers of
+    16 bits or more, such as shapes, and indices below -s (s: the size on the axis) of ScatterElementsUpdate.
+    There it writes outside of data, and crashes if the index is far away. The GPU plugin never checks.
+    Negative indices of ScatterUpdate are out of range too: no version counts them from the end.
     """
     return _outside_of_range(scatter, index_out_of_range_taken)
 
@@ -81,19 +81,19 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.RUN,
     probes=tuple(
         replace(form, name=f"{form.name}-alone", threads=1)
-        for one in _FORMS
-        for form in _outside(one)
-        if one.name != _ROW and not (one.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
+        for plain in _FORMS
+        for form in _outside(plain)
+        if plain.name != _ROW and not (plain.name == Layout.ELEMENTS and form.name.endswith(_BELOW))
     ),
     near=(Probe("legal", "ScatterNDUpdate-3", (4, 3), [[3]], (1, 3), None, threads=1),),
-    avoid=Text(f"{_CLAMP.template}, or let two threads compute (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
+    avoid=Text(f"{_CLAMP.template}, or run with at least two threads (INFERENCE_NUM_THREADS)", *_CLAMP.parts),
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin finds an index that is out of range, and loses that where one thread computes.
+    """OpenVINO's CPU plugin detects an index that is out of range, but loses the error with a single thread.
 
-    With two threads and more the run is refused: "indices value that points to non-existing output tensor
-    element". With one it ends as if nothing were wrong, and the output is what happened to be in memory.
+    With two threads or more the run is refused: "indices value that points to non-existing output tensor
+    element". With one thread the run succeeds, and the output holds arbitrary memory.
     """
     meeting = _outside_of_range(scatter, refusal_lost_on_one_thread)
     when = " and ".join(filter(None, (meeting.when, "one thread computes"))) if meeting else ""
@@ -101,7 +101,7 @@ def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
 
 
 def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
-    """Return that indices are out of range, or may be when the model runs."""
+    """Return a meeting if indices are out of range, or may be when the model runs."""
     layout = scatter.spec.layout
     if layout is Layout.SEQUENCE or 0 in {
         element_count(scatter.data_shape),
@@ -124,52 +124,52 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
             reason, when = least.reason, f"{least.name} is less than {least.size}"
     else:
         names = _names(scatter, defect, _open_sides(scatter))
-        reason, when = "indices are given when the model runs", "one is out of range"
+        reason, when = "indices are known only when the model runs", "one is out of range"
     return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
 
 
 def _names(
     scatter: ScatterNode, defect: Defect, sides: Collection[str], *, is_near: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the probes that tell of a node with an index out of range on some side."""
+    """Return the names of the probes for a node with an index out of range on some side."""
     layout = scatter.spec.layout
     forms = [layout.value] if layout is not Layout.SLICES or _is_row(scatter) is not True else []
     if layout is Layout.SLICES and _is_row(scatter) is not False:
         forms.append(_ROW)
-    wanted = tuple([f"{form}-{side}" for form in forms for side in sides])
-    names = [probe.name for probe in defect.probes if probe.name.startswith(wanted)]
+    beginnings = tuple([f"{form}-{side}" for form in forms for side in sides])
+    names = [probe.name for probe in defect.probes if probe.name.startswith(beginnings)]
     return tuple([name for name in names if not (is_near and name.endswith("far"))])
 
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
-    """Return on which sides indices that only a run tells may be out of range."""
-    found, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
+    """Return the sides on which indices that are known only at run time may be out of range."""
+    sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
         least = lowest(size)
         if low < (0 if never_counts_from_the_end else -least):
-            found.add(_BELOW)
+            sides.add(_BELOW)
         if high >= least:
-            found.add(_ABOVE)
-    return found
+            sides.add(_ABOVE)
+    return sides
 
 
 def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
-    """Return sizes that indices count on, and between which numbers the indices of each lie."""
+    """Return, for each coordinate, the size that it counts on and the bounds of its indices."""
     layout, data, axis = scatter.spec.layout, scatter.data_shape, scatter.axis
     count = scatter.depth if layout is Layout.TUPLES else 1
     if count is None or scatter.indices is None:
         return [(UNKNOWN_DIM, ANY)]
     first = 0 if layout is Layout.TUPLES else axis
-    known = () if data is None or first is None else data[first : first + count]
-    sizes = [*known, *[UNKNOWN_DIM] * count][:count]
+    dims = () if data is None or first is None else data[first : first + count]
+    sizes = [*dims, *[UNKNOWN_DIM] * count][:count]
     return [*zip(sizes, bounds_of(scatter.facts, scatter.indices.value, count), strict=True)]
 
 
 def _is_row(scatter: ScatterNode) -> bool | None:
-    """Tell whether slices are those of a few whole numbers, as shapes are; None if that is not known."""
+    """Return whether data is 1-D and holds few integers, as shapes do; None if that is unknown."""
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
-    size = Known(None if count is None else count <= _ROW_SIZE)
+    size = Ternary(None if count is None else count <= _ROW_SIZE)
     type = element_type_is(scatter, *_ROW_TYPES)
-    known = {one.truth for one in (data, indices, size, type)}
-    return False if False in known else None if None in known else True
+    truths = {condition.truth for condition in (data, indices, size, type)}
+    return False if False in truths else None if None in truths else True

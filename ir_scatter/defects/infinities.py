@@ -1,10 +1,10 @@
-"""Infinite numbers, which a runtime takes for the largest finite ones."""
+"""Infinite numbers that a runtime replaces by the largest finite ones."""
 
 from dataclasses import replace
 from math import inf
 
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is, type_name
 from ir_scatter.ops.spec import Reduction, Role
 
@@ -38,30 +38,30 @@ _FINITE = (
         _infinite("replaced", "none", [1, 2], inf, Role.UPDATES),
         _infinite("largest", "max", [inf, 2], 3, Role.DATA),
     ),
-    avoid="give the numbers as an input, or compute in f32",
+    avoid="pass the numbers as an input, or compute in f32",
     depends_on_instructions=True,
 )
 def infinite_constants(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin holds an infinite constant of bf16 as the largest f32, and once one of f16 too.
+    """OpenVINO's CPU plugin stores infinite bf16 constants as the largest f32, and sometimes f16 ones too.
 
-    What is computed from it is finite then: a mean is half of it, and its product with 0 is 0 and not NaN.
-    That it rounds to infinity again hides it where nothing is computed, and in most sums. A processor that
-    computes in bf16 itself may not show it.
+    Results computed from it are finite: a mean is half of it, and its product with 0 is 0 instead of NaN. If
+    nothing is computed, and in most sums, rounding to infinity hides the defect. Processors that compute in
+    bf16 natively may not show it.
     """
     when = {
         Reduction.MEAN: "a finite number is averaged with it",
         Reduction.PROD: "a number below 1 is multiplied with it",
-        Reduction.SUM: "a number near the largest one of the other sign is added",
-        Reduction.SUB: "a number near the largest one of its sign is taken from it",
+        Reduction.SUM: "a number near the largest one of the opposite sign is added",
+        Reduction.SUB: "a number near the largest one of the same sign is subtracted",
     }.get(scatter.reduction or Reduction.NONE, "")
-    names = {"bf16": tuple(one.name for one in _FINITE), "f16": ("f16",)}
+    names = {"bf16": tuple(probe.name for probe in _FINITE), "f16": ("f16",)}
     probes = names.get(type_name(scatter.data), ())
     for role in (Role.DATA, Role.UPDATES) if when and probes else ():
         operand = scatter.operand(role)
-        is_left = role is Role.DATA and scatter.attribute("use_init_val") is False
-        array = None if operand is None or is_left else scatter.facts.array(operand.value)
+        is_ignored = role is Role.DATA and scatter.attribute("use_init_val") is False
+        array = None if operand is None or is_ignored else scatter.facts.array(operand.value)
         if array is not None and (abs(array) == inf).any():
-            return Meeting(f"constant {role.value} hold an infinite number", role, None, when, probes)
+            return Meeting(f"constant {role.value} holds an infinite number", role, None, when, probes)
     return None
 
 
@@ -86,16 +86,16 @@ def _extreme(name: str, word: str, update: float, type: str = "f32", data: float
     depends_on_instructions=True,
 )
 def extremes_begin_finite(scatter: ScatterNode) -> Meeting | None:
-    """Without the value of data OpenVINO takes max from the least f32 on, and min from the largest.
+    """With use_init_val = false OpenVINO starts max from the least f32, and min from the largest.
 
-    Infinity of the other sign is beyond that: max of nothing but -inf is -3.4e38. Rounding hides it in f16
-    and bf16, unless the processor computes in them itself.
+    So max over updates that are all -inf gives -3.4e38. In f16 and bf16 rounding hides it, unless the
+    processor computes in these types natively.
     """
     is_extreme = scatter.reduction in {Reduction.MAX, Reduction.MIN}
     if not is_extreme or scatter.attribute("use_init_val") is not False:
         return None
     array = None if scatter.updates is None else scatter.facts.array(scatter.updates.value)
     is_open = array is None or bool((abs(array) == inf).any())
-    infinite = Known(None if is_open else False, "all updates of an element are infinite")
+    infinite = Ternary(None if is_open else False, "all updates of an element are infinite")
     conditions = [element_type_is(scatter, "f32"), infinite]
-    return meets(f"{scatter.reduction} is without the value of data", conditions, Role.UPDATES)
+    return meets(f"{scatter.reduction} ignores the value of data", conditions, Role.UPDATES)

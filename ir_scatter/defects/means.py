@@ -1,8 +1,8 @@
-"""Means of integers, which a runtime rounds or sums in its own way."""
+"""Means of integers that a runtime rounds or sums incorrectly."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.spec import Reduction
 
@@ -28,11 +28,13 @@ def _mean(name: str, type: str, data: list[int], indices: list[int], updates: li
     reads=_READS,
 )
 def mean_of_negative_integers(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's plugins round the mean of integers towards zero where the document rounds down."""
+    """OpenVINO's plugins round the mean of integers towards zero; the specification rounds down."""
     if scatter.reduction is not Reduction.MEAN:
         return None
     signed = element_type_is(scatter, *_SIGNED)
-    return meets("the mean is of integers", [signed, Known(None, "a sum is negative and does not divide")])
+    return meets(
+        "the mean is of integers", [signed, Ternary(None, "a sum is negative and not divisible by the count")]
+    )
 
 
 @Defect(
@@ -50,8 +52,8 @@ def mean_of_negative_integers(scatter: ScatterNode) -> Meeting | None:
     reads=_READS,
 )
 def mean_of_large_integers(scatter: ScatterNode) -> Meeting | None:
-    """The mean of integers is wrong where their sum does not fit the type, though the mean does."""
+    """The mean of integers is wrong if their sum overflows the type, even if the mean fits."""
     if scatter.reduction is not Reduction.MEAN:
         return None
     whole = element_type_is(scatter, *_INTEGERS)
-    return meets("the mean is of integers", [whole, Known(None, "a sum does not fit the type")])
+    return meets("the mean is of integers", [whole, Ternary(None, "a sum overflows the type")])

@@ -1,4 +1,4 @@
-"""Kernels that onnxruntime does not have."""
+"""Kernels that onnxruntime lacks."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.model import ONNX, Node
 from ir_scatter.core.shapes import element_count
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.defects.element_types import are_there, element_type_is, type_name
 from ir_scatter.defects.shared_memory import is_output, readers
 from ir_scatter.ops.general import find
@@ -16,7 +16,7 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 _READS = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.ATTRIBUTES, Fact.TYPES, Fact.SHAPES})
 _HALVES, _UNORDERED = ("f16", "bf16"), ("bf16", "boolean")
 _NOT_CACHED = ("f8e4m3", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "string")
-_TO_F32 = "convert to f32 in front of the node, and back behind it"
+_TO_F32 = "cast to f32 before the node and back after it"
 
 
 def _probes(words: Sequence[str], types: Sequence[str]) -> tuple[Probe, ...]:
@@ -51,15 +51,15 @@ def _met(scatter: ScatterNode, reductions: Sequence[Reduction], *types: str) -> 
     return meets(reason, conditions, Role.DATA)
 
 
-def _is_computed_in_f16(scatter: ScatterNode) -> Known:
-    """Return whether onnxruntime computes a node of f16 as it is, and not in f32 between two casts.
+def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
+    """Return whether onnxruntime computes an f16 node in f16, instead of in f32 between two casts.
 
         i = Reshape (fed, shape)         # some input comes from a node of the same graph,
         y = ScatterND (x, i, new)        # no output of the graph, and f16 only from and to nodes
         z = Abs (y)                      # that are computed in f32 too: y is computed in f32
 
     Measured on 1.31.1 and 1.32.0. Nodes that move elements (Reshape, Gather, Transpose, Cast, scatter nodes)
-    and those with bodies are computed as they are; of any other it is not known.
+    and nodes with bodies are computed in f16; for any other node it is unknown.
     """
     assert scatter.data is not None
     node, graph, facts = scatter.node, scatter.node.graph, scatter.facts
@@ -76,11 +76,11 @@ def _is_computed_in_f16(scatter: ScatterNode) -> Known:
     is_kept = is_kept or any(
         neighbour.graph is not graph or _stays_in_f16(neighbour) for neighbour in neighbours
     )
-    return Known(True if is_kept else None, "onnxruntime does not compute the node in f32")
+    return Ternary(True if is_kept else None, "onnxruntime does not compute the node in f32")
 
 
 def _stays_in_f16(node: Node) -> bool:
-    """Tell whether onnxruntime has a kernel of f16 for a node, as for all that move elements."""
+    """Return whether onnxruntime surely has an f16 kernel for a node, as for all that move elements."""
     op = find(node.domain, node.type)
     is_scatter = find_scatter(node.domain, node.type, node.opset) is not None
     return is_scatter or bool(node.bodies) or (op is not None and op.moves != ())
@@ -97,7 +97,7 @@ def _stays_in_f16(node: Node) -> bool:
     avoid=_TO_F32,
 )
 def arithmetic_of_halves_refused(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime has no sums and products of f16 and bf16: it says so when the model runs."""
+    """Onnxruntime does not implement add and mul reductions for f16 and bf16: the run is refused."""
     return _met(scatter, (Reduction.SUM, Reduction.PROD), *_HALVES)
 
 
@@ -112,7 +112,7 @@ def arithmetic_of_halves_refused(scatter: ScatterNode) -> Meeting | None:
     avoid=_TO_F32,
 )
 def order_of_types_refused(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime has no maximum and minimum of bf16 and booleans, and in tuples none of f16."""
+    """Onnxruntime does not implement max and min reductions for bf16 and bool, nor for f16 in ScatterND."""
     more = ("f16",) if scatter.spec.layout is Layout.TUPLES else ()
     return _met(scatter, (Reduction.MAX, Reduction.MIN), *_UNORDERED, *more)
 
@@ -128,11 +128,11 @@ def order_of_types_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("complex128", "ScatterND-18", (3,), (1, 1), (1,), None, "complex128"),
     ),
     near=(Probe("f64", "ScatterND-18", (3,), (1, 1), (1,), None, "f64"),),
-    avoid="scatter real and imaginary parts one by one",
+    avoid="scatter real and imaginary parts separately",
     reads=_READS,
 )
 def complex_refused(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime has no kernels of complex numbers, though the document has them."""
+    """Onnxruntime has no kernels for complex numbers, which the specification allows."""
     if scatter.node.domain != ONNX:
         return None
     return meets("data is complex", [element_type_is(scatter, "complex64", "complex128")], Role.DATA)
@@ -146,14 +146,14 @@ def complex_refused(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.COMPILE,
     probes=tuple(map(_cache, _NOT_CACHED)),
     near=(_cache("f16"),),
-    avoid="convert it to elements, or keep the cache in f16",
+    avoid="convert it to ScatterElements (`ir-scatter convert`), or keep the cache in f16",
     reads=_READS,
 )
 def types_of_caches_refused(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime has no kernel of caches of text, of floats of 8 bits or less, of whole numbers of 4."""
+    """Onnxruntime has no TensorScatter kernel for strings, floats of at most 8 bits, and 4-bit integers."""
     if scatter.spec.layout is not Layout.SEQUENCE:
         return None
-    found = element_type_is(scatter, *_NOT_CACHED)
+    is_refused = element_type_is(scatter, *_NOT_CACHED)
     name = type_name(scatter.data)
-    meeting = meets(f"the cache is {name or 'of a small type'}", [found], Role.DATA)
+    meeting = meets(f"the cache is {name or 'of a small type'}", [is_refused], Role.DATA)
     return meeting and meeting._replace(probes=(name,) if name else ())

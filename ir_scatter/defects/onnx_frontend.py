@@ -1,4 +1,4 @@
-"""What OpenVINO's ONNX frontend does not read, whatever the device."""
+"""Defects of OpenVINO's ONNX frontend, on all devices."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,9 +19,9 @@ _EVERY = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 _ALL = len(_EVERY)
 _OF_RANKS = frozenset({"Squeeze", "Unsqueeze"})
 _VIEWS = _OF_RANKS | {"Concat", "Reshape", "Slice", "Transpose"}
-"""Operators that are refused, or have another rank, where their first input is read without dimensions."""
+"""Operators that are refused, or change rank, if their first input is read as 0-D."""
 _LONGEST_CHAIN = 1000
-"""How many operators after a constant are followed back; exporters put a few there."""
+"""Operators that are followed upstream to a constant; exporters put a few there."""
 _AXES_OF_SCALARS = {0, -1}
 """Measured: other ones are refused where data has no dimensions."""
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
@@ -38,7 +38,7 @@ _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
         Probe("complex128", "ScatterND-16", [1, 2, 3], [[1]], [5], None, "complex128"),
     ),
     near=(Probe("f32", "ScatterElements-18", [1, 2, 3], [1], [5], 0),),
-    avoid="scatter real and imaginary parts one by one",
+    avoid="scatter real and imaginary parts separately",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
@@ -59,12 +59,12 @@ def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples", "ScatterND-18", ["a", "b"], [[1]], ["c"], None, "string"),
         Probe("ir", "ScatterElementsUpdate-12", ["a", "b"], [1], ["c"], 0, "string"),
     ),
-    avoid="scatter the numbers of the words instead",
+    avoid="scatter numbers that stand for the strings",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def strings_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin "does not support string for use with oneDNN"."""
-    return meets("data is text", [element_type_is(scatter, "string")], Role.DATA)
+    return meets("data is of type string", [element_type_is(scatter, "string")], Role.DATA)
 
 
 @Defect(
@@ -79,13 +79,13 @@ def strings_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples", "ScatterND-18", (2, 3), (0, 1), (0, 3), None, constants=_INDICES),
     ),
     near=(Probe("full", "ScatterElements-18", (2, 3), (1, 3), (1, 3), 0, constants=_INDICES),),
-    avoid="make what is empty with ConstantOfShape, or leave the node out",
+    avoid="create the empty tensor with ConstantOfShape, or leave the node out",
     stays=True,
 )
 def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's ONNX frontend reads a constant without elements as one without dimensions.
+    """OpenVINO's ONNX frontend reads an empty constant as 0-D.
 
-    An initializer or a Constant node of shape [0, 3] has rank 0 then, and so has what comes of it through
+    An initializer or a Constant node of shape [0, 3] gets rank 0, and so do values computed from it by
     Identity, Cast, Abs and the like. The node is refused: "Indices rank and data rank are required to be
     equal. Got: 0". A Reshape, Transpose, Slice or Concat in between is refused itself.
 
@@ -108,10 +108,10 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
             stage = Stage.COMPILE
     ((operand, constant), *_) = found.items()
     is_direct = operand.value.producer is None and operand.value is constant.value
-    what = f"{'an initializer' if is_direct else 'a constant'} without elements"
+    kind = f"{'an initializer' if is_direct else 'a constant'} without elements"
     if constant.is_input:
-        what += ", whose field of data is missing"
-    meeting = meets(f"{operand.port.name} is {what}", [True], operand.port.role)
+        kind += ", whose data field is missing"
+    meeting = meets(f"{operand.port.name} is {kind}", [True], operand.port.role)
     return meeting and meeting._replace(strikes=stage)
 
 
@@ -126,11 +126,11 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
         Probe("scatter", "Scatter-9", (0,), (0,), (0,), 0, constants=_EVERY),
     ),
     near=(Probe("fed", "ScatterElements-18", (2, 0), (1, 0), (1, 0), 0),),
-    avoid="make what is empty with ConstantOfShape, or leave the node out",
+    avoid="create the empty tensor with ConstantOfShape, or leave the node out",
     stays=True,
 )
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
-    """If data, indices and updates are constants without elements, the process ends (SIGSEGV).
+    """If data, indices and updates are empty constants, the process crashes (SIGSEGV).
 
     All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded; also in
     a body that names them, but not where a loop carries one of them.
@@ -142,11 +142,11 @@ def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
 
 
 class _EmptyConstant(NamedTuple):
-    """A constant without elements that an input comes from.
+    """An empty constant from which an input is computed.
 
     Attributes:
         value: the initializer, or the output of the Constant node.
-        is_scalar: whether the input is read without dimensions; otherwise an operator between is refused.
+        is_scalar: whether the input is read as 0-D; otherwise an operator in between is refused.
         is_carried: whether a loop carries it from one iteration to the next.
         is_input: whether it becomes an input of the model.
     """
@@ -158,14 +158,14 @@ class _EmptyConstant(NamedTuple):
 
 
 def _are_all_scalars(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
-    """Tell whether neither ranks nor the axis give away that all inputs are read without dimensions."""
+    """Return whether all inputs are read as 0-D, so that neither ranks nor the axis are refused."""
     if scatter.spec.layout is not Layout.ELEMENTS or scatter.written_axis not in _AXES_OF_SCALARS:
         return False
     return len(found) == _ALL and all(one.is_scalar for one in found.values())
 
 
 def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
-    """Tell whether the node is replaced by constant data before anything looks at the rank of updates.
+    """Return whether the node is replaced by constant data before the rank of updates is checked.
 
     Measured: only constant updates are empty, data is a constant, and the indices are an input of the model
     that certainly has no elements, but whose number of coordinates is unknown, so that no rank is expected.
@@ -180,7 +180,7 @@ def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) ->
 
 
 def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
-    """Return the inputs that come from constants without elements."""
+    """Return the inputs that are computed from empty constants."""
     if scatter.node.domain != ONNX:
         return {}
     reachability = scatter.facts.result_of(reachability_of)
@@ -189,7 +189,7 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
 
 
 def _empty_constant(operand: Operand, reachability: Reachability | None) -> _EmptyConstant | None:
-    """Follow an input back, through operators that move elements or compute each of one, to a constant.
+    """Return the constant upstream of an input, through elementwise operators and those that move elements.
 
     Inputs of bodies are followed to what is around them, and outputs to what all bodies give for them.
     """
@@ -230,5 +230,5 @@ def _empty_constant(operand: Operand, reachability: Reachability | None) -> _Emp
 
 
 def _becomes_input(value: Value) -> bool:
-    """Tell whether a constant is an initializer without a field of data; of a node it is a scalar."""
+    """Return whether a constant is an initializer without a data field; a Constant node becomes a scalar."""
     return value.producer is None and value.constant is not None and not value.constant.stores_data

@@ -7,18 +7,18 @@ from typing import NamedTuple
 from ir_scatter.analysis.reachability import UseKind, reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import ONNX, Function, Graph, Model, Node
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.ops.lookup import scatter_types
 
 _OPERATOR_DOMAINS = frozenset({"", "com.microsoft", "org.openvinotoolkit", "mmdeploy"})
-"""Domains in which OpenVINO's frontend has operators of its own, which it computes instead of functions."""
+"""Domains of operators that OpenVINO's frontend implements; it ignores functions with their names."""
 
 
 class _Calls(NamedTuple):
     """Calls of functions in a model.
 
     Attributes:
-        bodies: the function that each graph belongs to, if that function is called.
+        bodies: the function that each graph belongs to, for functions that are called.
         main: the main graph, and those of its bodies that hold scatter nodes.
         nodes: the nodes of the main graph and its bodies that call a function, with that function.
     """
@@ -46,8 +46,8 @@ def local_functions_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's ONNX frontend has no conversion for calls of model-local functions.
 
     "No conversion rule found for operations: own.F": the whole model is refused, even if the call is in a
-    branch that is not taken. A call whose outputs nothing reads is removed before. In the domains of its own
-    operators the frontend computes the operator of that name, if it has one, and ignores the function.
+    branch that is not taken. A call is removed before if no node reads its outputs. In the domains of the
+    frontend's own operators it computes the operator of that name, if there is one, and ignores the function.
     """
     model = scatter.facts.model
     if scatter.node.domain != ONNX or model is None or not model.functions:
@@ -65,10 +65,10 @@ def local_functions_refused(scatter: ScatterNode) -> Meeting | None:
     return None
 
 
-def _has_no_operator(function: Function) -> Known:
+def _has_no_operator(function: Function) -> Ternary:
     domain = function.name.rpartition("::")[0]
     is_elsewhere = domain not in _OPERATOR_DOMAINS
-    return Known(is_elsewhere or None, "OpenVINO has no operator of that name")
+    return Ternary(is_elsewhere or None, "OpenVINO has no operator of that name")
 
 
 @lru_cache(1)
@@ -94,5 +94,7 @@ def _called_in(graph: Graph, model: Model) -> Iterator[tuple[Node, Function]]:
     functions = {function.name: function for function in model.functions}
     for node in graph.walk():
         key = f"{node.domain}::{node.type}" if node.domain else node.type
-        found = [one for name, one in functions.items() if name == key or name.startswith(f"{key}:")]
-        yield from ((node, function) for function in found[:1])
+        callees = [
+            function for name, function in functions.items() if name == key or name.startswith(f"{key}:")
+        ]
+        yield from ((node, callee) for callee in callees[:1])

@@ -1,4 +1,4 @@
-"""Operators that a release does not know."""
+"""Operators that a release does not support."""
 
 from typing import cast
 
@@ -11,12 +11,12 @@ from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Layout, OpSpec
 
 _SHAPES = {Layout.TUPLES: ((1, 1), (1, 2)), Layout.SEQUENCE: ((3,), (3, 1)), Layout.SLICES: ((1,), (1, 2))}
-"""Of indices and updates, for data of shape [3, 2]."""
+"""Shapes of indices and updates, for data of shape [3, 2]."""
 _ONLY = frozenset({Fact.OPERATOR, Fact.INPUTS})
 
 
 def _plain(spec: OpSpec) -> Probe:
-    """Return the plainest case of a row."""
+    """Return the simplest case of an operator version."""
     indices, updates = _SHAPES.get(spec.layout, ((1, 2), (1, 2)))
     axis = None if spec.axis is None else int(bool(spec.axis.excluded))
     name = cast(OperatorName, str(spec.key))
@@ -30,15 +30,15 @@ _PROBES = tuple(map(_plain, _ROWS))
 def _unknown(scatter: ScatterNode) -> Meeting | None:
     """The release has no such operator, or its frontend has no conversion for it.
 
-    One probe for each row of the table tells.
+    There is one probe for each operator version.
     """
-    return Meeting(f"{scatter.spec.key} is not known to every release", probes=(str(scatter.spec.key),))
+    return Meeting(f"not every release supports {scatter.spec.key}", probes=(str(scatter.spec.key),))
 
 
 def _unknown_in_onnx(scatter: ScatterNode) -> Meeting | None:
     """The release has no such operator.
 
-    One probe for each ONNX row of the table tells; no other format is read.
+    There is one probe for each version of an ONNX operator; onnxruntime reads no other format.
     """
     return None if scatter.node.domain == OPENVINO else _unknown(scatter)
 

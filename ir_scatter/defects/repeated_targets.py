@@ -1,4 +1,4 @@
-"""More than one update for one target."""
+"""Several updates of one element."""
 
 from dataclasses import replace
 
@@ -7,28 +7,28 @@ from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.model import ONNX, Value
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, meets
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general import find
 from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
-"""Runs, few where it never differed; updates, and so many that a thread wakes before another wrote them."""
+"""Runs of a probe, and of a near miss; updates, and a count that takes longer than starting a thread."""
 
 _MOST_FOLLOWED = 1000
 """Values followed upstream of data to find a difference of booleans."""
 
 _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
-"""Where the same number written twice, or by two threads at once, is as if it were written once."""
+"""Reductions for which writing a number twice, or by two threads at once, equals writing it once."""
 
 
-def _targets(scatter: ScatterNode) -> Known:
-    """Return whether targets are named more than once."""
+def _targets(scatter: ScatterNode) -> Ternary:
+    """Return whether several updates have the same target."""
     proof = judge(Condition.UNIQUE, scatter)
     if proof.verdict is ProofState.UNKNOWN:
-        return Known(None, "two updates have one target")
-    return Known(proof.verdict is ProofState.VIOLATED)
+        return Ternary(None, "two updates hit the same element")
+    return Ternary(proof.verdict is ProofState.VIOLATED)
 
 
 @Defect(
@@ -49,23 +49,23 @@ def _targets(scatter: ScatterNode) -> Known:
             attributes={"reduction": "sub"},
         ),
     ),
-    avoid="subtract in i32 and take the remainder of 2",
+    avoid="subtract in i32 and take the remainder modulo 2",
 )  # fmt: skip
 def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin subtracts booleans as numbers: false - true - true is -2, stored as true.
+    """OpenVINO's CPU plugin subtracts booleans as numbers: false - true - true gives -2, stored as true.
 
-    The specification requires XOR, which gives false; folding computes that. It is enough that data is such a
-    difference itself: the result of another node, or of an earlier iteration of a loop.
+    The specification requires XOR, which gives false; constant folding computes that. A single subtraction is
+    enough if data itself is such a difference: of an upstream node, or of an earlier iteration of a loop.
     """
     if scatter.reduction is not Reduction.SUB:
         return None
     is_boolean = element_type_is(scatter, "boolean")
-    repeats = Known(True) if _is_difference(scatter) else _targets(scatter)
-    return meets("booleans are subtracted", [is_boolean, repeats, Known(None, "more than one is true")])
+    repeats = Ternary(True) if _is_difference(scatter) else _targets(scatter)
+    return meets("booleans are subtracted", [is_boolean, repeats, Ternary(None, "more than one is true")])
 
 
 def _is_difference(scatter: ScatterNode) -> bool:
-    """Tell whether data holds results of such a node: of one before it, or of an earlier iteration."""
+    """Return whether data holds results of such a node, upstream or from an earlier iteration."""
     reachability = scatter.facts.result_of(reachability_of)
     pending, seen = [scatter.data.value] if scatter.data is not None else [], set[Value]()
     while pending and len(seen) < _MOST_FOLLOWED:
@@ -106,22 +106,22 @@ def _is_difference(scatter: ScatterNode) -> bool:
         Probe("unique", "ScatterUpdate-3", (8,), [*range(8)], (8,), 0, times=_FEW),
         Probe("equal", "ScatterUpdate-3", (8,), (_LONG,), [7] * _LONG, 0, times=_FEW),
     ),
-    avoid="name each target once, or say the reduction that is meant",
+    avoid="make indices unique, or set the reduction you intend",
     per_model=Severity.NOTE,
 )
 def order_of_updates(scatter: ScatterNode) -> Meeting | None:
-    """Several threads write updates of one target, and the last one differs from run to run.
+    """Several threads write updates of the same element, and the last one differs from run to run.
 
-    No document says which update is the last. It shows where there are many of them: OpenVINO's CPU plugin
-    does it for slices and tuples, the GPU plugin for slices and elements. Where all updates of a target are
-    the same number, no order changes the result.
+    The specification does not define the order of updates. It shows with many updates: on OpenVINO's CPU
+    plugin for ScatterUpdate and ScatterNDUpdate, on the GPU plugin for ScatterUpdate and
+    ScatterElementsUpdate. If all updates of an element are equal, the order does not matter.
     """
     if scatter.reduction is not Reduction.NONE or scatter.spec.layout is Layout.SEQUENCE:
         return None
     if scatter.has_equal_updates:
         return None
-    several = Known(None, "threads share the work")
-    meeting = meets("the order of updates is open", [_targets(scatter), several], Role.INDICES)
+    several = Ternary(None, "threads share the work")
+    meeting = meets("the order of updates is unspecified", [_targets(scatter), several], Role.INDICES)
     return meeting and meeting._replace(probes=(scatter.spec.layout.value,))
 
 
@@ -149,20 +149,22 @@ _ELEMENTS = Probe("elements", "ScatterElements-18", (8, 64), (_MANY, 64), (_MANY
             for word in ("none", "max")
         ],
     ),
-    avoid="convert it to elements, or run it with one thread",
+    avoid="convert it to ScatterElements (`ir-scatter convert`), or run it with one thread",
     per_model=Severity.WARNING,
 )
 def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
-    """Onnxruntime writes and reduces tuples on several threads without a lock.
+    """Onnxruntime writes and reduces the updates of ScatterND on several threads without a lock.
 
-    Where two updates have one target a reduction loses some of them, and without one (where no document says
-    which is the last) the result differs from run to run. Elements are written by one thread. Equal updates
-    are lost as well where they are added or multiplied; without a reduction, and in max and min, none is.
+    If two updates hit the same element, a reduction loses some of them; without a reduction, when the
+    specification leaves the order undefined, the result differs from run to run. ScatterElements is computed
+    by one thread. Equal updates are lost as well when they are added or multiplied, but not without a
+    reduction, nor in max and min.
     """
     if scatter.node.domain != ONNX or scatter.spec.layout is not Layout.TUPLES or scatter.reduction is None:
         return None
     if scatter.reduction in _IDEMPOTENT and scatter.has_equal_updates:
         return None
-    several = Known(None, "threads share the work")
-    what = "the order of updates is open" if scatter.reduction is Reduction.NONE else "tuples are reduced"
-    return meets(what, [_targets(scatter), several], Role.INDICES)
+    several = Ternary(None, "threads share the work")
+    is_plain = scatter.reduction is Reduction.NONE
+    reason = "the order of updates is unspecified" if is_plain else "ScatterND reduces updates"
+    return meets(reason, [_targets(scatter), several], Role.INDICES)

@@ -1,15 +1,15 @@
-"""Indices, and updates, without dimensions."""
+"""0-D indices and updates."""
 
 from ir_scatter.analysis.constants import MAX_NODES
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     meets,
     rank_of,
@@ -37,15 +37,15 @@ from ir_scatter.ops.spec import Layout, Role
         Probe("1-d", "ScatterUpdate-3", (2, 3), [1], (1, 3), 0),
         Probe("no-data", "ScatterUpdate-3", (2, 0), 1, (0,), 0, constants=frozenset({Role.DATA, Role.AXIS})),
     ),
-    avoid="give indices one dimension, and updates a dimension of 1 in its place",
+    avoid="reshape indices to one dimension, and insert a dimension of 1 into updates in its place",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.VALUES, Fact.TYPES, Fact.PRODUCERS}),
 )
 def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses 0-D indices.
 
-    The document lets indices of slices have any rank; the plugin says that it does "not support scalar input"
-    when the model is compiled. Data without elements that is no input of the model is folded before, whatever
-    makes it, and the node with it.
+    The specification of ScatterUpdate allows indices of any rank; when the model is compiled, the plugin
+    reports that it does "not support scalar input". Empty data that is not an input of the model is folded
+    before, whatever produces it, and the node with it.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
@@ -53,16 +53,16 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
     return meets("indices have no dimensions", conditions, Role.INDICES)
 
 
-def _is_compiled(scatter: ScatterNode) -> Known:
+def _is_compiled(scatter: ScatterNode) -> Ternary:
     """Return whether the plugin compiles a node: that of data without elements only if it is fed as it is.
 
     Measured: Abs, Add, Sin, Roll, Reshape, Squeeze, Transpose, Convert, Slice and Concat of inputs or of
     constants are folded where nothing comes of them; not a Convert to the same type, or a Reshape to the
     same shape, which are left out.
     """
-    unknown = Known(None, "data is not folded")
+    unknown = Ternary(None, "data is not folded")
     if scatter.data is None or has_elements(scatter).truth:
-        return Known(True)
+        return Ternary(True)
     value, facts = scatter.data.value, scatter.facts
     for _ in range(MAX_NODES):
         node = value.producer
@@ -74,13 +74,13 @@ def _is_compiled(scatter: ScatterNode) -> Known:
             return unknown
         is_same = facts.element_type(source) == facts.element_type(value)
         if op.view is None or not is_same or facts.shape(source) != facts.shape(value):
-            return Known(False)
+            return Ternary(False)
         if op.view not in {always, same_type}:
             return unknown
         value = source
     if value.constant is not None:
-        return Known(False)
-    return unknown if scatter.node.graph.scope or value.producer is not None else Known(True)
+        return Ternary(False)
+    return unknown if scatter.node.graph.scope or value.producer is not None else Ternary(True)
 
 
 @Defect(
@@ -94,23 +94,24 @@ def _is_compiled(scatter: ScatterNode) -> Known:
         Probe("1-by-1", "ScatterNDUpdate-15", (2, 3), [1, 2], [[9]], None),
     ),
     near=(Probe("0-d", "ScatterNDUpdate-3", (4,), [3], 9, None),),
-    avoid="reshape updates to no dimensions",
+    avoid="reshape updates to 0-D",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin refuses one element with dimensions where updates have none by their formula.
+    """OpenVINO's CPU plugin refuses one-element updates such as [1] if the shape formula gives 0-D updates.
 
-    OpenVINO's own shape inference takes updates of shape [1] for a single tuple of all coordinates; the
-    plugin compares ranks, and says that they "do not have matched tensor rank relationship".
+    OpenVINO's own shape inference accepts updates of shape [1] for a single index tuple that has all
+    coordinates; the plugin compares ranks, and reports that they "do not have matched tensor rank
+    relationship".
     """
     if not scatter.spec.scalar_updates or scatter.spec.layout is not Layout.TUPLES:
         return None
     data, updates = scatter.data_shape, scatter.updates.shape if scatter.updates else None
     depth = None if data is None or scatter.depth is None else scatter.depth == len(data)
-    more = Known(None if updates is None else len(updates) > 0, "updates have dimensions")
+    more = Ternary(None if updates is None else len(updates) > 0, "updates have dimensions")
     conditions = [
         rank_of(scatter.indices_shape, 1, "indices"),
-        Known(depth, "a tuple has all coordinates"),
+        Ternary(depth, "an index tuple has all coordinates"),
         more,
     ]
     return meets("one element has dimensions where updates have none", conditions, Role.UPDATES)

@@ -1,9 +1,9 @@
-"""Which values share memory in OpenVINO's CPU plugin, so that an update of one in place changes the other.
+"""Values that share memory in OpenVINO's CPU plugin, so that an update in place changes both.
 
-Measured on 2026.4.1: views that are left out or share memory (`GeneralOp.view`), parts of a split along the
+Measured on 2026.4.1: views that are removed or share memory (`GeneralOp.view`), parts of a split along the
 outermost dimension, all parts joined again, branches of an If with a constant condition, and scatter nodes,
-which write into their data. A value is not updated in place if something else reads it, unless all that is
-computed from it there is for the node that writes: then it is read before it is written.
+which write into their data. A value is not updated in place if another node reads it, unless that node is
+upstream of the node that writes: then it is read before it is written.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,22 +24,22 @@ from ir_scatter.ops.lookup import opset_number
 from ir_scatter.ops.spec import Role
 
 MOST_VIEWS = 1000
-"""Values that are followed from a scatter node back to the memory it writes into."""
+"""Values that are followed upstream from a scatter node to the memory it writes into."""
 
 _MOST_POSITIONS = 1 << 20
-"""Elements of a value up to which slices of it are computed, to see whether they make up the whole."""
+"""Largest number of elements of a value whose slices are computed, to find whether they cover it."""
 
 _COMPUTED_AS = {
     **dict.fromkeys(("i16", "u16", "i32", "u32", "i64", "u64"), "i32"),
     **dict.fromkeys(("f16", "bf16", "f32", "f64"), "f32"),
 }
-"""Element types that the plugin replaces, so that a conversion between them is left out."""
+"""Element types that the plugin replaces: it removes conversions between types with the same entry."""
 
 _RESULT = "result"
 
 
 class Surroundings(NamedTuple):
-    """The graphs inside nodes: the node that holds a graph by the graph's scope, and how nodes are wired."""
+    """The bodies of a model: the node that holds each graph, by scope, and the dataflow of these nodes."""
 
     holders: Mapping[str, Node]
     wires: Mapping[Node, Choice | Repeat]
@@ -49,9 +49,9 @@ class Origin(NamedTuple):
     """The memory that a node writes into.
 
     Attributes:
-        value: that it belongs to.
+        value: the value that it belongs to.
         through: the types of the nodes between that value and the scatter node.
-        conditions: what is not known and must hold, in words.
+        conditions: unknown conditions that must hold, in words.
         is_source: whether indices or updates are computed from it too.
     """
 
@@ -62,7 +62,7 @@ class Origin(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step back: the input whose memory a value has, and the nodes by which it is read."""
+    """One step upstream: the input whose memory a value shares, and the nodes that read it."""
 
     source: Value
     nodes: frozenset[Node]
@@ -70,12 +70,12 @@ class _Step(NamedTuple):
     graph: Graph | None = None
     """The graph of the source, if it is another one."""
     parts: tuple[Value, ...] = ()
-    """Values between the two that nothing else may read."""
+    """Values between the two that no other node may read."""
 
 
 @lru_cache(1)
 def surroundings(model: Model) -> Surroundings:
-    """Return the loops and choices of a model; none of its functions."""
+    """Return the loops and choices of a model, without its functions."""
     holders, wires, pending = dict[str, Node](), dict[Node, Choice | Repeat](), list[Dataflow]()
     try:
         pending.append(dataflow_of(model))
@@ -95,7 +95,7 @@ def surroundings(model: Model) -> Surroundings:
 
 
 def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
-    """Return the branch of a choice whose condition is constant: runtimes put it in the place of the node."""
+    """Return the branch of a choice whose condition is constant: runtimes replace the node by it."""
     port = node.inputs[choice.condition] if choice.condition < len(node.inputs) else None
     condition = None if port is None else port.value
     array = None if condition is None else facts.array(condition)
@@ -107,8 +107,8 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
 
     Args:
         scatter: the node that writes.
-        is_end: tells whether the search ends at a value.
-        reads_results: whether a Result that is fed by the end counts as another reader of it.
+        is_end: returns whether the search ends at a value.
+        reads_results: whether a Result of the end counts as another reader of it.
     """
     if scatter.data is None:
         return None
@@ -139,7 +139,7 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
 
 
 def step_back(facts: Facts, value: Value, graph: Graph, *, writes: bool = True) -> _Step | None:
-    """Return the value that shares its memory with another one; by scatter nodes too if they may write."""
+    """Return the upstream value whose memory a value shares; with `writes` also through scatter nodes."""
     node = value.producer
     if value.constant is not None:
         return None
@@ -191,7 +191,7 @@ def _case(facts: Facts, value: Value, node: Node) -> ViewCase:
 
 
 def _out_of_branch(facts: Facts, value: Value, graph: Graph) -> _Step | None:
-    """Step from the input of a branch that is certainly taken to what flows in."""
+    """Step from the input of a branch that is certainly taken to its value outside."""
     known = None if facts.model is None else surroundings(facts.model)
     holder = None if known is None else known.holders.get(graph.scope)
     choice = None if known is None or holder is None else known.wires.get(holder)
@@ -208,7 +208,7 @@ def _out_of_branch(facts: Facts, value: Value, graph: Graph) -> _Step | None:
 
 
 def _into_branch(facts: Facts, value: Value, node: Node) -> _Step | None:
-    """Step from the output of a choice whose condition is constant to what its branch gives."""
+    """Step from the output of a choice with a constant condition to the output of its branch."""
     choice = None if facts.model is None else surroundings(facts.model).wires.get(node)
     branch = taken_branch(facts, node, choice) if isinstance(choice, Choice) else None
     if branch is None or value.output >= len(branch.outputs):
@@ -248,7 +248,7 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
 
 
 def _axis(facts: Facts, node: Node, source: Value) -> int | None:
-    """Return the axis of a join or a split from the front, None if it is not known."""
+    """Return the axis of a join or a split, counted from the front; None if unknown."""
     shape = facts.with_propagation().shape(source)
     try:
         written = Attributes(node.attributes).integer("axis") if "axis" in node.attributes else None
@@ -263,7 +263,7 @@ def _axis(facts: Facts, node: Node, source: Value) -> int | None:
 
 
 def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Value) -> str | None:
-    """Return "" if slices make up the whole value in order, a condition if that is not known, None if not."""
+    """Return "" if slices make up the whole value in order, a condition if that is unknown, None if not."""
     import numpy as np
 
     from ir_scatter.ops import general_kernels
@@ -311,7 +311,7 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
 def _others(
     value: Value, graph: Graph, nodes: frozenset[Node], *, ignores_results: bool = False
 ) -> list[Node]:
-    """Return the nodes of a graph but some that need the elements of a value."""
+    """Return the nodes that read the elements of a value, without the given ones."""
     found = list[Node]()
     for reader in readers(graph).get(value, ()):
         op = find(reader.domain, reader.type)
@@ -325,12 +325,12 @@ def _others(
 
 
 def is_output(value: Value, graph: Graph) -> bool:
-    """Tell whether a value is an output of a graph whose outputs are names, as in ONNX."""
+    """Return whether a value is an output of a graph whose outputs are names, as in ONNX."""
     return bool(graph.output_names) and value.name in graph.output_names
 
 
 def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> bool:
-    """Tell whether all that a reader computes is for the node that writes: it is computed before that."""
+    """Return whether a reader only feeds the node that writes, and so is computed before it."""
     pending, seen = [reader], {reader}
     while pending and len(seen) <= MOST_VIEWS:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""OpenVINO's constant folding of slices."""
+"""Constant folding of ScatterUpdate in OpenVINO."""
 
 from math import prod
 
@@ -7,11 +7,11 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.shapes import is_static
 from ir_scatter.defects.base import (
     Defect,
-    Known,
     Meeting,
     Probe,
     Stage,
     Symptom,
+    Ternary,
     has_elements,
     meets,
     rank_of,
@@ -37,29 +37,29 @@ _ALL = frozenset(Role)
         Probe("one-index", "ScatterUpdate-3", (3, 2, 1), [2], (1, 2, 1), 0, constants=_ALL),
         Probe("last", "ScatterUpdate-3", (2, 3), [[2], [0]], (2, 2, 1), 1, constants=_ALL),
     ),
-    avoid="keep an input from being constant, or fold the node with NumPy",
+    avoid="make an input of the node non-constant, or fold the node with NumPy",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS, Fact.INDEX_FAULTS}),
 )
 def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO folds slices of constants wrongly where updates have a dimension of 1 behind the axis.
+    """OpenVINO folds constant ScatterUpdate nodes wrongly if updates have a dimension of 1 after the axis.
 
-    Where there is more than one index, and a dimension of 1 of data stands behind the axis and another
-    size, or indices end with a dimension of 1 in front of such a size, updates of other places are taken.
-    All of 502 drawn cases, right and wrong, are told apart by that.
+    It writes updates of other positions if there is more than one index, and either a dimension of 1 of data
+    comes after the axis and a dimension of another size, or indices end with a dimension of 1 before a
+    dimension of another size. This separates right from wrong in all of 502 random cases.
     """
     if scatter.spec.layout is not Layout.SLICES:
         return None
     data, indices, axis = scatter.data_shape, scatter.indices_shape, scatter.axis
-    found = Known(None, "a dimension behind the axis is 1")
+    is_misread = Ternary(None, "a dimension after the axis is 1")
     if data is not None and axis is not None and is_static(indices) and is_static(data[axis + 1 :]):
-        behind = data[axis + 1 :]
-        first = next((number for number, dim in enumerate(behind) if dim != 1), len(behind))
-        ends_with_one = len(indices) > 1 and indices[-1] == 1 and first < len(behind)
-        found = Known(prod(indices) > 1 and (1 in behind[first:] or ends_with_one))
-        if found.truth and (scatter.repeats is not None or data[axis] == 1):
-            found = Known(None, "updates of one target differ")  # any of them may be the last
+        after = data[axis + 1 :]
+        first = next((number for number, dim in enumerate(after) if dim != 1), len(after))
+        ends_with_one = len(indices) > 1 and indices[-1] == 1 and first < len(after)
+        is_misread = Ternary(prod(indices) > 1 and (1 in after[first:] or ends_with_one))
+        if is_misread.truth and (scatter.repeats is not None or data[axis] == 1):
+            is_misread = Ternary(None, "updates of one element differ")  # any of them may be the last
     return meets(
-        "updates have a dimension of 1 behind the axis", [found, has_elements(scatter)], Role.UPDATES
+        "updates have a dimension of 1 after the axis", [is_misread, has_elements(scatter)], Role.UPDATES
     )
 
 
@@ -71,11 +71,11 @@ def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:
     strikes=Stage.COMPILE,
     probes=(Probe("0-d", "ScatterUpdate-3", (4,), 2, 9, 0, constants=_ALL),),
     near=(Probe("1-d", "ScatterUpdate-3", (4,), [2], [9], 0, constants=_ALL),),
-    avoid="give indices one dimension",
+    avoid="reshape indices to one dimension",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def scalar_index_of_a_row_folded(scatter: ScatterNode) -> Meeting | None:
-    """Folding a 0-D index into 1-D data ends with "vector::_M_range_check", and the model is not compiled."""
+    """Constant folding of a 0-D index into 1-D data fails with "vector::_M_range_check" at compile time."""
     if scatter.spec.layout is not Layout.SLICES:
         return None
     conditions = [rank_of(scatter.indices_shape, 0, "indices"), rank_of(scatter.data_shape, 1, "data")]

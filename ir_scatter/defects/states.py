@@ -1,11 +1,11 @@
-"""Nodes whose data is a state, kept from one inference to the next."""
+"""Scatter nodes whose data is a state, kept from one inference to the next."""
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import element_count
 from ir_scatter.core.words import listed
-from ir_scatter.defects.base import Defect, Known, Meeting, Probe, Stage, Symptom, has_elements, meets
+from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
 from ir_scatter.defects.bodies import adds_up_again, conditions_of
 from ir_scatter.defects.shared_memory import MOST_VIEWS, origin, readers, step_back
 from ir_scatter.ops.general import find
@@ -40,18 +40,18 @@ _SUM = {"reduction": "sum"}
         ),
     ),
     strikes=Stage.RUN,
-    avoid="assign to the state what the node makes, or compute a copy of the state for the node",
+    avoid="assign the result of the node to the state, or compute a copy of the state for the node",
     stays=True,
     taps_hide=True,
     inferences=2,
 )  # fmt: skip
 def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin writes updates into a state that is to stay as it is.
+    """OpenVINO's CPU plugin writes updates into a state that should stay unchanged.
 
     The state is read, and Assign writes it back unchanged; the node's result goes elsewhere. The second
-    inference reads what the first one made: a sum of 10 into 1 is 11, 21 and 31 in three inferences, and not
-    11 each time, until `reset_state`. It does so where nothing else of the model computes with the state,
-    also through operators that move nothing (Reshape, Convert to its own type, a Slice of everything).
+    inference reads the result of the first one: 1 + 10 gives 11, 21 and 31 in three inferences instead of 11
+    each time, until `reset_state`. It happens if no other node of the model computes with the state, also
+    through operators that move nothing (Reshape, Convert to its own type, a Slice of everything).
     """
     if scatter.data is None or element_count(scatter.indices_shape) == 0:
         return None
@@ -59,7 +59,7 @@ def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     if memory is None or not _is_written_back(scatter.facts, memory.value):
         return None
     adds_up = adds_up_again(scatter, lambda _: False, "an inference", memory)
-    again = Known(None, "a second inference follows without a reset of states")
+    again = Ternary(None, "a second inference follows without a reset of states")
     reason = "data is a state that is assigned unchanged"
     if memory.through:
         reason += f", and shares its memory through {listed(memory.through)}"
@@ -79,7 +79,7 @@ def _state_of(node: Node | None, act: str) -> str | None:
 
 
 def _is_written_back(facts: Facts, state: Value) -> bool:
-    """Tell whether what is assigned to a state is the state itself, maybe through views."""
+    """Return whether the value assigned to a state is the state itself, possibly through views."""
     assert state.producer is not None
     graph, name = state.producer.graph, _state_of(state.producer, "read")
     for value, nodes in readers(graph).items():

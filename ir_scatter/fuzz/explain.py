@@ -41,21 +41,13 @@ _FRESH, _VARIED = 150, 200
 """Cases that are run to learn a condition: drawn anew, and variations of a failing case."""
 _FEW = 16
 """Cases that are run instead if each failure costs a process, a model or much memory."""
-_FATAL = frozenset({Symptom.CRASHED, Symptom.HUNG})
+_FATAL = frozenset(symptom for symptom in Symptom if symptom.is_fatal)
 """Symptoms that end the process."""
-_COSTLY = _FATAL | {Symptom.REFUSED}
+_COSTLY = frozenset(symptom for symptom in Symptom if symptom.cost > 1)
 """Symptoms after which the other cases of a model have to run again."""
-_VERBS = {
-    Symptom.CRASHED: "crash", Symptom.HUNG: "hang", Symptom.REFUSED: "are refused",
-    Symptom.ACCEPTED_ILLEGAL: "give no error", Symptom.WRONG_VALUE: "are wrong",
-    Symptom.NONDETERMINISTIC: "differ from run to run",
-}  # fmt: skip
-"""What cases with a symptom do, in a sentence."""
 _LEARNING_BUDGET, _SHRINKING_BUDGET = 600, 2400
-"""Budgets of one learning and one shrinking step, in the units of `_COSTS` rather than seconds, so that
+"""Budgets of one learning and one shrinking step, in the units of `Symptom.cost` rather than seconds, so that
 results do not depend on speed."""
-_COSTS = dict.fromkeys((None, *Symptom), 1) | {Symptom.REFUSED: 6} | dict.fromkeys(_FATAL, 60)
-"""Cost of a case by its symptom: an answer counts 1, a refused model 6, a process that ends 60."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
 """Additional limits of a step if the campaign has a time limit: seconds, and share of the remaining time.
 Both are divided by 1 + the number of waiting lots, of which at most `_MOST_WAITING` count."""
@@ -149,9 +141,9 @@ class FuzzFinding:
     def when(self) -> str:
         """The condition as a sentence, with the counts of cases and reservations."""
         total = self.failing + self.passing
-        sentence = f"{self.condition}: {self.failing} of {total} {_VERBS[self.symptom]}"
+        sentence = f"{self.condition}: {self.failing} of {total} {self.symptom.verb}"
         for word, count in sorted(self.otherwise.items()):
-            sentence += f"; {count} more {_VERBS[Symptom(word)]}"
+            sentence += f"; {count} more {Symptom(word).verb}"
         if not self.is_explained:
             sentence += "; no short condition separates them from passing cases"
         if self.is_hurried:
@@ -789,7 +781,8 @@ class _Budget:
         return self.remaining <= 0 or monotonic() > self.until
 
     def spend(self, judgements: Iterable[Judgement]) -> None:
-        self.remaining -= sum(_COSTS[judgement.symptom] for judgement in judgements)
+        costs = (1 if judgement.symptom is None else judgement.symptom.cost for judgement in judgements)
+        self.remaining -= sum(costs)
 
 
 @dataclass(slots=True)

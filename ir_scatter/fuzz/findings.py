@@ -24,13 +24,14 @@ from ir_scatter.evaluate.archive import write_arrays
 from ir_scatter.formats import FORMATS
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.known_defects import defect_history, is_regression
+from ir_scatter.runners import find_or_none
+from ir_scatter.runners.base import ISSUE_FORM, Runner, plain_name
 
 RECORD = "finding.json"
 """File name of the JSON record of a finding; written last, so that a folder with it is complete."""
 CASE = "case.json"
 """File name of the facts about the case that the program needs, for `replay`."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
-_PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime"}
 _RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
@@ -149,11 +150,17 @@ def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) ->
         "sentence": f"{finding.operator} on {finding.runner}: {finding.when}",
         "document": specification_of(case),
     }
-    needs = _PACKAGES.get(runtime, "onnx")
+    runner = _runner_of(finding)
+    needs = runtime if runner is None else runner.package
     needs += f"=={release}" if release else ""
-    if device.endswith("@cpu"):
+    if runner is not None and runner.emulates:
         needs += ", with ir-scatter[gpu-on-cpu] to reach the plugin without a GPU"
     return about, needs
+
+
+def _runner_of(finding: FuzzFinding) -> Runner | None:
+    """Return the runner of a finding as it is installed here; None if this machine does not know it."""
+    return find_or_none(plain_name(finding.runner.rpartition("/")[2]))
 
 
 def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
@@ -183,7 +190,9 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
     lines.append(f"- constant inputs: {constants}; shapes: {case.shapes}")
     expected = "the model is refused" if case.broken else _on_one_line(reference(case).values)
     got = finding.judgement.message if finding.judgement.got is None else _on_one_line(finding.judgement.got)
-    version = versions.get(package if package != "onnx-reference" else "onnx", "unknown")
+    runner, release = _runner_of(finding), package.partition("@")[2]
+    distribution = runtime if runner is None else runner.package
+    version = versions.get(f"{distribution}@{release}" if release else distribution, "unknown")
     failure = f"{finding.symptom}: {finding.judgement.message}"
     other_outcomes = [f"- {name}: {outcome}" for name, outcome in finding.others.items()] or [
         "- no other runner"
@@ -199,7 +208,7 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
         "",
         *lines,
     ]
-    steps = [f"1. `pip install numpy {_PACKAGES.get(runtime, 'onnx')}=={version}`"]
+    steps = [f"1. `pip install numpy {distribution}=={version}`"]
     steps += [
         f"2. `python repro.py` beside `{model}` and `inputs.npz`: exit code 1 while the defect is present."
     ]
@@ -225,30 +234,20 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
         ),
     ]
     regression = _regression(finding, version)
-    if runtime == "onnxruntime":
-        sections = {
-            "Describe the issue": [*description, "", *comparison],
-            "To reproduce": steps,
-            "Urgency": ["Not known."],
-            "Platform": [platform.system()],
-            "OS Version": [system],
-            "ONNX Runtime Version or Commit ID": [version],
-            "ONNX Runtime API": ["Python"],
-            "Architecture": [platform.machine()],
-            "Execution Provider": ["Default CPU"],
-            "Is it a regression": regression,
-        }
-    else:
-        sections = {
-            "OpenVINO Version" if runtime == "openvino" else "Version": [version],
-            "Operating System": [system],
-            "Device used for inference": [device or runtime],
-            "Framework": ["ONNX" if model.endswith(".onnx") else "OpenVINO IR"],
-            "Model used": [f"`{model}`, one node" + (" in a loop" if case.iterations else "")],
-            "Issue description": [*description, "", *comparison],
-            "Step-by-step reproduction": steps,
-            "Is it a regression": regression,
-        }
+    texts = {
+        "version": [version],
+        "platform": [platform.system()],
+        "system": [system],
+        "architecture": [platform.machine()],
+        "device": [device or runtime],
+        "framework": ["ONNX" if model.endswith(".onnx") else "OpenVINO IR"],
+        "model": [f"`{model}`, one node" + (" in a loop" if case.iterations else "")],
+        "description": [*description, "", *comparison],
+        "steps": steps,
+        "regression": regression,
+    }
+    form = ISSUE_FORM if runner is None else runner.issue_form
+    sections = {title: texts.get(part, [part]) for title, part in form.items()}
     parts = [f"# {finding.operator}: {finding.symptom} on {finding.runner}"]
     parts += ["\n".join([f"### {title}", "", *text]) for title, text in sections.items()]
     return "\n\n".join(parts) + "\n"

@@ -14,7 +14,7 @@ from ir_scatter.core.parameters import Parameter
 from ir_scatter.fuzz.campaign import Campaign, FuzzPlan, operators, read_report
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import RECORD, write_finding
-from ir_scatter.runners import find, known
+from ir_scatter.runners import HERE, Directory
 from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
@@ -53,8 +53,8 @@ class FuzzRequest:
 DEFAULT_SECONDS = 60.0
 
 
-def prepare(request: FuzzRequest) -> Campaign:
-    """Return a campaign that is ready to run.
+def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
+    """Return a campaign that is ready to run; the directory resolves the names of its runners.
 
     Raises:
         UsageError: the request is contradictory, or names an unknown runner or operator.
@@ -73,7 +73,7 @@ def prepare(request: FuzzRequest) -> Campaign:
     if request.folder is not None and not request.overwrite:
         _demand_own_page(request.folder / PAGE)
     rows = operators(request.operators)
-    runners = _available(request.on)
+    runners = _available(request.on, directory)
     if request.folder is not None:
         with explained(request.folder, "made"):
             request.folder.mkdir(parents=True, exist_ok=True)
@@ -119,10 +119,10 @@ def earlier_report(folder: Path) -> dict[str, Any]:
     return report
 
 
-def _available(names: Sequence[str]) -> list[Runner]:
+def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
     runners: dict[str, Runner] = {}
-    for name in names or known():
-        runner = find(name)
+    for name in names or directory.known():
+        runner = directory.find(name)
         if runner.name in runners:
             continue
         availability = runner.availability()

@@ -5,19 +5,21 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ir_scatter import runners
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.cases.case import Case
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.temporary import temporary_folder
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Meeting, Symptom
-from ir_scatter.defects.evidence import STAND_IN, Result, Row, Target, evidence, history, order, result_of
+from ir_scatter.defects.base import Defect, Meeting, Result, Symptom
+from ir_scatter.defects.evidence import Row, Target, evidence, history, order, result_of
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
-from ir_scatter.portability import plain_name
+from ir_scatter.portability import concerns
 from ir_scatter.reading import read
 from ir_scatter.rules import all_rules
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import Check
 
 
@@ -36,7 +38,7 @@ def known_defects(
     is_refused = symptom is Symptom.REFUSED
     candidates = [
         defect for defect in all_defects()
-        if target.concerns(defect) and (defect.symptom is Symptom.REFUSED) == is_refused
+        if concerns(target, defect) and (defect.symptom is Symptom.REFUSED) == is_refused
         and _may_explain(defect, case) and defect.inferences <= inferences
     ]  # fmt: skip
     static = replace(case, shapes="static")
@@ -58,7 +60,14 @@ def known_defects(
 def _is_present(defect: Defect, target: Target, meeting: Meeting) -> bool:
     earlier = [row.release for row in _rows_of(target.runner) if order(row.release) <= order(target.release)]
     for release in (target.release, max(earlier, key=order, default="")):
-        latest = evidence(defect, target._replace(release=release), (), history(), meeting.probes)
+        latest = evidence(
+            defect,
+            target._replace(release=release),
+            (),
+            history(),
+            meeting.probes,
+            runners.emulator(target.runner),
+        )
         if latest.result is not None:
             return latest.is_bad
     return True
@@ -127,7 +136,7 @@ def _results_by_release(code: str, runner: str) -> list[tuple[Result, list[str]]
 def _rows_of(runner: str) -> list[Row]:
     """Return the records of a runner, or of the emulated plugin in its place."""
     rows = [row for row in history() if row.runner == runner]
-    return rows or [row for row in history() if row.runner.removesuffix(STAND_IN) == runner]
+    return rows or [row for row in history() if row.runner == runners.emulator(runner)]
 
 
 def _release_span(releases: list[str]) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 from ir_scatter import runners
 from ir_scatter.defects.evidence import read_rows
 from ir_scatter.jobs.wire import RequestRefused, decode, encode
-from ir_scatter.portability import cache_file, plain_name
-from ir_scatter.runners.base import Availability
-from ir_scatter.runners.openvino.runner import PREFIX, VIRTUAL_DEVICES
+from ir_scatter.portability import cache_file
+from ir_scatter.runners.base import Availability, plain_name
 from ir_scatter.runners.releases.environments import THIS_PYTHON, installed
 from ir_scatter.version import __version__, versions
 
@@ -59,10 +58,10 @@ class Machine:
 
     def offers(self, runner: str) -> bool:
         """Return whether a runner, named without a machine, can run there."""
-        runtime, _, device = runner.partition(":")
+        runtime = runner.partition(":")[0]
         if "@" in runtime and not any(f"{release}.".startswith(f"{runtime}.") for release in self.releases):
             return False
-        name = f"{PREFIX}CPU" if device.startswith(VIRTUAL_DEVICES) else plain_name(runner)
+        name = runners.find(plain_name(runner)).listed_name
         return any(device.is_available and device.runner == name for device in self.devices)
 
     @property
@@ -71,9 +70,7 @@ class Machine:
 
     @property
     def summary(self) -> str:
-        packages = [
-            f"{name} {self.packages[name]}" for name in ("openvino", "onnxruntime") if name in self.packages
-        ]
+        packages = [f"{name} {self.packages[name]}" for name in runners.packages() if name in self.packages]
         doctor = f"doctor {self.fingerprint}" if self.fingerprint else "doctor has not run"
         return ", ".join([self.cpu, " ".join(self.instructions[:1]), *packages, doctor])
 

@@ -14,7 +14,7 @@ RUN, STREAM = "run", "stream"
 @register(RUN)
 def run(name: str, model: str, feeds: Mapping[str, Array], options: Mapping[str, Any]) -> Outcome:
     """Run a model on a runner of this machine."""
-    return runners.find_here(name).run(model, feeds, **options)
+    return runners.find(name).run(model, feeds, **options)
 
 
 @register(STREAM)
@@ -22,4 +22,4 @@ def stream(
     name: str, model: str, feeds: Sequence[Mapping[str, Array]], options: Mapping[str, Any]
 ) -> list[Streamed]:
     """Run a model for each of many feeds on a runner of this machine."""
-    return runners.find_here(name).stream(model, feeds, **options)
+    return runners.find(name).stream(model, feeds, **options)

@@ -23,7 +23,8 @@ class FleetRunner(Runner):
         self.name = f"{host}/{there.name}" if host else there.name
         self.device, self.formats, self.declines = there.device, there.formats, there.declines
         self.has_precision, self.packages, self.install = there.has_precision, there.packages, there.install
-        self.is_default = there.is_default
+        self.is_default, self.emulates, self.folded_by = there.is_default, there.emulates, there.folded_by
+        self.is_virtual, self.issue_form = there.is_virtual, there.issue_form
         self.problem = ""
 
     @property
@@ -90,9 +91,9 @@ class FleetRunners:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._made = fleet, dict[str, FleetRunner]()
 
-    def find(self, name: str, also: Sequence[str]) -> Runner:
+    def find(self, name: str, also: Sequence[str] = ()) -> Runner:
         host, rest = split(name.strip())
-        there = runners.find_here(rest, also)
+        there = runners.find(rest, also)
         long = f"{host}/{there.name}" if host else there.name
         self._fleet.demand(long)
         return self._made.setdefault(long, FleetRunner(self._fleet, host, there))

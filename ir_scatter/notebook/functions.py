@@ -26,7 +26,7 @@ from ir_scatter.notebook.shown import (
 from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
 from ir_scatter.rules.selection import code_prefixes
 from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
-from ir_scatter.validate import validate as validate_model
+from ir_scatter.validate import check_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -90,13 +90,10 @@ def validate(
         source = read(model)
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
-    diagnostics = validate_model(
-        source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given
-    )
+    check = check_of(source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    diagnostics = check.diagnostics()
     if devices := _several(targets, "targets"):
-        diagnostics = with_defects(
-            source, diagnostics, devices, **codes, max_index_elements=max_index_elements
-        )
+        diagnostics = with_defects(check, diagnostics, devices, **codes)
     return Findings(file_result(source, diagnostics))
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from ir_scatter.core.words import counted
-from ir_scatter.defects.evidence import Basis, Result
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.doctor_text import groups, shorten_driver, state, summary
 from ir_scatter.report.page import document, name_span, plain

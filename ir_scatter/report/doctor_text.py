@@ -8,12 +8,6 @@ from ir_scatter.defects.evidence import Basis
 from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report.characters import visible, wrap_line
 
-_GROUPS = {
-    "wrong values": {Symptom.WRONG_VALUE, Symptom.NONDETERMINISTIC},
-    "refusals": {Symptom.REFUSED},
-    "crashes": {Symptom.CRASHED, Symptom.HUNG},
-    "illegal input accepted": {Symptom.ACCEPTED_ILLEGAL},
-}
 _LONGEST = 120
 """Characters of a driver's version that are shown: some drivers append their build options."""
 
@@ -61,11 +55,11 @@ def groups(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[tuple[str, list[D
     different = [checked for checked in diagnosis.defects if checked.differs]
     if different:
         yield "changed since recorded", different
-    for title, symptoms in _GROUPS.items():
+    for title in dict.fromkeys(symptom.group for symptom in Symptom):
         checks = [
             checked
             for checked in diagnosis.defects
-            if checked.defect.symptom in symptoms
+            if checked.defect.symptom.group == title
             and (checked.is_here or verbose)
             and checked not in different
         ]

@@ -7,22 +7,10 @@ from typing import Any
 
 from ir_scatter.core.words import counted
 from ir_scatter.defects import by_code
+from ir_scatter.defects.base import Symptom
 from ir_scatter.fuzz.campaign import Campaign
 from ir_scatter.report.page import document, name_span, plain
 
-_BADGES = {
-    "wrong-value": "mismatch", "crashed": "crashed", "hung": "timeout", "refused": "refused",
-    "accepted-illegal": "illegal", "nondeterministic": "nondeterministic",
-}  # fmt: skip
-"""CSS class of each symptom."""
-_MEANINGS = {
-    "wrong-value": "The result differs from the specification by more than rounding explains.",
-    "crashed": "The process crashed.",
-    "hung": "No answer within the time limit.",
-    "refused": "A legal case is refused.",
-    "accepted-illegal": "An illegal case is silently accepted.",
-    "nondeterministic": "The same inputs give different results.",
-}
 MOST_SHOWN = 1_000
 """Findings that a page shows: each takes 3 kB, and browsers do not open pages of tens of thousands."""
 
@@ -81,8 +69,8 @@ def _matrix(record: Mapping[str, Any]) -> Iterator[str]:
         symptoms = {finding["symptom"] for finding in record["findings"]}
         yield '<ul class="plain">'
         yield from (
-            f"<li>{_badge(symptom)} {plain(meaning)}</li>"
-            for symptom, meaning in _MEANINGS.items()
+            f"<li>{_badge(symptom)} {plain(symptom.meaning)}</li>"
+            for symptom in Symptom
             if symptom in symptoms
         )
         yield "</ul></section>"
@@ -138,5 +126,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], caption: str)
 
 
 def _badge(symptom: str, link: str = "") -> str:
-    badge = f'<span class="badge {_BADGES[symptom]}">{plain(symptom)}</span>'
+    badge = f'<span class="badge {Symptom(symptom).style}">{plain(symptom)}</span>'
     return f'<a href="{link}">{badge}</a>' if link else badge

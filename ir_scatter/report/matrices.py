@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from ir_scatter import runners
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier, short_names
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import Table, TableCell
 from ir_scatter.report.comparison_json import conversion
 from ir_scatter.runners.base import OTHER_FORMAT, Outcome, Status
-from ir_scatter.runners.openvino.runner import PREFIX
 
 _COLORS = {
     Verdict.EQUAL: "green",
@@ -149,7 +149,7 @@ def verdict_matrix(comparisons: Sequence[Comparison], noun: str) -> Table:
 
 def _runner_cell(name: str) -> TableCell:
     """Return the header of a runner's column; a narrow column gets the short name, as `--on` accepts it."""
-    return TableCell(name, narrow=name.replace(PREFIX, ""))
+    return TableCell(name, narrow=runners.short(name))
 
 
 def _all(row: Row) -> list[Comparison]:

@@ -1,64 +1,52 @@
-"""What executes models or parts of them: a folder for each runtime, always in a child process.
+"""Runtimes that execute models or parts of them: a folder for each, always in a child process.
 
-A folder has a module `runner` with `FAMILIES`; there is no list of them.
+A folder has a module `runner` with `FAMILIES`; there is no list of them. What a runtime is, its `Runner` and
+its `Family` say: no module outside of this folder spells the name of a runtime.
 """
 
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ir_scatter.runners.base import Availability, Family, Runner
 
-_PREFIX = "openvino:"
-"""What a short name leaves out."""
-
 _RUNNERS: "dict[str, Runner]" = {}
-_ELSEWHERE: "list[Elsewhere]" = []
 
 
-class Elsewhere(Protocol):
-    """Other machines, whose runners are meant as long as this is in use."""
+class Directory(Protocol):
+    """Resolves names of runners: to those of this machine (`HERE`), or to those of a fleet."""
 
-    def find(self, name: str, also: "Sequence[str]") -> "Runner": ...
+    def find(self, name: str, also: "Sequence[str]" = ()) -> "Runner": ...
 
     def known(self) -> "list[str]": ...
 
 
-@contextmanager
-def used(elsewhere: Elsewhere) -> "Iterator[None]":
-    """Let names of runners mean those of other machines in this block."""
-    _ELSEWHERE.append(elsewhere)
-    try:
-        yield
-    finally:
-        _ELSEWHERE.remove(elsewhere)
+class _ThisMachine:
+    def find(self, name: str, also: "Sequence[str]" = ()) -> "Runner":
+        return find(name, also)
+
+    def known(self) -> "list[str]":
+        return known()
+
+
+HERE: Directory = _ThisMachine()
 
 
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
-    """Return the runner of a name, always the same one: it keeps its process between runs.
+    """Return the runner of a name on this machine, always the same one: it keeps its process between runs.
 
     Args:
         name: long or short, in any case: "openvino:CPU", "gpu.1", "AUTO:GPU,CPU", "onnxruntime".
-        also: names that the caller knows himself, for the message.
+        also: names that the caller resolves itself, for the message.
 
     Raises:
         UsageError: there is no runner of this name.
     """
-    return _ELSEWHERE[-1].find(name, also) if _ELSEWHERE else find_here(name, also)
-
-
-def find_here(name: str, also: "Sequence[str]" = ()) -> "Runner":
-    """Return the runner of a name on this machine."""
-    wanted = name.strip()
-    for tried in (wanted, _PREFIX + wanted):
-        for family in _families():
-            long = next((one for one in family.names if one.lower() == tried.lower()), tried)
-            runner = _RUNNERS.get(long) or family.make(long)
-            if runner is not None:
-                return _RUNNERS.setdefault(runner.name, runner)
+    runner = find_or_none(name)
+    if runner is not None:
+        return runner
     from ir_scatter.core.errors import UsageError
     from ir_scatter.core.parameters import Parameter
     from ir_scatter.core.suggestions import did_you_mean
@@ -67,49 +55,88 @@ def find_here(name: str, also: "Sequence[str]" = ()) -> "Runner":
         raise UsageError(
             f"{name!r} names a runner of another machine, which goes with {Parameter('scheduler')}"
         )
-    names = [*also, *known_here()]
+    names = [*also, *known()]
     guess = did_you_mean(name, [word for long in names for word in (long, short(long))])
-    raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {_PREFIX}DEVICE")
+    devices = " or ".join(f"{prefix}DEVICE" for prefix in _prefixes())
+    raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {devices}")
+
+
+def find_or_none(name: str) -> "Runner | None":
+    """Return the runner of a name on this machine; None if there is no such runner."""
+    word = name.strip()
+    for full in (word, *(prefix + word for prefix in _prefixes())):
+        for family in _families():
+            long = next((listed for listed in family.names if listed.lower() == full.lower()), full)
+            runner = _RUNNERS.get(long) or family.make(long)
+            if runner is not None:
+                return _RUNNERS.setdefault(runner.name, runner)
+    return None
 
 
 def known() -> "list[str]":
-    """Return the long names of the runners that a user may want to hear of."""
-    return _ELSEWHERE[-1].known() if _ELSEWHERE else known_here()
+    """Return the long names of the runners that are listed on this machine, available or not."""
+    return [name for family in _families() for name in family.names]
 
 
-def default_runners(format: str | None = None) -> "list[str]":
+def default_runners(format: str | None = None, directory: Directory = HERE) -> "list[str]":
     """Return the long names of the runners that are used if the caller names none.
 
     Args:
         format: only runners that read files of this format; None for all.
+        directory: resolves names.
     """
-    named = ((name, find(name)) for name in known())
+    named = ((name, directory.find(name)) for name in directory.known())
     return [
         name for name, runner in named if runner.is_default and (format is None or format in runner.formats)
     ]
 
 
-def known_here() -> "list[str]":
-    return [name for family in _families() for name in family.names]
-
-
 def short(name: str) -> str:
     """Return the name of a runner as users write it: "CPU"."""
-    return name.removeprefix(_PREFIX)
+    for prefix in _prefixes():
+        name = name.removeprefix(prefix)
+    return name
+
+
+def original(name: str) -> str:
+    """Return the long name of the runner that a runner emulates, or its own name if it emulates none."""
+    runner = find_or_none(name)
+    return name if runner is None else runner.emulates or name
+
+
+def emulator(name: str) -> str:
+    """Return the long name of a listed runner that emulates another one; "" if there is none."""
+    return next((runner.name for runner in _listed() if runner.emulates == name), "")
+
+
+def packages() -> "list[str]":
+    """Return the packages of the runtimes that are used if the caller names none."""
+    return list(dict.fromkeys(runner.package for runner in _listed() if runner.is_default))
 
 
 def survey() -> "list[Availability]":
-    """Return of every known runner whether it can run here; each is tried in its own process."""
+    """Return the availability of every listed runner on this machine, each tried in its own process."""
     from concurrent.futures import ThreadPoolExecutor
 
-    def tried(name: str) -> "Availability":
-        runner = find_here(name)
-        found = runner.availability()
+    def availability(name: str) -> "Availability":
+        runner = find(name)
+        available = runner.availability()
         runner.close()
-        return found
+        return available
 
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(tried, known_here()))
+        return list(pool.map(availability, known()))
+
+
+def _listed() -> "list[Runner]":
+    """Return the runners of this machine that are listed."""
+    runners = (find_or_none(name) for family in _families() for name in family.names)
+    return [runner for runner in runners if runner is not None]
+
+
+def _prefixes() -> "list[str]":
+    """Return the beginnings of long names that users may leave out."""
+    return list(dict.fromkeys(family.prefix for family in _families() if family.prefix))
 
 
 @cache
@@ -118,5 +145,7 @@ def _families() -> "tuple[Family, ...]":
     from pkgutil import iter_modules
 
     folders = [module.name for module in iter_modules(__path__) if module.ispkg]
-    found = [import_module(f"{__name__}.{folder}.runner").FAMILIES for folder in folders]
-    return tuple(sorted((family for families in found for family in families), key=lambda one: one.order))
+    families = [
+        family for folder in folders for family in import_module(f"{__name__}.{folder}.runner").FAMILIES
+    ]
+    return tuple(sorted(families, key=lambda family: family.order))

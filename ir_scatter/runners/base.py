@@ -1,6 +1,7 @@
-"""What every runner is, what it is asked, and what came of it."""
+"""Runners of whole models: the base class, its requests and its results."""
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ir_scatter.core.display import record
@@ -26,27 +28,52 @@ from ir_scatter.runners.defaults import PRECISION, PRECISIONS, QUESTION_TIME_LIM
 from ir_scatter.version import version_of
 
 if TYPE_CHECKING:
+    from ir_scatter.analysis.reachability import UseKind
     from ir_scatter.core.arrays import Array
+    from ir_scatter.defects.base import Stage
 
 MODEL_PRECISION = "model"
-"""Where a runtime computes in the types of the model and nothing else can be asked for."""
+"""The precision of a runtime that always computes in the types of the model."""
 
 PROGRESS_BYTES = 4
-"""Of the number of the feed at work in a file that outlives the process."""
+"""Size of the number of the current feed, in a file that outlives the process."""
 _LOADING = (1 << 8 * PROGRESS_BYTES) - 1
 
 OTHER_FORMAT = "format"
-"""The reason of a runtime that cannot read files of the model's format, whatever they hold."""
+"""The reason if a runtime cannot read files of the model's format at all."""
+
+
+ISSUE_FORM: Mapping[str, str] = MappingProxyType(
+    {
+        "Version": "version",
+        "Operating System": "system",
+        "Device used for inference": "device",
+        "Framework": "framework",
+        "Model used": "model",
+        "Issue description": "description",
+        "Step-by-step reproduction": "steps",
+        "Is it a regression": "regression",
+    }
+)
+"""The form of a bug report to a project without one; see `Runner.issue_form`."""
+
+_RELEASE = re.compile(r"@\d[\w.]*")
+_NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
+
+
+def plain_name(runner: str) -> str:
+    """Return the long name of a runner without a release and without the number of a device."""
+    return _NUMBER.sub("", _RELEASE.sub("", runner))
 
 
 class Status(StrEnum):
-    """How a run ended; every one of these is a result."""
+    """How a run ended; each of these is a result, not an error of ours."""
 
     OK = "ok"
     REFUSED = "refused"
-    """It rejects the model, or these inputs, with its own words."""
+    """It rejects the model or these inputs with a message."""
     UNSUPPORTED = "unsupported"
-    """It does not know an operator, an opset, a format or an element type of the model."""
+    """It does not support an operator, an opset, a format or an element type of the model."""
     UNAVAILABLE = "unavailable"
     """It is not installed, or the device is missing."""
     CRASHED = "crashed"
@@ -73,7 +100,7 @@ class Tap(NamedTuple):
 
 
 def tap_of(node: Node, format: str) -> Tap:
-    """Return what asks for a node of a model that was read from a format."""
+    """Return the tap of a node of a model that was read from a format."""
     if format == IR or not node.outputs:  # names in an IR are unique
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
@@ -88,7 +115,7 @@ def tap_of(node: Node, format: str) -> Tap:
 
 
 class RunRequest(NamedTuple):
-    """What a runtime is asked to run; see `Runner.run`."""
+    """One request to run a model; see `Runner.run`."""
 
     model: str
     device: str = ""
@@ -115,7 +142,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tapped:
-    """What came out of a tapped node, once for each time it was computed."""
+    """The executions of a tapped node."""
 
     tap: Tap
     executions: tuple[Execution, ...] = ()
@@ -125,11 +152,11 @@ class Tapped:
 
 @record()
 class NodeFacts:
-    """What a runtime made of one or more nodes of the model, in its own words."""
+    """How a runtime executes one or more nodes of the model, in the runtime's terms."""
 
     name: str
     originals: tuple[str, ...]
-    """The names of the model's nodes that went into it."""
+    """The names of the model's nodes that it replaces."""
     kind: str
     """Its type in the runtime, "ScatterUpdate" or "Reorder"."""
     kernel: str
@@ -146,13 +173,13 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        message: the runtime's own words, shortened; "" if there is nothing to say.
+        message: the message of the runtime, shortened; "" if there is none.
         runs: the outputs by name, once for each repetition.
         tapped: one for each tap, in the order in which they were asked for.
-        seconds: what reading, compiling and the first run took in the runtime's process.
-        precision: what was asked for, "f32"; "model" where a runtime computes in the model's types.
+        seconds: the time of reading, compiling and the first run in the runtime's process.
+        precision: as requested, "f32"; "model" if the runtime always computes in the model's types.
         reason: `OTHER_FORMAT` or None.
-        implicit: whether nobody named the runner.
+        implicit: whether the user did not name the runner.
     """
 
     runner: str
@@ -175,7 +202,7 @@ class Outcome:
 
 
 class Streamed(NamedTuple):
-    """What came of one of many feeds: the outputs in the model's order, or why there are none."""
+    """The result for one of many feeds: the outputs in the model's order, or why there are none."""
 
     status: Status
     outputs: "Sequence[Array]" = ()
@@ -184,7 +211,7 @@ class Streamed(NamedTuple):
 
 @record()
 class Availability:
-    """Whether a runner can run here, why not and what to install; and what its device is."""
+    """Whether a runner can run here, what is missing if not, and a description of its device."""
 
     runner: str
     is_available: bool
@@ -192,34 +219,53 @@ class Availability:
     remedy: str = ""
     full_name: str = ""
     capabilities: tuple[str, ...] = ()
-    """Of the device, "FP32", "BF16"."""
+    """The capabilities that the device reports, "FP32", "BF16"."""
     default_precision: str = ""
     remarks: tuple[str, ...] = ()
-    """What must be known to judge its results."""
+    """Facts that readers need to judge its results."""
     versions: Mapping[str, str] = field(default_factory=dict)
     driver: str = ""
-    """What a vendor asks for: the build of the plugin, and the driver below the device."""
+    """The build of the plugin and the driver of the device, for bug reports."""
 
     @property
     def why_not(self) -> str:
-        """Why it cannot run here, and what it needs."""
+        """The reason it cannot run here, with the remedy."""
         return f"{self.reason}; needed: {self.remedy}" if self.remedy else self.reason
 
 
-class Runner:
-    """Executes whole models, in a process that is kept between runs.
+class Optimizations(NamedTuple):
+    """Nodes that a runtime leaves out, each from some stage on.
 
-    One that runs a runtime in other surroundings is a subclass with an `environment` and a `module` whose
-    `handlers` prepare the process and then are those of the other.
+    Attributes:
+        dropped: for nodes that are used in one way only, the stage by that use.
+        skipped_loops: the stage for the body of a Loop whose stored condition is false; None if it runs.
+    """
+
+    dropped: "Mapping[UseKind, Stage]" = MappingProxyType({})
+    skipped_loops: "Stage | None" = None
+
+
+class Runner:
+    """Executes whole models in a child process that is kept between runs.
+
+    A subclass with its own `environment` and `module` can run the same runtime in another environment: its
+    `handlers` prepare the process and then return those of the original module.
 
     Attributes:
         name: the long one, "openvino:CPU".
         module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
-        packages: the distributions that it needs, and `install` what installs them.
-        device: of a runtime that has several.
-        declines: how its message ends where it leaves an operator to others, which is no refusal.
+        packages: the distributions that it needs, the runtime first; `install` is the command for them.
+        device: the device, for runtimes with several.
+        declines: the end of its message if it leaves an operator to others, which is not a refusal.
         is_default: whether it is used if the caller names no runners; not if it emulates another device, or
             if users do not deploy models on it.
+        emulates: the long name of the device that it emulates; "" if it emulates none.
+        folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
+            them, its own name for that runner itself; "" if every node is computed here.
+        is_virtual: whether it distributes the work to other devices.
+        issue_form: the headings of a bug report to its project, and the part of the report under each:
+            version, platform, system, architecture, device, framework, model, description, steps,
+            regression; any other text stands there itself.
     """
 
     name: str
@@ -233,28 +279,46 @@ class Runner:
     declines: str | None = None
     formats: tuple[str, ...] = (IR, ONNX_FORMAT)
     is_default: bool = True
+    emulates: str = ""
+    folded_by: str = ""
+    is_virtual: bool = False
+    issue_form: Mapping[str, str] = ISSUE_FORM
+
+    @property
+    def package(self) -> str:
+        """The distribution of the runtime itself; "" if it needs none."""
+        return self.packages[0] if self.packages else ""
+
+    @property
+    def listed_name(self) -> str:
+        """The name under which `known` lists it: of device 1 that of the device, without a release."""
+        return plain_name(self.name)
+
+    def optimizations(self) -> Optimizations:
+        """Return which nodes the runtime leaves out; its tables are no part of starting a process."""
+        return Optimizations()
 
     def environment(self) -> dict[str, str]:
-        """Return what is added to the environment of the process."""
+        """Return additional environment variables of the process."""
         return {}
 
     @cached_property
     def problem(self) -> str:
-        """Why it cannot run here, as far as that is known without trying; "" if it may."""
+        """Why it cannot run here, if that is known without trying; "" if it may run."""
         missing = [name for name in self.packages if not version_of(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
     @property
     def is_on_cpu(self) -> bool:
-        """Whether the processor of the machine computes, so that its instructions may matter."""
+        """Whether it computes on the CPU, so that results may depend on the instruction set."""
         return True
 
     def remedy(self) -> str:
-        """Return what to install when something is missing."""
+        """Return the command or packages that install what is missing."""
         return self.install
 
     def remedy_of(self, problem: str) -> str:
-        """Return what to install for a problem; "" if something ran out, where installing would not help."""
+        """Return what to install for a problem; "" for a shortage, where installing would not help."""
         return "" if names_shortage(problem) else self.remedy()
 
     @cached_property
@@ -264,26 +328,26 @@ class Runner:
     @cached_property
     def versions(self) -> Mapping[str, str]:
         """The versions of the packages involved; empty if they are not installed."""
-        found = {name: version_of(name) for name in self.packages}
-        return found if all(found.values()) else {}
+        versions = {name: version_of(name) for name in self.packages}
+        return versions if all(versions.values()) else {}
 
     def availability(self) -> Availability:
-        """Return whether it can run here, by running a small model, and why not."""
+        """Run a small model and return whether that works, and why not."""
         about: dict[str, Any] = {"remarks": self.remarks, "versions": self.versions}
         try:
-            told, _ = self.ask("describe", self.device)
+            description, _ = self.ask("describe", self.device)
         except Failure as failure:
             return Availability(self.name, False, failure.message, self.remedy_of(failure.message), **about)
-        return Availability(self.name, True, **told, **about)
+        return Availability(self.name, True, **description, **about)
 
     def another(self) -> Self:
-        """Return one of the same, with a process of its own."""
-        found = copy(self)
-        found.__dict__.pop("child", None)
-        return found
+        """Return an equal runner with its own process."""
+        runner = copy(self)
+        runner.__dict__.pop("child", None)
+        return runner
 
     def start(self) -> None:
-        """Let its process import the runtime, and do not wait for that."""
+        """Start its process, which imports the runtime, without waiting."""
         if not self.problem:
             self.child.start()
 
@@ -300,23 +364,23 @@ class Runner:
         timeout: float = QUESTION_TIME_LIMIT,
         keeps_states: bool = False,
     ) -> Outcome:
-        """Run a model, and again for taps that memory did not allow before.
+        """Run a model, several times if memory does not allow all taps at once.
 
         Args:
-            model_path: of the file.
+            model_path: the path of the file.
             feeds: one array for each input, by any of its names.
-            taps: nodes whose inputs and output are wanted; they are those of the first run.
-            precision: what it should compute in; "default" leaves that to the device.
-            repeat: how often to run it.
-            profile: say what the runtime made of the nodes, and how long each took.
-            tap_memory: bytes of tapped tensors that may be held at once; more come in batches.
+            taps: nodes whose inputs and output are returned, from the first run.
+            precision: the floating-point precision; "default" leaves it to the device.
+            repeat: number of runs.
+            profile: whether to report how the runtime executes nodes, and their times.
+            tap_memory: limit of tapped tensors in memory, in bytes; more are tapped in batches.
             timeout: in seconds, for each batch.
-            keeps_states: let each repeat go on with the states that the one before it left; else each
-                begins anew.
+            keeps_states: whether each run continues with the states of the previous one; else they are
+                reset.
 
         Returns:
-            How it ended. A feed that the runtime does not take is refused: whether feeds fit the model
-            as it was read is for the caller to say.
+            How it ended. A feed that the runtime rejects is refused; the caller checks whether feeds fit the
+            model as it was read.
 
         Raises:
             UsageError: there is no such precision.
@@ -330,10 +394,10 @@ class Runner:
             versions=self.versions,
         )
         if not self.problem and len(self.formats) < len(FORMATS):
-            found = format_of(os.fspath(model_path))
-            if found not in self.formats:
-                known = " and ".join(FORMATS[format].title for format in self.formats)
-                message = f"the file is {FORMATS[found].title}, expected {known}"
+            format = format_of(os.fspath(model_path))
+            if format not in self.formats:
+                readable = " and ".join(FORMATS[name].title for name in self.formats)
+                message = f"the file is {FORMATS[format].title}, expected {readable}"
                 return replace(base, status=Status.UNSUPPORTED, message=message, reason=OTHER_FORMAT)
         feeds = _checked(feeds)
         path, taps, tapped = os.path.abspath(model_path), tuple(taps), list[Tapped]()
@@ -375,23 +439,23 @@ class Runner:
         threads: int = 0,
         keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Run a model that is loaded once for each of many feeds of the same names and types.
+        """Load a model once and run it for each of many feeds of the same names and types.
 
-        Where the process dies, the feed at work is run alone in a new one, and those before and after in
-        others. A process that is damaged may die of what came before, so each death counts.
+        If the process crashes, the current feed is run alone in a new process, and those before and after
+        in others. A damaged process may crash because of an earlier feed, so each crash counts.
 
         Args:
             model_path: of the file.
-            feeds: one array for each input, by name, of types that the model has.
+            feeds: for each run one array per input, by name, of the types of the model.
             timeout: in seconds, for all of them.
-            most_deaths: after so many the feeds that are left are not run: "unavailable"; the one at work
-                at the last is said to have caused it.
-            threads: that compute, where a runtime can be told; 0 leaves that to it.
-            keeps_states: let each feed go on with the states that the one before it left; else each
-                begins anew.
+            most_deaths: after this many crashes the remaining feeds are not run ("unavailable"); the feed
+                that was running at the last crash is reported as its cause.
+            threads: number of threads, if the runtime can be told; 0 leaves it to the runtime.
+            keeps_states: whether each feed continues with the states of the previous one; else they are
+                reset.
 
         Returns:
-            One answer for each feed, in their order; computed in f32 where the runtime asks.
+            One answer for each feed, in order; computed in f32 if the runtime has a precision.
         """
         request = RunRequest(
             os.path.abspath(model_path), self.device, threads=threads, keeps_states=keeps_states
@@ -412,10 +476,10 @@ class Runner:
                 Path(progress).write_bytes(_LOADING.to_bytes(PROGRESS_BYTES))
             is_alone = len(feeds) == 1
             try:
-                found: list[Streamed] = self.ask(
+                answers: list[Streamed] = self.ask(
                     "stream", request, feeds, progress, limit=timeout, again=is_alone
                 )[0]
-                return found
+                return answers
             except Failure as failure:
                 number = int.from_bytes(Path(progress).read_bytes())
                 answer = Streamed(Status(failure.status), message=failure.message)
@@ -437,7 +501,7 @@ class Runner:
     def ask(
         self, name: str, *arguments: Any, limit: float = QUESTION_TIME_LIMIT, again: bool = True
     ) -> tuple[Any, str]:
-        """Return what a handler in the process returns; see `Child.ask`."""
+        """Call a handler in the process and return its result; see `Child.ask`."""
         if self.problem:
             raise Failure("unavailable", self.problem)
         return self.child.ask(name, *arguments, limit=limit, again=again)
@@ -449,31 +513,34 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Runners of one kind.
+    """Runners of one kind, of which some are listed and others made on demand.
 
     Attributes:
         names: the long names that are listed.
-        make: gives the runner of a long name, or None if that belongs to no runner of this kind.
+        make: returns the runner of a long name, or None if the name belongs to another family.
+        order: of families in lists, ascending.
+        prefix: the beginning of its long names that users may leave out.
     """
 
     names: tuple[str, ...]
     make: Callable[[str], Runner | None]
     order: int
+    prefix: str = ""
 
     @classmethod
     def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
         """Return the family of a single runner."""
-        return cls((name,), lambda given: make() if given == name else None, order)
+        return cls((name,), lambda long: make() if long == name else None, order)
 
 
 def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
-    """Return the feeds as arrays of types that models have; BadFeed if one has another."""
+    """Return the feeds as arrays; raise BadFeed for types that no model has."""
     import numpy as np
 
-    found = {}
+    arrays = {}
     for name, feed in feeds.items():
         array = np.asarray(feed)
         if array.dtype.kind == "S" or from_dtype(array.dtype) is None:
             raise BadFeed(f"{name} is {array.dtype.name}, which no model has")
-        found[name] = array.astype(object) if array.dtype.kind in "UT" else array
-    return found
+        arrays[name] = array.astype(object) if array.dtype.kind in "UT" else array
+    return arrays

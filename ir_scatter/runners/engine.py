@@ -1,6 +1,6 @@
-"""Runs a model in the process of its runtime, with as many taps as it bears and memory allows.
+"""Runs a model in the process of its runtime, with as many taps as the runtime and memory allow.
 
-A tapped value is a pair on the way: the key of an array and how many of the loops around the node have
+A tapped value is stored as a pair: the key of an array and the number of loops around the node that have
 stacked it, each on one leading dimension; or the name of a feed and None.
 """
 
@@ -34,14 +34,13 @@ from ir_scatter.runners.base import (
 )
 
 _REFUSALS = 3
-"""So many feeds are tried on a model that refuses each in the same words."""
+"""Number of feeds refused with the same message after which the other feeds are not tried."""
 
 HELD = 3
-"""So often a value is held that is given out: where the runtime computes it, as an output, and as a copy
-that is sent."""
+"""Copies of an output value in memory: in the runtime, as its output, and as the copy that is sent."""
 
 _MODELS = 3
-"""So many models a runtime keeps, with taps and without: two that are compared, and the one before."""
+"""Number of models that a runtime keeps, with taps and without: two that are compared, and the one before."""
 
 INSIDE = "it is inside a body"
 """The problem of a tap that was left out because outputs of bodies did not work."""
@@ -50,27 +49,27 @@ Value: TypeAlias = tuple[str, int | None]
 
 
 class TapRun(NamedTuple):
-    """Where to find what went in and out of a node, in one way to get there; see `Execution`."""
+    """The places of the inputs and output of a node, for one chain of calls to it; see `Execution`."""
 
     inputs: Sequence[Value | None]
     output: Value
     markers: Sequence[Value] = ()
-    """What is 1 where a branch around the node was taken, with the loops around the branch."""
+    """Values that are 1 if a branch around the node was taken, with the loops around the branch."""
     counts: Sequence[Value] = ()
     """The number of iterations of each loop around the node, the outermost first, with the loops around it:
-    what is stacked beyond that was never computed. Empty where a runtime stacks what was computed only."""
+    stacked values beyond that were never computed. Empty if the runtime stacks computed values only."""
     caller: str = ""
 
     def executions(self, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
-        """Yield what was computed in the iterations in which the branches around the node were taken."""
+        """Yield one execution for each iteration in which the branches around the node were taken."""
 
         def array(value: Value) -> Array:
             key, loops = value
             if loops is None:
                 return feeds[key]
             index: Any = (*place[:loops], ...)
-            found: Array = arrays[key][index]
-            return found
+            element: Array = arrays[key][index]
+            return element
 
         for place in product(*map(range, arrays[self.output[0]].shape[: self.output[1]])):
             is_taken = all(array(marker).all() for marker in self.markers)
@@ -79,8 +78,8 @@ class TapRun(NamedTuple):
                 yield Execution(place, tuple(inputs), array(self.output), self.caller)
 
 
-class Size(NamedTuple):
-    """What is known of how much memory a value takes: its type, its shape, and how many loops stack it."""
+class TappedSize(NamedTuple):
+    """The known facts about the memory of a value: its type, its shape, and how many loops stack it."""
 
     type: str = ""
     shape: tuple[int, ...] | None = None
@@ -92,46 +91,46 @@ class Loaded:
     """A model that a runtime has loaded, with more outputs if nodes are tapped.
 
     Attributes:
-        taps: for each tap where its values are, or what the problem is.
-        sizes: of the values that are given out for taps, by key.
+        taps: for each tap the places of its values, or the problem.
+        sizes: of the values that are outputs for taps, by key.
         constants: values that the model holds, by key.
-        sessions: what runs it, by the options for that.
-        shapes: of values, by the shapes of feeds, where these decide; None where they cannot be known.
+        sessions: the loaded sessions, by their options.
+        shapes: of values, by the shapes of feeds; None if they cannot be inferred.
     """
 
     model: Any
     taps: "list[list[TapRun] | str]" = field(default_factory=list)
-    sizes: dict[str, Size] = field(default_factory=dict)
+    sizes: dict[str, TappedSize] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     sessions: dict[Hashable, Any] = field(default_factory=dict)
     shapes: "dict[Hashable, Mapping[str, Sequence[int]] | None]" = field(default_factory=dict)
 
 
-class Answer(NamedTuple):
-    """What came of a run."""
+class RunAnswer(NamedTuple):
+    """The result of a run."""
 
     runs: list[dict[str, Array]]
     seconds: float
     taps: "list[list[TapRun] | str]"
-    """For each of the first taps where its values are, by key, or what the problem is."""
+    """For each of the first taps the places of its values by key, or the problem."""
     arrays: dict[str, Array]
     too_large: int = 0
-    """Bytes that taps held, if they are more than is allowed."""
+    """Bytes that taps held, if they exceed the limit; 0 otherwise."""
     facts: tuple[NodeFacts, ...] = ()
 
     def tapped(self, taps: Sequence[Tap], feeds: Mapping[str, Array]) -> Iterator[Tapped]:
-        """Yield what came out of the nodes that were tapped: of all that were asked for, or the first."""
-        for tap, found in zip(taps, self.taps, strict=False):
-            if isinstance(found, str):
-                yield Tapped(tap, problem=found)
+        """Yield the executions of the tapped nodes, of all requested taps or the first ones."""
+        for tap, places in zip(taps, self.taps, strict=False):
+            if isinstance(places, str):
+                yield Tapped(tap, problem=places)
             else:
-                runs = (run.executions(self.arrays, feeds) for run in found)
+                runs = (run.executions(self.arrays, feeds) for run in places)
                 yield Tapped(tap, tuple(execution for run in runs for execution in run))
 
 
 @contextmanager
-def told_by(failure: Callable[[Exception], Failure]) -> Iterator[None]:
-    """Make whatever a runtime says here the answer to what it was asked."""
+def as_failures(failure: Callable[[Exception], Failure]) -> Iterator[None]:
+    """Convert exceptions of a runtime in this block to failures."""
     try:
         yield
     except Failure:
@@ -141,17 +140,17 @@ def told_by(failure: Callable[[Exception], Failure]) -> Iterator[None]:
 
 
 class Engine(ABC):
-    """One model with its feeds in a runtime: what each runtime does in its own way."""
+    """One model with its feeds in a runtime; each runtime has a subclass."""
 
     fed: tuple[str, ...] = ()
-    """The names of the feeds, in the order in which taps want them."""
+    """The names of the feeds, in the order that taps expect."""
     names: Sequence[str]
-    """Those of the outputs."""
+    """The names of the outputs."""
     begins_anew = True
     """Whether states are reset before the next inference."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
-        """Read the model; who inherits holds the feeds against its inputs."""
+        """Read the model; subclasses check the feeds against its inputs."""
         self.request = request
         self.feeds = feeds
         path = Path(request.model)
@@ -159,7 +158,7 @@ class Engine(ABC):
         self.loaded = _loaded(type(self), self.file)
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
-        """Take other feeds of the same names and types."""
+        """Replace the feeds by others of the same names and types."""
         self.feeds = feeds
 
     @classmethod
@@ -170,18 +169,18 @@ class Engine(ABC):
     @classmethod
     @abstractmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
-        """Return a copy of a model with taps, inside bodies and functions only if these are wanted."""
+        """Return a copy of a model with taps, inside bodies and functions only with `bodies`."""
 
     @abstractmethod
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        """Return the shapes of values with these feeds; None if they cannot be known beforehand."""
+        """Return the shapes of values for these feeds; None if they cannot be inferred."""
 
     @abstractmethod
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once and return arrays of their own: the outputs, and those that taps need."""
+        """Run once and return arrays that own their memory: the outputs, and those that taps need."""
 
     def facts(self) -> tuple[NodeFacts, ...]:
-        """Return what the runtime made of the nodes, if it tells anything."""
+        """Return how the runtime executes nodes, if it reports that."""
         return ()
 
 
@@ -197,10 +196,10 @@ def _tapped(
     return engine.add_taps(file[0], _loaded(engine, file).model, taps, fed, bodies)
 
 
-def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> Answer:
-    """Run with all taps; if that fails without those in bodies; and if that fails too without any.
+def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> RunAnswer:
+    """Run with all taps; if that fails without taps in bodies; and if that fails too without taps.
 
-    Where memory does not allow all taps, the first ones are answered.
+    If memory does not allow all taps, only the first ones are answered.
     """
     started = perf_counter()
     made = engine(request, feeds)
@@ -210,14 +209,14 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
         try:
             tapped = _tapped(engine, made.file, request.taps, made.fed, bodies)
             count, held = _fitting(made, tapped)
-            if count < len(request.taps):  # what is made for some taps alone is not kept
+            if count < len(request.taps):  # a model with some of the taps is not kept
                 tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
             answer = _run(made, tapped)
         except Failure as failure:
             problem = failure.message
             continue
         reason = f"with outputs out of its body the model does not run: {problem}"
-        taps = [reason if one == INSIDE else one for one in answer.taps]
+        taps = [reason if tap == INSIDE else tap for tap in answer.taps]
         if held is None:
             held = HELD * sum(array.nbytes for array in answer.arrays.values())
         answer = answer._replace(taps=taps, too_large=held if held > request.tap_memory else 0)
@@ -232,50 +231,52 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
 def stream(
     engine: type[Engine], request: RunRequest, feeds: Sequence[Mapping[str, Array]], progress: str
 ) -> list[Streamed]:
-    """Run a model once for each of many feeds of the same names; a file says how many are done.
+    """Run a model once for each of many feeds of the same names; a file holds the number of the current one.
 
-    What a runtime refuses of one feed is the answer to that one alone. A model whose first feeds are all
-    refused in the same words is refused for all, as each would load it again.
+    A refusal concerns one feed only. But if the first feeds are all refused with the same message, all are
+    refused, as each would load the model again.
     """
-    found: list[Streamed] = []
+    answers: list[Streamed] = []
     with open(progress, "r+b", buffering=0) as file:
         made = engine(request, feeds[0])
-        for number, one in enumerate(feeds):
+        for number, arrays in enumerate(feeds):
             file.seek(0)
             file.write(number.to_bytes(PROGRESS_BYTES))
             try:
-                made.feed(one)
-                found.append(Streamed(Status.OK, made.infer(made.loaded, ())))
+                made.feed(arrays)
+                answers.append(Streamed(Status.OK, made.infer(made.loaded, ())))
                 made.begins_anew = not request.keeps_states
             except Failure as failure:
-                found.append(Streamed(Status(failure.status), message=failure.message))
-                messages = {one.message for one in found}
+                answers.append(Streamed(Status(failure.status), message=failure.message))
+                messages = {answer.message for answer in answers}
                 if number == _REFUSALS - 1 and len(messages) == 1 and messages != {""}:
-                    return found[:1] * len(feeds)
-    return found
+                    return answers[:1] * len(feeds)
+    return answers
 
 
-def _run(engine: Engine, loaded: Loaded) -> Answer:
+def _run(engine: Engine, loaded: Loaded) -> RunAnswer:
     keys = sorted(set().union(*map(_keys, loaded.taps)) - loaded.constants.keys())
     started, count = perf_counter(), len(engine.names)
     engine.begins_anew = True
-    found = engine.infer(loaded, keys)
+    outputs = engine.infer(loaded, keys)
     engine.begins_anew = not engine.request.keeps_states
     seconds = perf_counter() - started
-    arrays = dict(zip(keys, found[count:], strict=True)) | loaded.constants
-    runs = [found[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]
-    return Answer([dict(zip(engine.names, one, strict=True)) for one in runs], seconds, loaded.taps, arrays)
+    arrays = dict(zip(keys, outputs[count:], strict=True)) | loaded.constants
+    runs = [outputs[:count], *(engine.infer(loaded, ()) for _ in range(engine.request.repeat - 1))]
+    return RunAnswer(
+        [dict(zip(engine.names, run, strict=True)) for run in runs], seconds, loaded.taps, arrays
+    )
 
 
 def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
-    """Return how many taps are made at once, at least one, and what is held for them, if that is known."""
+    """Return the number of taps that fit into memory, at least one, and their bytes, if known."""
     sizes = tapped.sizes
     unknown = [key for key, size in sizes.items() if size.shape is None]
     feeds = tuple((name, feed.shape) for name, feed in engine.feeds.items())
     if feeds not in tapped.shapes:
         try:
             tapped.shapes[feeds] = engine.shapes(tapped, unknown) if unknown else {}
-        except Failure:  # the run itself will say it
+        except Failure:  # the run itself will report it
             tapped.shapes[feeds] = None
     shapes = tapped.shapes[feeds]
     if shapes is None or any(size.type not in ELEMENT_TYPES for size in sizes.values()):
@@ -300,28 +301,28 @@ def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
     return {value[0] for value in values if value is not None and value[1] is not None}
 
 
-class Input(NamedTuple):
-    """An input of a model as a runtime has it: all of its names, the usual one first."""
+class ModelInput(NamedTuple):
+    """An input of a model in a runtime: all of its names, the usual one first."""
 
     names: Sequence[str]
     type: str
-    """Our name of the element type, or the runtime's if we know none."""
+    """Our name of the element type, or the runtime's if we have none."""
     shape: Shape
     is_optional: bool = False
-    """Whether it has a value if it is not given."""
+    """Whether it has a default value."""
 
 
-def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple[str, ...]:
+def names_of_feeds(inputs: Sequence[ModelInput], feeds: Mapping[str, Array]) -> tuple[str, ...]:
     """Return for each input the name of its feed; "" for one that is optional and not fed.
 
     Raises:
         Failure: a feed is missing, superfluous, or of the wrong type or shape.
     """
     try:
-        found = feeds_by_input([(input.names, input.is_optional) for input in inputs], feeds)
+        feed_names = feeds_by_input([(input.names, input.is_optional) for input in inputs], feeds)
     except BadFeed as error:
         raise Failure("refused", str(error)) from None
-    for input, name in zip(inputs, found, strict=True):
+    for input, name in zip(inputs, feed_names, strict=True):
         if not name:
             continue
         row, array = ELEMENT_TYPES.get(input.type), feeds[name]
@@ -331,6 +332,6 @@ def names_of_feeds(inputs: Sequence[Input], feeds: Mapping[str, Array]) -> tuple
         if array.dtype != expected:
             raise Failure("refused", f"{name} is {array.dtype.name}, expected {expected.name}")
         if not agree(array.shape, input.shape):
-            shown = show(input.shape)
-            raise Failure("refused", f"{name} has shape {list(array.shape)}, expected {shown}")
-    return tuple(found)
+            expected_shape = show(input.shape)
+            raise Failure("refused", f"{name} has shape {list(array.shape)}, expected {expected_shape}")
+    return tuple(feed_names)

@@ -21,7 +21,6 @@ pytest.importorskip("cryptography")
 
 import psutil
 
-from ir_scatter import runners
 from ir_scatter.compare.request import CompareRequest, run_job
 from ir_scatter.core.files import Source
 from ir_scatter.jobs import Job as Work
@@ -99,8 +98,8 @@ def test_comparing(benchmark: Any, lab: Lab) -> None:
             wall, told = clock.told
         alone[count] = wall, told["client"]
     clock = Clock(lab)
-    with connect(lab) as fleet, runners.used(FleetRunners(fleet)):
-        there = run_job(job, executor=fleet)
+    with connect(lab) as fleet:
+        there = run_job(job, executor=fleet, directory=FleetRunners(fleet))
         wall, used = clock.told
         sent = sum(one.bytes for one in fleet.shares.values())
     assert len(there.found) == len(here.found)

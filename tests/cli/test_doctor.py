@@ -103,7 +103,7 @@ def test_a_release_is_one_of_its_runtime() -> None:
         (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside releases"),
         (["GPU@cpu"], "2025.4", "names no device"),
         ([], "x", "'openvino@x' is no release"),
-        (["AUTO"], "2025.4", "hands on to other devices"),
+        (["AUTO"], "2025.4", "distributes work to other devices"),
     ],
 )
 def test_releases_of_nothing_are_wrong_usage(names: list[str], release: str, message: str, cli: Cli) -> None:

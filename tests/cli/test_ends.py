@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ir_scatter import runners
 from ir_scatter.defects import all_defects
 from ir_scatter.doctor import probe_defects
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.fuzz import job as jobs
-from ir_scatter.runners.base import Availability, Status, Streamed
+from ir_scatter.runners.base import Availability, Runner, Status, Streamed
 from ir_scatter_cli.main import group
 from tests.cli.conftest import ROOT
 from tests.fuzz.test_campaign import Planted, Right
@@ -25,7 +25,7 @@ from tests.fuzz.test_campaign import Planted, Right
 _BUSY = """
 import sys
 from ir_scatter.core.process import Child
-from ir_scatter.fuzz import job
+from ir_scatter import runners
 from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import main
 from tests.fuzz.test_campaign import Right
@@ -41,12 +41,18 @@ class Busy(Right):
         print("begun", number, model, flush=True)
         self.child.ask("sleep", 1000.0, limit=1e6)
 
-job.find = lambda name: Busy()
+runners.find = lambda name, also=(): Busy()
 sys.argv = ["ir-scatter", "fuzz", "--on", "planted", "--operator", "ScatterUpdate-3"]
 main()
 """
 _DEADLINE = 60.0
 """Seconds; what has not ended by then never will."""
+
+
+def resolve(monkeypatch: pytest.MonkeyPatch, made: Mapping[str, Runner]) -> None:
+    """Let names of runners mean these."""
+    monkeypatch.setattr(runners, "find", lambda name, also=(): made[name])
+    monkeypatch.setattr(runners, "known", lambda: [*made])
 
 
 def is_running(process_id: int) -> bool:
@@ -129,7 +135,7 @@ FILES = "the process could not be started: too many open files"
 def test_fuzz_says_which_runner_judged_nothing(
     runner: Mute, sentence: str, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "find", {"mute": runner, "good": Good()}.__getitem__)
+    resolve(monkeypatch, {"mute": runner, "good": Good()})
     on = [word for name in names for word in ("--on", name)]
     line = ["fuzz", *on, "--operator", "ScatterUpdate-3", "--cases", "30", "--format", "json"]
     done = CliRunner().invoke(group, line, standalone_mode=False)
@@ -144,12 +150,11 @@ def test_fuzz_says_which_runner_judged_nothing(
 def test_fuzz_says_that_a_runner_reads_none_of_the_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = Mute("foreign")
     foreign.formats = (ONNX_FORMAT,)
-    monkeypatch.setattr(jobs, "find", {"foreign": foreign, "good": Good()}.__getitem__)
+    resolve(monkeypatch, {"foreign": foreign, "good": Good()})
     line = ["fuzz", "--on", "foreign", "--on", "good", "--operator", "ScatterUpdate-3", "--cases", "30"]
     done = CliRunner().invoke(group, line, standalone_mode=False)
     assert done.return_value == 4
     assert "no answer of foreign could be judged: it reads ONNX only" in done.stderr
-    monkeypatch.setattr(jobs, "known", lambda: ["foreign", "good"])
     unnamed = CliRunner().invoke(group, ["fuzz", *line[5:]], standalone_mode=False)
     assert unnamed.return_value == 0
 

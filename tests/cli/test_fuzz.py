@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from ir_scatter import runners
 from ir_scatter.cases.case import Case
 from ir_scatter.cases.judge import Judgement
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.defects.base import Symptom
-from ir_scatter.fuzz import job as jobs
 from ir_scatter.fuzz.conditions import FailureCondition
 from ir_scatter.fuzz.explain import FuzzFinding
 from ir_scatter.fuzz.findings import write_finding
@@ -41,10 +41,10 @@ def fuzz(monkeypatch: pytest.MonkeyPatch) -> Fuzz:
     found = {"planted": Here(), "right": Here()}
     found["right"].name = "right"
 
-    def find(name: str) -> Planted:
+    def find(name: str, also: Sequence[str] = ()) -> Planted:
         return found[name]
 
-    monkeypatch.setattr(jobs, "find", find)
+    monkeypatch.setattr(runners, "find", find)
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(group, ["fuzz", *arguments], standalone_mode=False)
@@ -75,7 +75,7 @@ FIELDS = {
             "nowhere holds no findings, expected a folder that `fuzz -o` wrote, with fuzz.json",
         ),
         (["--run-scripts", "--on", "CPU"], 2, "--run-scripts goes with --replay"),
-        (["--replay", "nowhere", "--on", "CPU"], 2, "--replay runs what is in the folder"),
+        (["--replay", "nowhere", "--on", "CPU"], 2, "--replay goes with no other options"),
         (["--cases", "0"], 2, "0 is not in the range"),
         (["--seconds", "nan"], 2, "'nan' is not a number of seconds"),
     ],
@@ -196,12 +196,12 @@ def test_a_program_feeds_inputs_whose_names_a_runtime_loses(tmp_path: Path) -> N
 
 _CARELESS = """
 import sys
-from ir_scatter.fuzz import job
+from ir_scatter import runners
 from ir_scatter.runners.base import Availability
 from ir_scatter_cli.main import group
 from tests.fuzz.test_campaign import Careless
 Careless.availability = lambda self: Availability(self.name, True)
-job.find = lambda name: Careless()
+runners.find = lambda name, also=(): Careless()
 sys.exit(group(["fuzz", "--on", "planted", "--illegal", *sys.argv[1:]], standalone_mode=False))
 """
 

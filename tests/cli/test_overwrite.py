@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ir_scatter.fuzz import job
+from ir_scatter import runners
 from ir_scatter_cli.main import group
 from tests.cli.conftest import Cli, copy_sample
 from tests.cli.test_fuzz import Here
@@ -92,7 +92,7 @@ def test_what_is_saved_or_extracted_is_not_replaced(cli: Cli) -> None:
 
 
 def test_a_page_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "find", lambda _: Here())
+    monkeypatch.setattr(runners, "find", lambda name, also=(): Here())
     line = ["fuzz", "--on", "planted", "--operator", "ScatterUpdate-3", "--cases", "20", "-o", "folder"]
 
     def fuzz(*more: str) -> str:

@@ -11,7 +11,8 @@ from ir_scatter.cases.from_probe import case_of
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import Node
 from ir_scatter.defects import by_code
-from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Row, Target
 from ir_scatter.formats import FORMATS
 from ir_scatter.formats.onnx.graph import OnnxGraph
 from ir_scatter.portability import Portability, diagnose

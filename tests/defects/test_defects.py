@@ -11,13 +11,14 @@ from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.base import Defect, Probe
-from ir_scatter.defects.evidence import HISTORY, Result, Row, Target, key_of, read_rows, text_of
+from ir_scatter.defects.base import Defect, Probe, Result
+from ir_scatter.defects.evidence import HISTORY, Row, Target, key_of, read_rows, text_of
 from ir_scatter.doctor import probe_defects
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.spec import Role
-from ir_scatter.portability import Portability, plain_name
+from ir_scatter.portability import Portability
 from ir_scatter.reading import read
+from ir_scatter.runners.base import plain_name
 from ir_scatter.validate import validate
 from tests.analysis.declared import enforced
 

@@ -8,7 +8,8 @@ import pytest
 
 from ir_scatter.core.instructions import UNKNOWN, instruction_set
 from ir_scatter.defects import by_code
-from ir_scatter.defects.evidence import Result, Row, Target, evidence, key_of, read_rows, text_of
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Row, Target, evidence, key_of, read_rows, text_of
 from ir_scatter.doctor import check_row, save_row
 from ir_scatter.report.doctor_text import state
 

@@ -201,8 +201,8 @@ def test_a_slice_that_one_coordinate_names(
     [
         (("3,4,2", "?,?,?", "?,?,?"), ""),
         (("3,4,2", "?,?,?", "2,1,2"), ""),
-        (("?,?,?", "?,?,?", "?,?,?"), "a coordinate behind the first is not 0"),
-        (("3,4", "?,?,?", "?,?"), "a coordinate behind the first is not 0"),
+        (("?,?,?", "?,?,?", "?,?,?"), "a coordinate after the first is not 0"),
+        (("3,4", "?,?,?", "?,?"), "a coordinate after the first is not 0"),
         (("3,4", "?,?,?", "?,?,?"), None),
         (("3,4,2", "?,1,2", "?,1,2"), None),
         (("?,4,2", "2,1,2", "2,1,2"), None),
@@ -327,7 +327,7 @@ def met_beside(code: str, operator: str, other: str, tmp_path: Path) -> str | No
     ("code", "operator", "other", "when"),
     [
         ("DEV309", "Squeeze", "2,3", ""),
-        ("DEV309", "NoSuchOperator", "2,3", "no shape of the model is open"),
+        ("DEV309", "NoSuchOperator", "2,3", "no shape of the model is dynamic"),
         ("DEV309", "Squeeze", "?,3", None),
         ("DEV309", "NoSuchOperator", "?,3", None),
         ("DEV307", "Squeeze", "2,3", ""),
@@ -396,13 +396,13 @@ def met_behind(code: str, operator: str, count: int | str, tmp_path: Path) -> st
 _OPEN_TUPLES = {
     "DEV311": ("data is not empty", 6),
     "DEV312": ("indices are one coordinate and the sizes of a slice differ", 6),
-    "DEV313": ("a coordinate behind the first is not 0", 2),
+    "DEV313": ("a coordinate after the first is not 0", 2),
 }
 _UNKNOWN = {
-    "DEV311": "the shape of data is open and data is not empty",
-    "DEV312": "the shape of updates is open and indices are one coordinate and the sizes of a slice differ",
-    "DEV313": "the shape of indices is open and indices have three dimensions and "
-    "a tuple has more coordinates than one and a coordinate behind the first is not 0",
+    "DEV311": "the shape of data is dynamic and data is not empty",
+    "DEV312": "the shape of updates is dynamic and indices are one coordinate and the sizes of a slice differ",
+    "DEV313": "the shape of indices is dynamic and indices have three dimensions and "
+    "a tuple has more than one coordinate and a coordinate after the first is not 0",
 }
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.defects import by_code
-from ir_scatter.defects.evidence import Result, Row, Target
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Row, Target
 from ir_scatter.formats import FORMATS
 from ir_scatter.portability import Portability, diagnose
 from ir_scatter.reading import read

@@ -11,10 +11,10 @@ from ir_scatter.cases.from_probe import case_of
 from ir_scatter.cases.judge import judge
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Probe
-from ir_scatter.defects.evidence import Result, Target, history, key_of, result_of
+from ir_scatter.defects.base import Probe, Result
+from ir_scatter.defects.evidence import Target, history, key_of, result_of
 from ir_scatter.formats import FORMATS
-from ir_scatter.portability import diagnose, portability_to
+from ir_scatter.portability import concerns, diagnose, portability_to
 from ir_scatter.reading import read
 from ir_scatter.runners.base import Runner, Streamed
 
@@ -55,7 +55,7 @@ def test_a_probe_is_told_and_gone_around(name: str, tmp_path: Path, figures: Cou
         pytest.skip(f"{name} {release} is not recorded, or does not run here")
     portability, wrong = portability_to((name,)), list[tuple[str, str]]()
     for defect in all_defects():
-        if not Target(name, release).concerns(defect):
+        if not concerns(Target(name, release), defect):
             continue
         for probe in defect.probes:
             if probe.breaks or result_of(defect, rows[0], [probe.name]) in {None, Result.RIGHT}:

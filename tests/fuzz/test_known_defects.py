@@ -4,8 +4,8 @@ import pytest
 
 from ir_scatter.cases.from_probe import case_of
 from ir_scatter.defects import all_defects
-from ir_scatter.defects.base import Defect, Symptom
-from ir_scatter.defects.evidence import Result, Row, history, key_of, order, result_of
+from ir_scatter.defects.base import Defect, Result, Symptom
+from ir_scatter.defects.evidence import Row, history, key_of, order, result_of
 from ir_scatter.fuzz.known_defects import defect_history, is_regression, known_defects
 
 LATEST = {row.runner: row for row in sorted(history(), key=lambda row: order(row.release))}

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("distributed")
 pytest.importorskip("openvino")
 
-from ir_scatter import runners
 from ir_scatter.compare.request import CompareRequest, run_job
 from ir_scatter.jobs.runner import FleetRunners
 from ir_scatter.report.comparison_html import render
@@ -23,8 +22,10 @@ MODEL = Path(__file__).parents[2] / "samples" / "operators" / "scatter_update_3_
 def test_a_value_is_tied_to_the_machine_that_computed_it(name: str, is_told: bool, tmp_path: Path) -> None:
     with lab(tmp_path, "tcp") as made:
         made.worker("a")
-        with closing(made.fleet()) as fleet, runners.used(FleetRunners(fleet)):
-            done = run_job(CompareRequest((str(MODEL),), (name,)), executor=fleet)
+        with closing(made.fleet()) as fleet:
+            done = run_job(
+                CompareRequest((str(MODEL),), (name,)), executor=fleet, directory=FleetRunners(fleet)
+            )
     (found,) = done.found
     assert [one.runner for one in found.outcomes] == ["numpy", name]
     assert (f"{name}: computed on a" in found.remarks) is is_told

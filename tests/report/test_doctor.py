@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 
 from ir_scatter.defects import by_code
-from ir_scatter.defects.evidence import Basis, Evidence, Result, Row
+from ir_scatter.defects.base import Result
+from ir_scatter.defects.evidence import Basis, Evidence, Row
 from ir_scatter.doctor import DefectCheck, Diagnosis
 from ir_scatter.report import doctor_html, doctor_text
 from ir_scatter.runners.base import Availability

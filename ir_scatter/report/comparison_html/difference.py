@@ -16,7 +16,7 @@ from ir_scatter.core.shapes import show, show_numbers
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, histogram
 from ir_scatter.report.matrices import tensor_of
-from ir_scatter.runners.openvino.runner import PREFIX
+from ir_scatter.runners import short
 
 _KNOWN = CompareSettings()
 
@@ -28,7 +28,7 @@ def repeat_command(
     settings = compared.settings
     runners = dict.fromkeys((comparison.reference, comparison.subject))
     arguments: dict[str, object] = {
-        "on": [runner.removeprefix(PREFIX) for runner in runners if not runner.startswith(SAVED)]
+        "on": [short(runner) for runner in runners if not runner.startswith(SAVED)]
     }
     if against is not None:
         arguments["against"] = _path(against)

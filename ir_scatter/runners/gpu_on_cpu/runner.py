@@ -19,7 +19,7 @@ from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
 from ir_scatter.version import version_of
 
 NAME = "GPU plugin on the CPU OpenCL runtime"
-"""What reports call the device: never "GPU"."""
+"""The name of the device in reports: never "GPU"."""
 
 FIDELITY = (
     f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
@@ -40,13 +40,13 @@ _MACHINE = "Linux on x86_64"
 _LAYERS = "OPENCL_LAYERS"
 
 _MODELS_PER_PROCESS = 200
-"""After how many compiled models a child process should be replaced: each leaves some 3 MB behind."""
+"""Compiled models after which the child process is replaced: each leaks about 3 MB."""
 
 _RUNTIME = "libintelocl.so"
-"""The driver that the OpenCL loader is told to use; the loader loads it."""
+"""The driver that the OpenCL loader is told to load."""
 
 _OPENVINO = (2026, 0)
-"""The first whose kernels this runtime compiles."""
+"""The first release whose kernels this runtime compiles."""
 
 _INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
 
@@ -55,18 +55,19 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "intel-cmplr-lib-rt": ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"),
     "intel-opencl-rt": ("libOpenCL.so.1", _RUNTIME),
 }
-"""The libraries by package, each after those that it needs.
+"""The libraries by package, in the order of loading: each after those that it needs.
 
 intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, and does not load without it.
 """
 
 
 class GpuOnCpuRunner(OpenVinoRunner):
-    """The plugin as it is; what it computes is worth what `FIDELITY` says."""
+    """The unchanged GPU plugin; `FIDELITY` lists how far its results are those of a GPU."""
 
     module = __name__
     remarks = FIDELITY
     is_default = False
+    emulates = f"{PREFIX}GPU"
     questions_per_process = _MODELS_PER_PROCESS
 
     def __init__(self) -> None:
@@ -101,9 +102,8 @@ class GpuOnCpuRunner(OpenVinoRunner):
             raise UsageError(f"openvino is not installed: {_INSTALL}")
         year, release, *_ = [*openvino.split("."), "0"]
         if year.isdecimal() and release.isdecimal() and (int(year), int(release)) < _OPENVINO:
-            wanted = ".".join(map(str, _OPENVINO))
-            found = f"openvino {openvino} is installed"
-            raise UsageError(f"{found}, expected {wanted} or later: {_INSTALL}")
+            first = ".".join(map(str, _OPENVINO))
+            raise UsageError(f"openvino {openvino} is installed, expected {first} or later: {_INSTALL}")
         runtime = _find_libraries()[_RUNTIME]
         layer = build_layer()
         return {
@@ -118,9 +118,9 @@ class GpuOnCpuRunner(OpenVinoRunner):
         return ""  # the reason says what to install
 
     def availability(self) -> Availability:
-        found = super().availability()
-        name = f"{NAME} ({found.full_name.removesuffix(' (iGPU)')})" if found.full_name else ""
-        return replace(found, full_name=name)
+        available = super().availability()
+        name = available.full_name.removesuffix(" (iGPU)")
+        return replace(available, full_name=f"{NAME} ({name})" if name else "")
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
@@ -155,7 +155,7 @@ def _find_libraries() -> dict[str, Path]:
         raise UsageError(
             f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not installed: {_INSTALL}"
         )
-    found = {}
+    library_paths = {}
     for name, package in installed.items():
         for library in _PACKAGES[name]:
             files = [package.locate_file(file) for file in package.files or () if file.name == library]
@@ -163,8 +163,8 @@ def _find_libraries() -> dict[str, Path]:
             if not paths:
                 wrong = f"{name} {package.version} is installed without its {library}"
                 raise UsageError(f"{wrong}: pip install --force-reinstall {name}")
-            found[library] = paths[0]
-    return found
+            library_paths[library] = paths[0]
+    return library_paths
 
 
 FAMILIES = (Family.of_one(f"{PREFIX}GPU@cpu", GpuOnCpuRunner, 15),)

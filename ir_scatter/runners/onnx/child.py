@@ -1,4 +1,4 @@
-"""Runs ONNX models, whatever computes them: what happens in the process of a runtime."""
+"""The part of a child process that all runtimes of ONNX models share."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from typing import Any
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, shortened
 from ir_scatter.runners.base import RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Input, Loaded, names_of_feeds, told_by
+from ir_scatter.runners.engine import Engine, Loaded, ModelInput, as_failures, names_of_feeds
 from ir_scatter.runners.onnx.taps import add_taps, shape_model
 
 
 class OnnxEngine(Engine):
-    """A model with its feeds; a session is what a runtime makes of a model, and None is that of the file."""
+    """An engine for ONNX models; a session is a loaded model, with None for the model of the file."""
 
     loops_join = False
     """See `add_taps`."""
@@ -37,12 +37,12 @@ class OnnxEngine(Engine):
         """Return a session of a changed model, or of the file if that is None."""
 
     @abstractmethod
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
-        """Return what the model asks for, and the names of the outputs."""
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
+        """Return the inputs of the model, and the names of its outputs."""
 
     @abstractmethod
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        """Return some outputs, as arrays of their own."""
+        """Return some outputs as arrays that own their memory."""
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
         if any(tapped.sizes[key].loops for key in keys):
@@ -64,8 +64,8 @@ class OnnxEngine(Engine):
 
 
 def message_of(path: str) -> Any:
-    """Return the model of a file without the tensors beside it."""
+    """Return the model of a file without its external tensors."""
     import onnx
 
-    with told_by(lambda error: Failure("refused", shortened(str(error)))):
+    with as_failures(lambda error: Failure("refused", shortened(str(error)))):
         return onnx.load(path, load_external_data=False)

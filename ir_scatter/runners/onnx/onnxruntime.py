@@ -1,4 +1,4 @@
-"""Runs models on onnxruntime: what happens in its process."""
+"""The child process of onnxruntime."""
 
 import ctypes
 import re
@@ -16,13 +16,13 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
-from ir_scatter.runners.engine import Input, run, stream, told_by
+from ir_scatter.runners.engine import ModelInput, as_failures, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine
 from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
-"""The severity from which on onnxruntime prints."""
+"""The lowest severity that onnxruntime prints."""
 
 _HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (\w+) : (?:Load model from .*? failed:\s*)?")
 _PLACE = re.compile(r"(?:/[^/\s:]+)+:\d+ [^\n]*?\)\s(?=\S)")
@@ -60,17 +60,19 @@ class _OnnxRuntime(OnnxEngine):
         if model is not None:
             source = model.SerializeToString()
             options.add_session_config_entry(_FOLDER_OF_DATA, str(Path(self.path).parent))
-        with told_by(_failure):
+        with as_failures(_failure):
             return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
 
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
         required = [(one, False) for one in session.get_inputs()]
         optional = [(one, True) for one in session.get_overridable_initializers()]
-        inputs = [Input((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional]
+        inputs = [
+            ModelInput((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional
+        ]
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        with told_by(_failure):
+        with as_failures(_failure):
             if any(array.dtype == object for array in self.feeds.values()):
                 # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
                 return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
@@ -86,7 +88,7 @@ def _type(text: str) -> str:
 
 
 def _shape(input: Any) -> Shape:
-    """Return a shape; no dimensions are those of a scalar, or of an input without a shape: any will do."""
+    """Return a shape; without dimensions it is unknown: a scalar, or an input without a shape."""
     if not input.shape:
         return None
     return tuple(dim if isinstance(dim, int) else Bounds(symbol=dim or None) for dim in input.shape)

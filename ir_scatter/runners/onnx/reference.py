@@ -1,4 +1,4 @@
-"""Runs models on the reference evaluator of onnx: what happens in its process."""
+"""The child process of the reference evaluator of onnx."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ import numpy as np
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.formats.onnx.inference import declared
-from ir_scatter.runners.engine import Input, run, stream, told_by
+from ir_scatter.runners.engine import ModelInput, as_failures, run, stream
 from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 
 _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
 _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
-"""What is said to the developers of onnx, with a list of all operators."""
+"""The beginning of a hint to developers of onnx, which lists all operators."""
 
 _OTHER = "no tensor of a known type"
 
@@ -41,28 +41,28 @@ class _Reference(OnnxEngine):
         from onnx.reference import ReferenceEvaluator
 
         model = message_of(self.path) if model is None else model
-        with told_by(_failure):
+        with as_failures(_failure):
             load_external_data_for_model(model, str(Path(self.path).parent))
             return model, ReferenceEvaluator(model)
 
-    def ends(self, session: Any) -> tuple[list[Input], list[str]]:
+    def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
         graph = session[0].graph
         defaults = {tensor.name for tensor in graph.initializer}
         inputs = []
         for one in graph.input:
             type, shape = declared(one)
-            inputs.append(Input((one.name,), type.name if type else _OTHER, shape, one.name in defaults))
+            inputs.append(ModelInput((one.name,), type.name if type else _OTHER, shape, one.name in defaults))
         return inputs, [output.name for output in graph.output]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
-        with told_by(_failure), np.errstate(all="ignore"):
+        with as_failures(_failure), np.errstate(all="ignore"):
             outputs = session[1].run(list(names), feeds)
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 
 def _array(output: Any, name: str) -> Array:
-    """Return an output as an array of its own: evaluators may hand back what they were given."""
+    """Return a copy of an output: evaluators may return their inputs."""
     if not isinstance(output, np.ndarray | np.generic):
         raise Failure("unsupported", f"output {name} is no tensor")
     array = np.array(output)

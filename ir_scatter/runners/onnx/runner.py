@@ -1,14 +1,29 @@
 """Runners of ONNX models: onnxruntime, and the reference evaluator of the package onnx."""
 
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners.base import Family, Runner
+from ir_scatter.runners.base import Family, Optimizations, Runner
 
 NOT_FROM_NUMPY = "from NumPy"
-"""How the message ends where a release cannot be given an element type, though it may compute in it."""
+"""The end of the message if a release cannot receive an element type from NumPy."""
+
+
+ISSUE = {
+    "Describe the issue": "description",
+    "To reproduce": "steps",
+    "Urgency": "Not known.",
+    "Platform": "platform",
+    "OS Version": "system",
+    "ONNX Runtime Version or Commit ID": "version",
+    "ONNX Runtime API": "Python",
+    "Architecture": "architecture",
+    "Execution Provider": "Default CPU",
+    "Is it a regression": "regression",
+}
+"""The form of https://github.com/microsoft/onnxruntime/issues; see `Runner.issue_form`."""
 
 
 class OnnxRuntimeRunner(Runner):
-    """onnxruntime on the processor, with its graph optimizations as they are by default."""
+    """onnxruntime on the CPU, with its default graph optimizations."""
 
     name = "onnxruntime"
     module = "ir_scatter.runners.onnx.onnxruntime"
@@ -16,10 +31,16 @@ class OnnxRuntimeRunner(Runner):
     install = "pip install onnxruntime"
     formats = (ONNX_FORMAT,)
     declines = NOT_FROM_NUMPY
+    issue_form = ISSUE
+
+    def optimizations(self) -> Optimizations:
+        from ir_scatter.runners.onnx.optimizations import OPTIMIZATIONS
+
+        return OPTIMIZATIONS
 
 
 class OnnxReferenceRunner(Runner):
-    """`onnx.reference.ReferenceEvaluator` as it is."""
+    """`onnx.reference.ReferenceEvaluator` without changes."""
 
     name = "onnx-reference"
     module = "ir_scatter.runners.onnx.reference"
@@ -28,7 +49,7 @@ class OnnxReferenceRunner(Runner):
     formats = (ONNX_FORMAT,)
     is_default = False
     remarks = (
-        "It broadcasts illegal updates in silence.",
+        "It silently broadcasts illegal updates.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
         "It keeps every value of a model until the end, whatever the limit for tapped values.",
     )

@@ -1,4 +1,4 @@
-"""Makes what goes in and out of nodes outputs of an ONNX model; in the process of a runtime."""
+"""Adds the inputs and outputs of tapped nodes to an ONNX model as outputs, in the process of a runtime."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +12,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.process import Failure
 from ir_scatter.formats.onnx.index import DEFAULT_DOMAINS, function_key, graphs_of, text
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 
 _PREFIX = "ir_scatter_tap"
 _AXES_ARE_AN_INPUT = 13
@@ -21,7 +21,7 @@ _AXES_ARE_AN_INPUT = 13
 MAIN, FUNCTION, BRANCH, LOOP, SCAN = "main", "function", "branch", "loop", "scan"
 _KINDS = {"If": BRANCH, "Loop": LOOP, "Scan": SCAN}
 OTHER = "other"
-"""A body of a node of which we do not know how it is computed."""
+"""A body of a node with unknown control flow."""
 
 Call: TypeAlias = tuple[int, ...]
 """The numbers of the calls that lead to a function, the outermost first; () outside of functions."""
@@ -29,7 +29,7 @@ Call: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class TappedGraph:
-    """A graph of the model, or the definition of a function, to which taps are added."""
+    """One graph, or the definition of a function, in the model: taps are added to it."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
@@ -42,10 +42,10 @@ class TappedGraph:
     calls: "list[tuple[TappedGraph, NodeProto, str]]" = field(default_factory=list)
     """For a function: the graphs and the nodes that call it, and the paths to these."""
     marker: str = ""
-    """Of a branch: the name of a value in it that is 1."""
+    """For a branch: the name of a value in it that is 1."""
 
     def around(self) -> "list[TappedGraph]":
-        """Return this graph and those around it, up to the main graph or a function, from outside in."""
+        """Return the graphs around this one and itself, from the main graph or a function inwards."""
         found: list[TappedGraph] = []
         level: TappedGraph | None = self
         while level is not None:
@@ -73,16 +73,16 @@ class TappedGraph:
         return next((level for level in reversed(self.around()) if name in level.defined), self)
 
 
-class Found(NamedTuple):
+class PlacedNode(NamedTuple):
     """A node, and the graph that it is in."""
 
     node: NodeProto
     level: TappedGraph
 
 
-def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
+def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
     """Return the nodes by scope and name of the first output: one for each, unless names repeat."""
-    found = defaultdict[tuple[str, str], list[Found]](list)
+    found = defaultdict[tuple[str, str], list[PlacedNode]](list)
     functions = {
         function_key(function): TappedGraph(function, FUNCTION) for function in reversed(model.functions)
     }
@@ -100,7 +100,7 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[Found]]:
         for position, node in enumerate(proto.node):
             first = next((name for name in node.output if name), f"{text(node.op_type)}_{position}")
             name = scope + text(node.name or first)
-            found[name, text(node.output[0]) if node.output else ""].append(Found(node, level))
+            found[name, text(node.output[0]) if node.output else ""].append(PlacedNode(node, level))
             called = functions.get(function_key(node))
             if called is not None:
                 called.calls.append((level, node, name))
@@ -124,7 +124,7 @@ _Lifted: TypeAlias = dict[Call, tuple[str, int]]
 def add_taps(
     model: ModelProto, taps: Sequence[Tap], feeds: Collection[str], *, bodies: bool, loops_join: bool = False
 ) -> Loaded:
-    """Add outputs to a model for what goes in and out of nodes; what is fed needs none.
+    """Add outputs to a model for the inputs and outputs of nodes, except for its own inputs.
 
     Loops join if a Loop puts its scan outputs one behind the other, at least as matrices, and not on a new
     axis as its document says.
@@ -135,7 +135,7 @@ def add_taps(
 
 
 def shape_model(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, list[str]]:
-    """Return a model that gives the shapes of some values of another, and the names of its outputs."""
+    """Return a model whose outputs are the shapes of some values of another model, and their names."""
     copy = ModelProto()
     copy.CopyFrom(model)
     additions = _Additions(copy)
@@ -170,7 +170,7 @@ class _Additions:
         return given
 
     def give_out(self, graph: GraphProto, name: str) -> None:
-        """Add an output to a graph: a copy, as what comes from outside cannot be one."""
+        """Add a copy of a value to the outputs of a graph: values from outside cannot be outputs."""
         graph.output.add().name = self.add(graph, "Identity", [name])
 
     def add_output(self, node: NodeProto, number: int) -> str:
@@ -189,7 +189,7 @@ class _Additions:
         return self.add(level.proto, type, [name, self.add(level.proto, "Constant", [], value=tensor)])
 
 
-_MARKER = Size("i64", (1,))
+_MARKER = TappedSize("i64", (1,))
 
 
 class _Tapper:
@@ -204,7 +204,7 @@ class _Tapper:
         self._outputs = {output.name for output in model.graph.output}
 
     def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
-        """Add outputs for one node and return where they are, or what the problem is."""
+        """Add outputs for one node and return their places, or the problem."""
         found = self._nodes.get((asked.scope, asked.output), ())
         if len(found) != 1:
             count = "no node" if not found else f"{len(found)} nodes"
@@ -216,12 +216,12 @@ class _Tapper:
         except Failure as failure:
             return failure.message
 
-    def _runs(self, found: Found, asked: Tap) -> list[TapRun]:
+    def _runs(self, found: PlacedNode, asked: Tap) -> list[TapRun]:
         """Return one run for each way in which the graph of the node is called."""
         names = [*found.node.input, found.node.output[0]]
-        hints = [Size(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
+        hints = [TappedSize(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
         if len(hints) != len(names):
-            hints = [Size()] * len(names)
+            hints = [TappedSize()] * len(names)
         values: list[_Lifted | str | None] = []
         for name, hint in zip(names, hints, strict=True):
             definer = found.level.definer(name)
@@ -247,19 +247,19 @@ class _Tapper:
             runs.append(TapRun(placed, output, markers, caller=caller))
         return runs
 
-    def _placed(self, value: "_Lifted | str | None", call: Call, hint: Size) -> Value | None:
+    def _placed(self, value: "_Lifted | str | None", call: Call, hint: TappedSize) -> Value | None:
         if value is None:
             return None
         if isinstance(value, str):
             return value, None
         name, loops = value[call]
-        known = self.loaded.sizes.get(name, Size())
+        known = self.loaded.sizes.get(name, TappedSize())
         shape = None if loops else known.shape or hint.shape
-        self.loaded.sizes[name] = Size(known.type or hint.type, shape, loops)
+        self.loaded.sizes[name] = TappedSize(known.type or hint.type, shape, loops)
         return name, loops
 
-    def _lift(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
-        """Lead a value out to the main graph, once."""
+    def _lift(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
+        """Pass a value out to the main graph, once."""
         key = (id(level), name)
         if key not in self._lifted:
             if level.kind == MAIN:
@@ -273,7 +273,7 @@ class _Tapper:
                 self._lifted[key] = self._out_of_body(level, name, hint)
         return self._lifted[key]
 
-    def _out_of_body(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
+    def _out_of_body(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
         assert level.parent is not None
         assert level.owner is not None
         if level.kind == OTHER:
@@ -282,7 +282,7 @@ class _Tapper:
             )
         is_loop = level.kind != BRANCH
         if is_loop:
-            outer, hint = self._out_of_loop(level, level.parent, level.owner, name), Size(hint.type)
+            outer, hint = self._out_of_loop(level, level.parent, level.owner, name), TappedSize(hint.type)
         else:
             outer = self._out_of_branch(level, level.owner, name, hint)
         level.parent.defined.add(outer)
@@ -303,7 +303,7 @@ class _Tapper:
                 attribute.ints.append(0)
         return self._additions.with_axes(parent, "Squeeze", outer, [1]) if is_joined else outer
 
-    def _out_of_function(self, level: TappedGraph, name: str, hint: Size) -> _Lifted:
+    def _out_of_function(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
         imports = level.proto.opset_import
         if not any(one.domain in DEFAULT_DOMAINS for one in imports):  # it only calls other functions
@@ -317,8 +317,8 @@ class _Tapper:
                 found[(*call, number)] = lifted
         return found
 
-    def _out_of_branch(self, level: TappedGraph, owner: NodeProto, name: str, hint: Size) -> str:
-        """Add an output to both branches; the other one gives nothing, or zeros if a loop stacks it."""
+    def _out_of_branch(self, level: TappedGraph, owner: NodeProto, name: str, hint: TappedSize) -> str:
+        """Add an output to both branches: in the other branch it is empty, or zeros if a loop stacks it."""
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
         )
@@ -339,7 +339,7 @@ class _Tapper:
         return self._additions.add_output(owner, len(owner.output))
 
     def _marker(self, level: TappedGraph) -> str:
-        """Return a name in a branch whose value is 1: where it was not taken there is 0 instead."""
+        """Return the name of a value that is 1 in a branch; outside it is 0 if the branch was not taken."""
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
             level.marker = self._additions.add(level.proto, "Constant", [], value=one)

@@ -1,4 +1,4 @@
-"""Runs models on OpenVINO's devices: what happens in the process of that runtime."""
+"""The child process of OpenVINO: runs models on its devices and folds constants."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
-from ir_scatter.runners.engine import Engine, Loaded, run, stream, told_by
+from ir_scatter.runners.engine import Engine, Loaded, as_failures, run, stream
 from ir_scatter.runners.openvino.inputs import feeds_by_parameter, output_names, to_array, to_tensor
 from ir_scatter.runners.openvino.runner import FOLD, NOT_FOLDED, VIRTUAL_DEVICES
 from ir_scatter.runners.openvino.taps import add_taps, shape_model, walk
@@ -27,7 +27,7 @@ _PROPERTIES = {
 }
 _NPU_DRIVER = "NPU_DRIVER_VERSION"
 _MOST_DEVICES, _ANY, _IS_GPU, _DEVICE_TYPE, _DRIVER_VERSION = 16, 0xFFFFFFFF, 1 << 2, 0x1000, 0x102D
-"""Of OpenCL."""
+"""Constants of the OpenCL API."""
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
 _DEFAULT, _CPU = "default", "CPU"
@@ -79,7 +79,7 @@ class OpenVinoEngine(Engine):
 
     @abstractmethod
     def compute(self, model: Any) -> list[Array]:
-        """Return all outputs of a model that nobody needs again."""
+        """Run a model once and return all outputs; the model is not kept."""
 
     @classmethod
     def read(cls, path: str) -> Any:
@@ -89,7 +89,7 @@ class OpenVinoEngine(Engine):
         f32, and conversions take over the names of nodes. It is read as one of version 11, which differs
         in nothing else.
         """
-        with told_by(failure):
+        with as_failures(failure):
             with suppress(OSError), open(path, "rb") as file:
                 if _VERSION_10.search(file.read(_HEAD)):
                     weights = Path(path).with_suffix(".bin")
@@ -109,21 +109,21 @@ class OpenVinoEngine(Engine):
 
         model = tapped.model.clone()
         with suppress(Exception):  # then the shapes that are known must do
-            shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
-            model.reshape(dict(shapes))
+            feed_shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
+            model.reshape(dict(feed_shapes))
         inferred = {key: model.output(int(key)).get_partial_shape() for key in keys}
         unknown = [key for key, shape in inferred.items() if shape.is_dynamic]
         if any(tapped.sizes[key].loops for key in unknown):
             return None
-        found = {key: list(shape.to_shape()) for key, shape in inferred.items() if shape.is_static}
+        shapes = {key: list(shape.to_shape()) for key, shape in inferred.items() if shape.is_static}
         if unknown:
-            shapes_found = self.compute(shape_model(model, list(map(int, unknown))))
-            found |= {key: shape.tolist() for key, shape in zip(unknown, shapes_found, strict=True)}
-        return found
+            arrays = self.compute(shape_model(model, list(map(int, unknown))))
+            shapes |= {key: array.tolist() for key, array in zip(unknown, arrays, strict=True)}
+        return shapes
 
 
 class DeviceEngine(OpenVinoEngine):
-    """What a device computes.
+    """An engine that runs models on a device.
 
     Attributes:
         ran: the compiled model that ran last, and the request.
@@ -144,8 +144,8 @@ class DeviceEngine(OpenVinoEngine):
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
-        """Run once; a model with states begins anew, or goes on where it was."""
-        with told_by(failure):
+        """Run once; states are reset before, or kept from the last run."""
+        with as_failures(failure):
             if self.begins_anew:
                 request.reset_state()
             for number, tensor in enumerate(self.tensors):
@@ -172,7 +172,7 @@ class DeviceEngine(OpenVinoEngine):
 
 
 class FoldEngine(OpenVinoEngine):
-    """What the pass computes when constants stand in the place of the inputs."""
+    """An engine that replaces inputs by constants and runs the pass ConstantFolding."""
 
     def compute(self, model: Any) -> list[Array]:
         return [_folded(source) for source in self._fold(model)]
@@ -183,11 +183,11 @@ class FoldEngine(OpenVinoEngine):
         return [_folded(sources[number]) for number in (*range(len(self.names)), *map(int, keys))]
 
     def _fold(self, model: Any) -> list[Any]:
-        """Return what the outputs come from when everything is folded."""
+        """Return the folded values of the outputs."""
         from openvino.op import Constant
         from openvino.passes import ConstantFolding, Manager
 
-        with told_by(failure):
+        with as_failures(failure):
             for parameter, tensor in zip(model.get_parameters(), self.tensors, strict=True):
                 _replace(parameter.output(0), Constant(tensor).output(0))
             manager = Manager()
@@ -201,7 +201,7 @@ class FoldEngine(OpenVinoEngine):
 
 
 def _inline_branches(model: Any) -> bool:
-    """Put the branch that is taken in the place of each If, which the pass does not do."""
+    """Replace each If by the branch that is taken, which the pass does not do."""
     chosen = [
         (node, condition.get_data().item())
         for node in model.get_ordered_ops()
@@ -258,7 +258,7 @@ def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
 
 
 def _describe(device: str) -> dict[str, Any]:
-    """Compile the smallest model, and say what the device is."""
+    """Compile a minimal model and return a description of the device."""
     if device == FOLD:
         return {"full_name": "ConstantFolding"}
     import openvino
@@ -267,20 +267,20 @@ def _describe(device: str) -> dict[str, Any]:
     parameter = opset8.parameter([1], openvino.Type.f32)
     smallest = openvino.Model([opset8.result(opset8.relu(parameter))], [parameter])
     _compiled(smallest, RunRequest("", device, _DEFAULT))
-    found: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     for word, property in _PROPERTIES.items():
         with suppress(Exception):  # AUTO, HETERO and the like are no devices
             value = core().get_property(device, property)
             if isinstance(value, list | tuple | set):
-                found[word] = tuple(sorted(map(str, value)))
+                description[word] = tuple(sorted(map(str, value)))
             else:
-                found[word] = str(value.to_string() if hasattr(value, "to_string") else value)
-    found["driver"] = ", ".join(_drivers(device))
-    return found
+                description[word] = str(value.to_string() if hasattr(value, "to_string") else value)
+    description["driver"] = ", ".join(_drivers(device))
+    return description
 
 
 def _drivers(device: str) -> Iterator[str]:
-    """Yield the build of the plugin, and the version of the driver below it where that can be told."""
+    """Yield the build of the plugin, and the version of its driver if it can be found."""
     with suppress(Exception):  # AUTO, HETERO and the like are no devices
         (version,) = core().get_versions(device).values()
         yield f"plugin {version.build_number}"
@@ -293,7 +293,7 @@ def _drivers(device: str) -> Iterator[str]:
 
 
 def _opencl_drivers() -> Iterator[str]:
-    """Yield the version of the driver of each GPU: OpenVINO does not tell it.
+    """Yield the version of the driver of each GPU, which OpenVINO does not report.
 
     Raises:
         OSError: there is no OpenCL.
@@ -308,11 +308,11 @@ def _opencl_drivers() -> Iterator[str]:
         return [handle for handle in made[: count.value] if handle]
 
     for platform in listed("clGetPlatformIDs"):
-        for found in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
+        for device in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
             kind, text = ctypes.c_ulonglong(0), ctypes.create_string_buffer(256)
             for what, answer in ((_DEVICE_TYPE, kind), (_DRIVER_VERSION, text)):
                 size = ctypes.c_size_t(ctypes.sizeof(answer))
-                library.clGetDeviceInfo(ctypes.c_void_p(found), what, size, ctypes.byref(answer), None)
+                library.clGetDeviceInfo(ctypes.c_void_p(device), what, size, ctypes.byref(answer), None)
             if kind.value & _IS_GPU and text.value:
                 yield text.value.decode("ascii", "replace")
 
@@ -339,33 +339,33 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
         compiled = core().compile_model(model, request.device, config)
         return compiled, compiled.create_infer_request()
     except Exception as error:
-        found = failure(error)
-        raise found if _is_there(request.device) else Failure("unavailable", found.message) from None
+        failed = failure(error)
+        raise failed if _is_there(request.device) else Failure("unavailable", failed.message) from None
 
 
 def _is_there(device: str) -> bool:
-    """Tell whether there are devices for a name."""
+    """Return whether there are devices for a name."""
     kind, _, rest = device.partition(":")
     wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
-    found = core().available_devices
-    kinds = {one.partition(".")[0] for one in found}
-    known = {*VIRTUAL_DEVICES, *found, *kinds, *(f"{one}.0" for one in found)}
-    return known.issuperset(wanted)
+    devices = core().available_devices
+    kinds = {device.partition(".")[0] for device in devices}
+    names = {*VIRTUAL_DEVICES, *devices, *kinds, *(f"{device}.0" for device in devices)}
+    return names.issuperset(wanted)
 
 
 def _export(source: str, target: str) -> None:
     import openvino
 
-    with told_by(lambda error: Failure("refused", sentence(error))):
+    with as_failures(lambda error: Failure("refused", sentence(error))):
         model = core().read_model(source)
         openvino.save_model(model, target, compress_to_fp16=False)
 
 
 def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
-    """Ask every node on its own, so that one that refuses does not hide the shapes of the others."""
+    """Infer each node separately, so that a refused node does not hide the shapes of the others."""
     import openvino
 
-    with told_by(lambda error: Failure("refused", _last_lines(error))):
+    with as_failures(lambda error: Failure("refused", _last_lines(error))):
         model = core().read_model(path)
         for parameter in model.get_parameters():
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
@@ -387,19 +387,19 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
 
 
 def _last_lines(error: BaseException) -> str:
-    """Return what matters of a message that names a node: its lines without places in OpenVINO's sources."""
+    """Return the lines of a message about a node, without places in OpenVINO's sources."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
     return " ".join(kept)[:_LONGEST_REFUSAL]
 
 
 def failure(error: BaseException) -> Failure:
-    """Return what OpenVINO does not want, or does not know."""
+    """Return the failure of an exception: unsupported or refused."""
     return Failure("unsupported" if _UNSUPPORTED.search(str(error)) else "refused", sentence(error))
 
 
 def sentence(error: BaseException) -> str:
-    """Return what matters of a message: no places in OpenVINO's sources, no folders of this machine."""
+    """Return a message without places in OpenVINO's sources and without folders of this machine."""
     text = _FOLDER.sub(r"\1", _PLACE.sub("", str(error)))
     text = _NODE.sub(r"\1:", _ONNX_NODE.sub(r"\1 \2:", _DETAIL.sub("", text)))
     lines = (line.strip() for line in text.splitlines())

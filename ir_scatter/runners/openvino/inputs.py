@@ -1,4 +1,4 @@
-"""The inputs and outputs of a model as OpenVINO has it: their names as users know them, and their tensors."""
+"""Inputs and outputs of an `openvino.Model`: their names as users know them, and their tensors."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,11 +14,11 @@ from ir_scatter.core.tensors import decode
 from ir_scatter.core.words import listed
 from ir_scatter.formats import format_of
 from ir_scatter.formats.base import ONNX_FORMAT
-from ir_scatter.runners.engine import Input, names_of_feeds
+from ir_scatter.runners.engine import ModelInput, names_of_feeds
 
 _STRING = "string"
 _SINK = "/sink_port_0"
-"""What the ONNX frontend adds to the name of an output to name its Result."""
+"""Suffix that the ONNX frontend adds to the name of an output to name its Result."""
 
 
 def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
                 if any(name == value.name for value in graph.input):  # nothing depends on it
                     del needed[name]
     inputs = [
-        Input(same, type_name(one.get_element_type()), partial_shape(one.get_partial_shape()))
+        ModelInput(same, type_name(one.get_element_type()), partial_shape(one.get_partial_shape()))
         for one, same in zip(parameters, names, strict=True)
     ]
     return names_of_feeds(inputs, needed)
@@ -105,7 +105,7 @@ def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
 
 
 def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return all values that some values of an ONNX graph are computed from, and themselves."""
+    """Return values of an ONNX graph together with all values upstream of them."""
     seen, pending = set[str](), list(names)
     while pending:
         name = pending.pop()

@@ -1,4 +1,4 @@
-"""Runners of OpenVINO: everything that `compile_model` takes for a device, and its constant folding."""
+"""Runners of OpenVINO: all devices that `compile_model` accepts, and constant folding."""
 
 import os
 import re
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from ir_scatter.core.process import Failure
 from ir_scatter.core.shapes import Shape, parse_shape, show
-from ir_scatter.runners.base import Family, Runner
+from ir_scatter.runners.base import ISSUE_FORM, Family, Optimizations, Runner
 
 PREFIX = "openvino:"
 FOLD = "fold"
-"""The device that is none, but the pass ConstantFolding."""
+"""The word for the pass ConstantFolding in the place of a device."""
 NOT_FOLDED = "is not folded"
 
 VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
-"""They hand on to other devices."""
+"""Devices that distribute the work to other devices."""
 
 _CPU_DEVICE = "CPU"
 _ONE = r"(?:CPU|GPU|NPU)(?:\.\w+)?"
@@ -27,6 +27,12 @@ _REMEDIES = {
 }
 
 
+ISSUE = {"OpenVINO Version": "version"} | {
+    title: part for title, part in ISSUE_FORM.items() if part != "version"
+}
+"""The form of https://github.com/openvinotoolkit/openvino/issues; see `Runner.issue_form`."""
+
+
 class OpenVinoRunner(Runner):
     """A device of OpenVINO."""
 
@@ -35,9 +41,20 @@ class OpenVinoRunner(Runner):
     install = "pip install openvino"
     has_precision = True
 
+    folded_by = PREFIX + FOLD
+    issue_form = ISSUE
+
     def __init__(self, device: str, name: str = "") -> None:
         self.device = device
         self.name = name or PREFIX + device
+        self.is_virtual = device.startswith(VIRTUAL_DEVICES)
+
+    @property
+    def listed_name(self) -> str:
+        return PREFIX + _CPU_DEVICE if self.is_virtual else super().listed_name
+
+    def optimizations(self) -> Optimizations:
+        return _optimizations()
 
     @property
     def is_on_cpu(self) -> bool:
@@ -57,13 +74,24 @@ class FoldRunner(Runner):
     module = "ir_scatter.runners.openvino.child"
     packages = ("openvino",)
     install = "pip install openvino"
-    remarks = ("It computes in the types of the model, and not every operator.",)
+    remarks = ("It computes in the types of the model, and does not fold every operator.",)
     declines = NOT_FOLDED
     is_default = False
+    folded_by = PREFIX + FOLD
+    issue_form = ISSUE
+
+    def optimizations(self) -> Optimizations:
+        return _optimizations()
+
+
+def _optimizations() -> Optimizations:
+    from ir_scatter.runners.openvino.optimizations import OPTIMIZATIONS
+
+    return OPTIMIZATIONS
 
 
 def _make(name: str) -> Runner | None:
-    """Return the runner of a device, by its long name."""
+    """Return the runner of a device by its long name."""
     return OpenVinoRunner(name[len(PREFIX) :].upper()) if _SHORT.fullmatch(name) else None
 
 
@@ -71,7 +99,7 @@ _CPU = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
-    """Write an ONNX model as an IR with all of its precision; return why not, "" if that works."""
+    """Write an ONNX model as an IR with full precision; return the error, "" if there is none."""
     try:
         _CPU.ask("export", source, target)
     except Failure as failure:
@@ -80,10 +108,10 @@ def export(source: str, target: str) -> str:
 
 
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
-    """Return the shapes of the outputs of every node by scope, and what went wrong.
+    """Return the shapes of the outputs of every node by scope, and the error, "" if there is none.
 
-    Input shapes are given by the name of a Parameter or of its tensor. A scatter node that refuses its
-    inputs is nothing that went wrong: the rules say it better.
+    Input shapes are keyed by the name of a Parameter or of its tensor. A scatter node that refuses its inputs
+    is not an error here: rules report it more precisely.
     """
     shapes = {
         name: show(
@@ -92,14 +120,14 @@ def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, t
         for name, shape in input_shapes.items()
     }
     try:
-        (found, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
+        (shapes_by_scope, reason), _ = _CPU.ask("propagate", os.path.abspath(path), shapes)
     except Failure as failure:
         return {}, f"OpenVINO cannot propagate the shapes: {failure.message}"
     problem = f"OpenVINO cannot propagate the shapes everywhere: {reason}" if reason else ""
-    return {scope: tuple(map(parse_shape, shown)) for scope, shown in found.items()}, problem
+    return {scope: tuple(map(parse_shape, texts)) for scope, texts in shapes_by_scope.items()}, problem
 
 
 FAMILIES = (
-    Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10),
+    Family(tuple(PREFIX + device for device in ("CPU", "GPU", "NPU")), _make, 10, PREFIX),
     Family.of_one(FoldRunner.name, FoldRunner, 20),
 )

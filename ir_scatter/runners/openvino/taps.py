@@ -1,4 +1,4 @@
-"""Makes what goes in and out of nodes outputs of the model: with OpenVINO's own API, in its process."""
+"""Adds the inputs and outputs of tapped nodes to a model as outputs, with OpenVINO's API in its process."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from ir_scatter.core.process import Failure, shortened
 from ir_scatter.core.shapes import static
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Tap
-from ir_scatter.runners.engine import INSIDE, Loaded, Size, TapRun, Value
+from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 from ir_scatter.runners.openvino.inputs import partial_shape, to_array, type_name
 
 _LOOP = "Loop"
@@ -22,13 +22,13 @@ _BODIES_OF = {
     "TensorIterator": {"body": "get_body"},
 }
 _OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "body"}
-"""What OpenVINO calls the bodies of ONNX."""
+"""OpenVINO's names for the bodies of ONNX nodes."""
 
 _BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
 
 
 class Owner(NamedTuple):
-    """An If, Loop or TensorIterator, and the one of its bodies that is meant: "then_body" ..."""
+    """An If, Loop or TensorIterator, and one of its bodies: "then_body" ..."""
 
     node: Any
     kind: str
@@ -36,7 +36,7 @@ class Owner(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A node and what is around it, the outermost first."""
+    """A node and the nodes around it, the outermost first."""
 
     node: Any
     owners: tuple[Owner, ...]
@@ -55,7 +55,7 @@ class Places:
                     self._by_output.setdefault(name, []).append(place)
 
     def find(self, scope: str, output: str) -> "Place | str":
-        """Return where a scatter node is, or why it is not there, by what a `Tap` says."""
+        """Return the place of the scatter node of a tap, or why there is none."""
         if not output:
             found = [self._by_scope[scope]] if scope in self._by_scope else []
             wanted = "of this name"
@@ -87,7 +87,7 @@ def bodies_of(node: Any) -> "list[tuple[str, Any]]":
 
 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:
-    """Return a copy of a model with outputs for what goes in and out of nodes.
+    """Return a copy of a model with outputs for the inputs and outputs of nodes.
 
     The key of a value is the number of its output, or the word "constant" and a number. The feeds are
     those of each Parameter, by name.
@@ -112,7 +112,7 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
 
 
 def shape_model(model: Any, numbers: Sequence[int]) -> Any:
-    """Return a model that gives the shapes of some outputs of another, and nothing else."""
+    """Return a model whose only outputs are the shapes of some outputs of another model."""
     import openvino
     from openvino import opset8
 
@@ -156,7 +156,7 @@ class _Tapper:
         return [TapRun([*inputs], output, markers, counts)]
 
     def _value(self, place: Place, source: Any) -> Value:
-        """Return where the array will be found; constants and feeds need no output."""
+        """Return the key of a tapped array; constants and feeds need no output."""
         node, constants = source.get_node(), self.loaded.constants
         if node.get_type_name() == "Constant":
             key = f"constant {len(constants)}"
@@ -166,11 +166,11 @@ class _Tapper:
             return self._feeds[self._model.get_parameter_index(node)], None
         loops = _loops(place.owners)
         key = self._output(self._export(place.owners, source))
-        self.loaded.sizes[key] = Size(type_name(source.get_element_type()), None, loops)
+        self.loaded.sizes[key] = TappedSize(type_name(source.get_element_type()), None, loops)
         return key, loops
 
     def _output(self, output: Any) -> str:
-        """Make an output of a node of the main graph one of the model, and return its number."""
+        """Add an output of a node of the main graph to the model's outputs, and return its number."""
         key = _key(output)
         if key not in self._numbers:
             self._numbers[key] = len(self._model.get_results()) + len(self.added)
@@ -207,7 +207,7 @@ class _Tapper:
         return self._exported[key]
 
     def _export(self, owners: tuple[Owner, ...], source: Any) -> Any:
-        """Lead a value of a body out to the main graph."""
+        """Pass a value of a body out to the main graph."""
         from openvino import opset8
 
         if not owners:
@@ -227,7 +227,7 @@ class _Tapper:
         return self._exported[key]
 
     def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, other: Any) -> Any:
-        """Lead a value out of an If; `other` is what comes if the other branch is taken."""
+        """Pass a value out of an If; `other` replaces it if the other branch is taken."""
         from openvino import opset8
 
         results = []
@@ -238,12 +238,12 @@ class _Tapper:
 
 
 def _never_runs(node: Any) -> bool:
-    """Whether a node is a loop of which the file says that it has no iterations."""
+    """Return whether a node is a loop with a constant trip count of 0."""
     return bool(node.get_type_name() == _LOOP and node.get_num_iterations() == 0)
 
 
 def _nothing_like(source: Any, *, is_in_loop: bool) -> Any:
-    """Return a constant of the type and rank of a value; of its shape too if a loop stacks it."""
+    """Return a zero placeholder for the branch not taken: same type and rank, same shape if stacked."""
     import openvino
 
     shape = source.get_partial_shape()
@@ -269,7 +269,7 @@ def _loops(owners: Sequence[Owner]) -> int:
 
 
 def _key(output: Any) -> tuple[str, int]:
-    """Return what tells an output from the others of its model."""
+    """Return the identity of an output among those of its model."""
     return output.get_node().get_name(), output.get_index()
 
 

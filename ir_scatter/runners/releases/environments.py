@@ -1,7 +1,7 @@
-"""Environments: in the user's cache a folder of packages for each release, filled by pip.
+"""Environments of releases: a folder of packages for each in the user's cache, filled by pip.
 
-A child of this Python finds the packages of one such folder, and no others. The record of what is in it
-is written last, and the folder gets its name after that: without either there is no environment.
+A child of this Python finds the packages of one such folder, and no others. The record of its packages is
+written last, and then the folder gets its name: without both there is no environment.
 """
 
 import json
@@ -23,29 +23,29 @@ from ir_scatter.core.files import cache_folder
 from ir_scatter.core.process import python_command
 
 _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
-"""By package the first release that runs with NumPy 2 or says that it does not; those before say nothing."""
+"""The first release of each package that declares whether it supports NumPy 2; earlier ones do not."""
 
 _EARLIEST_YEAR = 1000
 
 PACKAGES = frozenset(_FIRST_WITH_NUMPY_2)
 
 _OF_THE_CHILD = ("ml_dtypes", "onnx")
-"""What our program in the child needs: element types that NumPy lacks, and a parser."""
+"""Packages that our code in the child needs: element types that NumPy lacks, and a parser."""
 
 _NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 _RECORD, _UNFINISHED = "record.json", ".unfinished-"
 _AT_ONCE, _PATIENCE = 0.5, 900.0
-"""Seconds until it is said that another process is at it, and until that is given up."""
+"""Seconds until the user is told that another process works on a folder, and until we give up."""
 THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
 _OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
 
 
 class CannotInstall(Error):
-    """A release cannot be had, or not be removed."""
+    """A release cannot be installed or removed."""
 
 
 class Release(NamedTuple):
-    """A package and two or three numbers; with two of them the newest patch is meant."""
+    """A package and two or three numbers; two numbers mean the newest patch."""
 
     package: str
     numbers: tuple[int, ...]
@@ -59,7 +59,7 @@ class Release(NamedTuple):
 
     @property
     def may_exist(self) -> bool:
-        """Whether the package counts so: by years, or from 1 on."""
+        """Whether the numbers fit the package: years for openvino, from 1 on for onnxruntime."""
         return (self.numbers[0] > _EARLIEST_YEAR) == (_FIRST_WITH_NUMPY_2[self.package][0] > _EARLIEST_YEAR)
 
     def means(self, other: "Release") -> bool:
@@ -68,7 +68,7 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One release with what it needs.
+    """An installed release with its dependencies.
 
     Attributes:
         python: for which it is, "cpython-311-linux-x86_64".
@@ -82,13 +82,13 @@ class Environment:
 
     @property
     def wheels(self) -> list[dict[str, str]]:
-        """Name, version and SHA-256 of each wheel, as they were recorded."""
+        """The recorded name, version and SHA-256 of each wheel."""
         told: list[dict[str, str]] = json.loads((self.folder / _RECORD).read_bytes())["wheels"]
         return told
 
 
 def parse_release(text: str) -> Release:
-    """Return what "openvino@2025.4" or "onnxruntime@1.17.3" means.
+    """Return the release of a text such as "openvino@2025.4" or "onnxruntime@1.17.3".
 
     Raises:
         UsageError: it names no release.
@@ -100,7 +100,7 @@ def parse_release(text: str) -> Release:
 
 
 def installed() -> list[Environment]:
-    """Return all environments that are whole, those of other Pythons too, in the order of releases."""
+    """Return all complete environments, also of other Pythons, in the order of releases."""
     cache, found = cache_folder(), list[Environment]()
     for record in () if cache is None else cache.glob(f"releases/*/*/{_RECORD}"):
         folder = record.parent
@@ -113,13 +113,13 @@ def installed() -> list[Environment]:
 
 
 def find(release: Release) -> Environment | None:
-    """Return the environment of a release for this Python; of a shortened one that of its newest patch."""
+    """Return the environment of a release for this Python; for two numbers that of the newest patch."""
     found = (one for one in reversed(installed()) if one.python == THIS_PYTHON)
     return next((one for one in found if release.means(one.release)), None)
 
 
 def install(release: Release, tell: Callable[[str], object] | None = None) -> Environment:
-    """Return the environment of a release, which pip fills if there is none.
+    """Return the environment of a release; pip installs it if it is missing.
 
     Args:
         release: with two or three numbers.
@@ -151,7 +151,7 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
 
 
 def remove(release: Release) -> list[Environment]:
-    """Remove the environments of a release, of all its patches if it is shortened, and return them.
+    """Remove and return the environments of a release, for two numbers those of all patches.
 
     Raises:
         UsageError: there is none.
@@ -171,7 +171,7 @@ def remove(release: Release) -> list[Environment]:
 
 @contextmanager
 def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
-    """Give the folder of environments, without what was left unfinished, while nobody else changes it."""
+    """Yield the locked folder of environments, without unfinished ones."""
     cache = cache_folder()
     if cache is None:
         raise CannotInstall("there is no home for releases, expected one: set XDG_CACHE_HOME")
@@ -194,7 +194,7 @@ def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
 
 
 def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
-    """Let pip install a release into a folder, and return names, versions and hashes of the wheels."""
+    """Install a release into a folder with pip; return names, versions and hashes of the wheels."""
     version = release.version + (".*" if len(release.numbers) < 3 else "")
     wanted = [f"{release.package}=={version}", *_OF_THE_CHILD]
     if release.numbers < _FIRST_WITH_NUMPY_2[release.package]:

@@ -25,13 +25,13 @@ class _OfRelease(Runner):
     module = "ir_scatter.runners.openvino.earlier"
 
     def __init__(self, release: Release, device: str = "") -> None:
-        found = find(release)
-        self.release = release if found is None else found.release
+        environment = find(release)
+        self.release = release if environment is None else environment.release
         self.device = device
         self.name = f"{self.release}:{device}" if device else str(self.release)
 
     @property
-    def problem(self) -> str:  # it may be installed after it was asked for
+    def problem(self) -> str:  # not cached: it may be installed in the meantime
         if find(self.release) is not None:
             return ""
         command = f"ir-scatter devices --install {self.release}"
@@ -42,13 +42,13 @@ class _OfRelease(Runner):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """By a name of its own, as the package that is installed may take part as well."""
-        found = find(self.release)
-        return {} if found is None else {str(found.release): found.release.version}
+        """The version by a name of its own, as the installed package may be used as well."""
+        environment = find(self.release)
+        return {} if environment is None else {str(environment.release): environment.release.version}
 
     def environment(self) -> dict[str, str]:
-        found = find(self.release)  # our child looks nowhere else; a program of its own is to find it as well
-        return {} if found is None else {"PYTHONPATH": str(found.folder)}
+        environment = find(self.release)  # our child gets the folder itself; programs it starts need it too
+        return {} if environment is None else {"PYTHONPATH": str(environment.folder)}
 
     @cached_property
     def child(self) -> Child:
@@ -70,13 +70,13 @@ def _make(name: str) -> Runner | None:
     """Return the runner of "openvino@2024.6:CPU", or of "openvino:CPU@2024.6", which means the same.
 
     Raises:
-        UsageError: it names a package and a release, but not well.
+        UsageError: it names a package and a release, but is malformed.
     """
     written = _SHORT.sub(r"openvino@\2:\1", name)
-    found = _LONG.fullmatch(written)
-    if found is None:
+    match = _LONG.fullmatch(written)
+    if match is None:
         return None
-    text, device = found.groups()
+    text, device = match.groups()
     if text.lower().startswith("onnxruntime"):
         if device:
             raise UsageError(f"{name!r} names a device, expected {text} alone")
@@ -92,9 +92,9 @@ def _make(name: str) -> Runner | None:
 
 
 def release_of(name: str) -> Release | None:
-    """Return the release that a runner is of by its name, None if it is of the one installed here."""
-    found = _LONG.fullmatch(_SHORT.sub(r"openvino@\2:\1", name))
-    return None if found is None else parse_release(found[1])
+    """Return the release in the name of a runner; None for the installed one."""
+    match = _LONG.fullmatch(_SHORT.sub(r"openvino@\2:\1", name))
+    return None if match is None else parse_release(match[1])
 
 
 FAMILIES = (Family((), _make, 50),)
