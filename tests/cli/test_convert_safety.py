@@ -27,7 +27,7 @@ from tests.cli.scatter_models import (
 _TO = ("--to", "ScatterNDUpdate")
 _W = np.arange(6, dtype=np.float32)
 _ITSELF = "is a file of the model itself, expected another one or --in-place"
-_TAKEN = "exists, expected a path that is free or --overwrite"
+_TAKEN = "exists, expected a path that is free or overwrite=True"
 
 
 def _stored(*locations: str) -> Path:

@@ -133,7 +133,7 @@ def test_what_is_written_has_no_room(program: Prepare) -> None:
         now = TensorScatter <axis = 1> (past, tokens, at)
     }
     """
-    with pytest.raises(NoInputs, match="now: no position is legal, as there is no room"):
+    with pytest.raises(NoInputs, match="now: no position is legal, as the dimension is too small"):
         make_feeds(program(text), input_shapes={"tokens": (1, 9, 2)})
 
 
