@@ -27,7 +27,7 @@ from tests.cli.scatter_models import (
 _TO = ("--to", "ScatterNDUpdate")
 _W = np.arange(6, dtype=np.float32)
 _ITSELF = "is a file of the model itself, expected another one or --in-place"
-_TAKEN = "exists, expected a path that is free or overwrite=True"
+_TAKEN = "exists, expected a path that is free or --overwrite"
 
 
 def _stored(*locations: str) -> Path:
@@ -403,7 +403,7 @@ def test_of_two_conversions_to_one_new_path_the_second_is_refused(
         real(file)
 
     monkeypatch.setattr(os, "fsync", other_first)
-    with pytest.raises(UsageError, match=_TAKEN):
+    with pytest.raises(UsageError, match="exists, expected a path that is free or overwrite=True"):
         second.write(target)
     assert target.read_bytes().endswith(b"\n")
     assert not list(elsewhere.glob(".*"))

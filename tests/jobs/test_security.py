@@ -35,7 +35,7 @@ def test_tcp_on_loopback(text: str) -> None:
 
 
 def test_tls_needs_certificates(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs --tls-ca, --tls-cert and --tls-key"):
+    with pytest.raises(UsageError, match="needs tls_ca, tls_cert and tls_key"):
         Address("tls://lab").security()
     nothing = str(tmp_path / "none.pem")
     with pytest.raises(UsageError, match=r"none\.pem: no certificates that can be used: no such file"):
