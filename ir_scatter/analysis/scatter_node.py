@@ -12,7 +12,7 @@ from ir_scatter.analysis.relative_sizes import Relative, RelativeSizes
 from ir_scatter.core.diagnostics import Related
 from ir_scatter.core.element_types import ElementType
 from ir_scatter.core.model import ONNX, OPENVINO, Graph, Input, Model, Node, Value
-from ir_scatter.core.shapes import Dim, Shape, at_most, is_static, lowest, static
+from ir_scatter.core.shapes import Dim, Shape, at_most, element_count, is_static, lowest, static
 from ir_scatter.ops import index_values
 from ir_scatter.ops.general_bounds import Interval
 from ir_scatter.ops.lookup import Lookup, find, scatter_types
@@ -343,7 +343,7 @@ class ScatterNode:
 
     @cached_property
     def has_equal_updates(self) -> bool:
-        """Whether all updates of a target are proven equal, so that their order does not matter.
+        """Whether all updates of a target are proven equal, or empty, so that their order does not matter.
 
         Valid if the result consists of updates only, or if repeating an update does not change it: with
         reduction none, max or min.
@@ -351,6 +351,8 @@ class ScatterNode:
         updates, layout, axis = self.updates, self.spec.layout, self.axis
         if updates is None or layout is Layout.SEQUENCE:
             return False
+        if element_count(updates.shape) == 0:
+            return True
         axes = equal_elements.varying_axes(self.facts, updates.value)
         shared = equal_elements.shared_axes(layout, axis, self.indices_shape, updates.shape)
         if axes is not None and (not axes or (shared is not None and not axes & shared)):
