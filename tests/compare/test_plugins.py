@@ -78,7 +78,7 @@ def test_who_is_wrong_is_named(tmp_path: Path, name: str) -> None:
         assert [odd.runners for odd in found.outliers] == [tuple(wrong)] * 2
     worst = only(found, Level.NODE, wrong[0]).measure.worst
     assert worst is not None
-    assert len(expected) < 2 or f"by the document {list(worst.index)} is" in found.outliers[1].message
+    assert len(expected) < 2 or f": {list(worst.index)} is" in found.outliers[1].message
     if GPU in expected:
         assert "not a GPU" in found.about[GPU][0]
 
