@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -154,3 +155,69 @@ def test_no_other_module_imports_a_runtime_folder() -> None:
         and any(module.startswith(folders) for module in imports(path))
     }
     assert found == OF_A_RUNTIME.keys()
+
+
+VAGUE = frozenset(
+    [
+        "one",
+        "found",
+        "known",
+        "told",
+        "given",
+        "wanted",
+        "made",
+        "own",
+        "shown",
+        "other",
+        "others",
+        "what",
+        "x",
+        "tmp",
+        "ret",
+        "res",
+        "val",
+    ]
+)
+"""Names that say nothing of what they hold."""
+MOST_VAGUE = 0.006
+"""Their share of all bindings; this bound only falls."""
+PUBLIC_TWICE = {"Conversion", "Model"}
+"""Classes of the library that the notebook shows under the same names."""
+
+
+def bindings(path: Path) -> Iterator[str]:
+    """Yield the names of variables and parameters that a module binds."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def test_bindings_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("def f(one, *, b):\n    found = [x for x in b]\n    return found\n")
+    assert sorted(bindings(path)) == ["b", "found", "one", "x"]
+
+
+def test_few_names_are_vague() -> None:
+    sources = [*LIBRARY.rglob("*.py"), *(LIBRARY.parent / "cli").rglob("*.py")]
+    names = Counter(name for path in sources for name in bindings(path))
+    assert sum(names[name] for name in VAGUE) <= MOST_VAGUE * names.total()
+
+
+def test_no_public_class_is_defined_twice() -> None:
+    places: dict[str, list[Path]] = {}
+    for path in (*LIBRARY.rglob("*.py"), *(LIBRARY.parent / "cli").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path)
+    assert {name for name, paths in places.items() if len(paths) > 1} == PUBLIC_TWICE
+
+
+def test_words_have_the_owner_that_the_page_names() -> None:
+    page = (LIBRARY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| `(\w+)` \| `(ir_scatter/[\w/]+\.py)` \|$", page, re.MULTILINE)
+    assert len(rows) > 10
+    for name, path in rows:
+        assert re.search(rf"^class {name}\b", (LIBRARY.parent / path).read_text(), re.MULTILINE), name

@@ -21,14 +21,14 @@ def say(line: object) -> None:
     click.echo(without_commands(f"ir-scatter: {visible(str(line))}"), err=True)
 
 
-class Style(TypedDict):
+class OutputStyle(TypedDict):
     """Options of `render` for the terminal."""
 
     color: bool
     width: int | None
 
 
-def style(output: str | None = None) -> Style:
+def style(output: str | None = None) -> OutputStyle:
     """Return options of `render`: colour and width of the terminal, if the result is written to one."""
     return {
         "color": use_color(is_file=output is not None),

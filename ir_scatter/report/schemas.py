@@ -28,7 +28,7 @@ from typing import (
 
 from ir_scatter.explain import DOCS
 from ir_scatter.report import records
-from ir_scatter.report.records.fields import Closed, Minimum, Pattern, Reference
+from ir_scatter.report.records.fields import Closed, DocumentReference, Minimum, Pattern
 
 FOLDER = DOCS / "schemas"
 _Schema: TypeAlias = dict[str, Any]
@@ -102,7 +102,7 @@ def _of_note(note: object) -> _Schema:
             return {"pattern": text}
         case Closed():
             return {"additionalProperties": False}
-        case Reference(name):
+        case DocumentReference(name):
             return {"$ref": f"{name}.schema.json"}
     return {"description": str(note)}
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from ir_scatter.report.records.fields import Minimum, Natural, Pattern, Reference
+from ir_scatter.report.records.fields import DocumentReference, Minimum, Natural, Pattern
 from ir_scatter.report.schemas import documents, is_current, schema_of, write_all
 from tests.report.json_schemas import FOLDER, NAMES
 
@@ -18,7 +18,7 @@ class _Outer(TypedDict):
     kind: Literal["a", "b", None]
     inner: Annotated[_Inner | None, "Where."]
     many: dict[str, list[bool]]
-    other: Annotated[dict[str, str], Reference("rules")]
+    other: Annotated[dict[str, str], DocumentReference("rules")]
 
 
 def test_a_record_becomes_a_schema() -> None:

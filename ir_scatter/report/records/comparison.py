@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from ir_scatter.report.records.fields import Natural, Reference, SchemaNumber, Versions
+from ir_scatter.report.records.fields import DocumentReference, Natural, SchemaNumber, Versions
 from ir_scatter.report.records.shared import MachineRecord
 
 
@@ -259,7 +259,8 @@ class CompareEachDocument(TypedDict):
     ]
     interrupted: Annotated[str | None, "What was not finished when the comparison was interrupted."]
     reports: Annotated[
-        list[Annotated[Any, Reference("compare")]], "One report for each model, as of compare for one model."
+        list[Annotated[Any, DocumentReference("compare")]],
+        "One report for each model, as of compare for one model.",
     ]
     failures: Annotated[list[FailureRecord], "Models of which there is no report."]
     summary: Annotated[dict[str, Natural], "Comparisons of all models by verdict."]

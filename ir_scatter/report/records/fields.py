@@ -15,7 +15,7 @@ class Pattern(NamedTuple):
     text: str
 
 
-class Reference(NamedTuple):
+class DocumentReference(NamedTuple):
     """The name of another document that a value is."""
 
     name: str
