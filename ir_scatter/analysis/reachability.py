@@ -637,7 +637,9 @@ class Reachability:
                 continue
             if node is None or (node, current.output) in self._results or len(visited) > _MOST_EASY:
                 return False
-            pending += _inputs(node)
+            lookup = find_scatter(node.domain, node.type, node.opset)
+            place = lookup.spec.port_index(Role.DATA) if lookup is not None and lookup.spec else None
+            pending += _inputs(node) if place is None else _inputs(node)[place : place + 1]
         return True
 
     def _note_functions(self, flows: Sequence[Dataflow]) -> None:

@@ -134,6 +134,10 @@ def loop(trips: str) -> str:
     return f"out = Loop ({trips}, yes, x) <{head} {{ {body} }}>"
 
 
+OPEN_INDICES = (
+    'h = Cast <to = 10> (x) j = NonZero (x) y = ScatterElements <reduction = "add"> (h, j, n) out = Shape (y)'
+)
+"""The shape of the output is that of data, whatever is not known of indices."""
 SHAPE_BEHIND_IF = (
     f"{HALVES} z = If (flag) <then_branch = a () => (p) {{ d = Shape (s) p = Reshape (s, d) }}, "
     "else_branch = b () => (q) { q = Identity (s) }> out = Shape (z)"
@@ -149,6 +153,7 @@ SHAPE_BEHIND_IF = (
         (f"{HALVES} out = Shape (s)", []),
         (f"{HALVES} z = Relu (s) out = Shape (s)", [(Severity.ERROR, "")]),
         (f"{HALVES} out = Size (s)", [(Severity.ERROR, "")]),
+        (OPEN_INDICES, []),
         (SHAPE_BEHIND_IF, [(Severity.WARNING, "does not infer the shape")]),
         (branch("no"), []),
         (branch("yes"), [(Severity.ERROR, "")]),
