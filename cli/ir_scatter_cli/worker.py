@@ -27,7 +27,9 @@ from ir_scatter_cli.output import say, spinner, write
 @section("Files")
 @option("--cache DIR", "Folder for models.  [default: in the user's cache]")
 @option("--cache-limit SIZE", "Largest size of the cache.  [default: 20GiB]", default="20GiB")
-@option("--shared-path DIR...", "Folder with the same files on all machines; repeatable.")
+@option(
+    "--shared-path DIR...", "Folder with the same files on all machines, which are not sent then; repeatable."
+)
 @section("Security")
 @tls_options
 @option("--make-certificates DIR", "Write certificates for a lab, and do nothing else.")

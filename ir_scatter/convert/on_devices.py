@@ -143,7 +143,7 @@ def _judge(
                     return "gained", f"before, {wrong} in NumPy; now it gives what NumPy gives"
             return "different", f"{difference} (case {case})"
         return "equal", "outputs are equal but for rounding" if difference else ""
-    gained = f"the model before is {_shown(before)}; the converted one runs"
+    gained = f"the original model is {_shown(before)}; the converted one runs"
     documented, observations = reference.start(feeds)(_SETTINGS.timeout)
     if documented.status is not Status.OK:
         return "gained", f"{gained}, and there is nothing to compare it with"

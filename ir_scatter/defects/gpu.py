@@ -600,7 +600,7 @@ def lone_slice_of_open_shapes(scatter: ScatterNode) -> Meeting | None:
         Ternary(None, "the sizes of a slice differ"),
         has_elements(scatter),
     ]
-    return meets("updates of a dynamic shape may be one slice", conditions, Role.UPDATES)
+    return meets("the shape of updates is dynamic and may be that of one slice", conditions, Role.UPDATES)
 
 
 @Defect(

@@ -31,7 +31,10 @@ NO_TERM = 0
 
 
 class Terms:
-    """The terms of one run. Element n of all traced inputs, concatenated, is term n + 1."""
+    """Numbers for affine terms of input elements in one run: term n + 1 is element n of all inputs in a row.
+
+    Term 0 (`NO_TERM`) stands for a number that depends on no element, or on several.
+    """
 
     def __init__(self, values: Array) -> None:
         """Set up the terms of the elements, given their values in this run."""

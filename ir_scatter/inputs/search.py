@@ -103,7 +103,7 @@ def inputs_of(model: Sketch) -> list[GraphInput]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """A model that gets the drawn inputs; with a second one, inputs must be legal for both.
+    """One of the models that get the same drawn inputs, which must be legal for all of them.
 
     Attributes:
         sources: for each input of the model the number of a drawn input, a fixed array, or None for its

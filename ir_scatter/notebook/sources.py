@@ -164,7 +164,10 @@ def _serialized(proto: Any) -> tuple[str, bytes]:
 
 
 def _opened(file: Any) -> tuple[str, bytes | None]:
-    """Return name and content of what is open; of a plain file the path alone, which leads to its weights."""
+    """Return name and content of an open file.
+
+    A file on disk has no content here: it is read by its path, so that weights beside it are found.
+    """
     name = getattr(file, "name", None)
     name = name if isinstance(name, str) and name else "file"
     if _is_plain(file, name):

@@ -252,7 +252,7 @@ def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
 
 
 def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
-    """Yield the wrong runner for tensors where verdicts alone do not show it."""
+    """Yield a line for each tensor where runners differ and the headline does not name who is wrong."""
     outliers = unmentioned_outliers(compared, head.sentence)
     for outlier in outliers[:MOST_ROWS]:
         where = outlier.node if outlier.node is not None else outlier.tensor

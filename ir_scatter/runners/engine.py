@@ -49,7 +49,10 @@ Value: TypeAlias = tuple[str, int | None]
 
 
 class TapRun(NamedTuple):
-    """The places of the inputs and output of a node, for one chain of calls to it; see `Execution`."""
+    """Which outputs of the tapped model hold the inputs and the output of a node.
+
+    A node of a function has one such record for each call. `executions` reads the values back.
+    """
 
     inputs: Sequence[Value | None]
     output: Value

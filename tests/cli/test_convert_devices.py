@@ -102,7 +102,7 @@ _DIFFERENT = "refused: CVT109\n    pretended: "
         (
             _ended(Status.REFUSED),
             1,
-            f"{_DIFFERENT}the model before is refused: its words; the converted one runs, but output out is "
+            f"{_DIFFERENT}the original model is refused: its words; the converted one runs, but output out is "
             "float32 [1], expected float32 [4, 5, 3] in NumPy\n",
         ),
         (_ended(Status.UNAVAILABLE), 4, "note: pretended: unavailable: its words\n"),
@@ -183,7 +183,7 @@ def test_a_legal_model_that_the_plugin_refuses(cli: Cli) -> None:
     source = slices(indices=())
     result = cli("convert", source, "--to", "ScatterUpdate", "-o", "new.xml", "--verify-on", "CPU")
     assert result.code == 0
-    assert "note: openvino:CPU: the model before is refused: " in result.out
+    assert "note: openvino:CPU: the original model is refused: " in result.out
     assert "; the converted one runs, and gives what NumPy gives\n" in result.out
     again = cli(
         "convert",
@@ -216,6 +216,6 @@ def test_a_deprecated_operator_that_onnxruntime_refuses(cli: Cli) -> None:
     pytest.importorskip("onnxruntime")
     result = cli("convert", deprecated(13), "-o", "new.onnx", "--verify-on", "onnxruntime")
     assert result.code == 0
-    assert "note: onnxruntime: the model before is " in result.out
+    assert "note: onnxruntime: the original model is " in result.out
     result = cli("convert", deprecated(9, "old"), "-o", "newer.onnx", "--verify-on", "onnxruntime")
     assert "equal on onnxruntime (2 cases), opset 11; newer.onnx written" in result.out

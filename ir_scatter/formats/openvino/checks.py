@@ -434,7 +434,7 @@ class _Structure:
 
     @cached_property
     def _edge_places(self) -> tuple[dict[Edge, tuple[int, int]], dict[Edge, tuple[int, int]]]:
-        """The places of all edges: once with the first of equal edges, once with the last."""
+        """The byte ranges of all edges, once with the first of duplicates, once with the last."""
         places = [*edge_places(self.graph.file.text.data, self.body)]
         first = {place.edge: (place.start, place.end) for place in reversed(places)}
         return first, {place.edge: (place.start, place.end) for place in places}

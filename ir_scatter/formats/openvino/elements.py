@@ -42,7 +42,7 @@ class Style(NamedTuple):
         return b" %b=%b%b%b" % (name.encode(), self.quote, escaped(text), self.quote)
 
     def inner(self, lead: bytes) -> bytes:
-        """Return the lead of the children of an element with this lead."""
+        """Return the whitespace before each child of an element, given that before the element."""
         return b"" if not lead or self.step is None else lead + self.step
 
     def text(self, new: NewElement, lead: bytes) -> bytes:

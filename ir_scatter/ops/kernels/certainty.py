@@ -356,7 +356,7 @@ def _most_errors(scaled: Array, starts: Array) -> Array:
 
 
 def _product(operands: _Operands) -> tuple[Array, Array | None]:
-    """Return the bound of a product, and the product in f64 unless the type is f64 itself."""
+    """Return the error bound of the products, and the products in f64; None instead if the type is f64."""
     limits = operands.limits
     odd = operands.reduced(Reduction.PROD, _odd_parts)
     # Multiplying by a power of two does not round, nor does the first of the other factors.

@@ -59,14 +59,13 @@ class FindingRecord(TypedDict):
     ]
     fresh: Annotated[
         dict[str, Positive],
-        'What the minimal case gives in processes that ran nothing else, by symptom or "right", '
-        "and in how many.",
+        'Results of the minimal case in fresh processes: the number of processes by symptom, or "right".',
     ]
     failing: Annotated[Natural, "Cases that fail."]
     passing: Annotated[Natural, "Cases under the same condition that show that the symptom is not there."]
     otherwise: Annotated[
         dict[str, Positive],
-        "Cases under the same condition that show other symptoms, which hide this one; by symptom.",
+        "Cases under the same condition that fail in another way: their number by symptom.",
     ]
     minimal: Annotated[MinimalRecord, "The smallest case; empty if it was not shrunk."]
     path: Annotated[str | None, "The folder of the finding, with -o."]

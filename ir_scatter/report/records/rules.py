@@ -9,7 +9,7 @@ class RuleRecord(TypedDict):
     """A rule or a reason for a refusal."""
 
     code: Annotated[Annotated[str, Pattern("^(SCT|CVT)[0-9]{3}$")], "The code."]
-    name: Annotated[str, "The name, which goes wherever a code goes."]
+    name: Annotated[str, "The name; it is accepted wherever the code is."]
     severity: Annotated[
         Literal["error", "warning", "note", "refusal"],
         'How bad it is; "refusal" for why a conversion does not take place.',

@@ -170,7 +170,7 @@ class _Additions:
         return given
 
     def give_out(self, graph: GraphProto, name: str) -> None:
-        """Add a copy of a value to the outputs of a graph: values from outside cannot be outputs."""
+        """Add a copy of a value as an output: a graph cannot output a value of a graph around it."""
         graph.output.add().name = self.add(graph, "Identity", [name])
 
     def add_output(self, node: NodeProto, number: int) -> str:
