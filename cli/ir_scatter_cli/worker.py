@@ -58,11 +58,11 @@ def command(address: str | None, **params: Any) -> int:
             raise UsageError(f"--shared-path: {shared_path} is not a folder")
     scheduler = address_of(address, params)
     require_dask()
-    from ir_scatter import all_jobs
     from ir_scatter.jobs.machine import this_machine
     from ir_scatter.jobs.security import demand_reachable
     from ir_scatter.jobs.store import Store
     from ir_scatter.jobs.worker import serve_worker
+    from ir_scatter_cli import worker_child
 
     demand_reachable(scheduler)
     cache = cache_folder()
@@ -75,7 +75,7 @@ def command(address: str | None, **params: Any) -> int:
         machine = this_machine(name, params["jobs"])
     say(f"{name} has {', '.join(machine.runners) or 'no runner'}")
     try:
-        asyncio.run(serve_worker(scheduler, machine, store, say, all_jobs.__name__))
+        asyncio.run(serve_worker(scheduler, machine, store, say, worker_child.__name__))
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     return exits.OK

@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.errors import Error
+from ir_scatter.core.parameters import Spelling, current_spelling, spelled
 from ir_scatter.core.process import shortened
 from ir_scatter.core.shortage import cannot_run
 from ir_scatter.jobs import TABLE
 from ir_scatter.jobs.wire import RequestRefused, decode, encode
+
+SPELLINGS: dict[str, Spelling] = {}
+"""How messages of a job spell parameters, by the name of the job; others are spelled as in Python.
+
+A client reads the messages as if its own process had done the job.
+"""
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
@@ -22,7 +29,8 @@ def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any
     os.chdir(root + folder)
     try:
         arguments = decode(payload, root=root, large=lambda hash: Path(root, ".arrays", hash).read_bytes())
-        result, status = TABLE[name](*arguments), "done"
+        with spelled(SPELLINGS.get(name, current_spelling())):
+            result, status = TABLE[name](*arguments), "done"
     except RequestRefused as error:
         return {"status": "refused", "message": str(error)}
     except Error as error:

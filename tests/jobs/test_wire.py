@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -173,3 +175,17 @@ def test_the_owners_of_all_jobs_register_them() -> None:
         "stream": "ir_scatter.jobs.model_runs",
     }
     assert {function.__module__ for function in TABLE.values()} == owners
+
+
+def test_a_worker_spells_messages_as_the_command_does_that_submits_a_job(tmp_path: Path) -> None:
+    """Else a fleet's findings would name parameters of Python: guard="drop" for --guard drop."""
+    program = (
+        "from ir_scatter_cli import worker_child\n"
+        "from ir_scatter.core.parameters import Parameter\n"
+        "from ir_scatter.jobs.child import SPELLINGS\n"
+        "print(sorted(SPELLINGS), SPELLINGS['validate'](Parameter('guard', 'drop', 'convert')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
+    assert done.stdout == "['compare', 'doctor', 'run', 'validate'] --guard drop\n", done.stderr
