@@ -58,7 +58,7 @@ def _is_computed_in_f16(scatter: ScatterNode) -> Ternary:
         y = ScatterND (x, i, new)        # no output of the graph, and f16 only from and to nodes
         z = Abs (y)                      # that are computed in f32 too: y is computed in f32
 
-    Measured on 1.31.1 and 1.32.0. Nodes that move elements (Reshape, Gather, Transpose, Cast, scatter nodes)
+    Measured on 1.32.0. Nodes that move elements (Reshape, Gather, Transpose, Cast, scatter nodes)
     and nodes with bodies are computed in f16; for any other node it is unknown.
     """
     assert scatter.data is not None

@@ -142,7 +142,7 @@ SHAPE_BEHIND_IF = (
     f"{HALVES} z = If (flag) <then_branch = a () => (p) {{ d = Shape (s) p = Reshape (s, d) }}, "
     "else_branch = b () => (q) { q = Identity (s) }> out = Shape (z)"
 )
-"""onnxruntime 1.31.1 and 1.32.0 do not infer the shape of such an If, and compute the node."""
+"""onnxruntime 1.32.0 does not infer the shape of such an If, and computes the node."""
 
 
 @pytest.mark.parametrize(
