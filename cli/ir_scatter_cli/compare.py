@@ -52,11 +52,12 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 @section("Machines")
 @fleet_options(resume="With --each, skip models that an earlier run finished.")
 @section("Inputs")
-@option("--inputs FILE.npz", "Inputs of the first case, by name.")
+@option("--inputs FILE", "Inputs of the first cases: FILE.npz, a folder of .pb, FILE.py:FUNCTION.")
 @option("--seed N>=0", "Seed of generated inputs.  [default: 0]", default=0)
-@option("--cases N", "Number of input sets; --inputs is the first.", default=1, show_default=False)
+@option("--cases N", "Number of input sets; those of --inputs are the first.", default=1, show_default=False)
 @option("--values", "Ordinary or extreme numbers.  [default: plain]", choices=VALUES, default="plain")
 @option("--input-shape NAME=1,3,?...", "Generate this input with this shape.")
+@option("--input-range NAME=LOW..HIGH...")
 @option("--repeat N", "Number of runs of each case.", default=1, show_default=False)
 @section("What is compared")
 @option("--each", "Compare every model on its own; folders are searched.")
@@ -146,6 +147,7 @@ def _job(params: dict[str, Any]) -> "CompareRequest":
     settings = CompareSettings(
         **{name: params[name] for name in copied},
         input_shapes=dict(params["input_shape"]),
+        input_ranges=dict(params["input_range"]),
         map_inputs=params["map_input"],
         map_outputs=params["map_output"],
         tolerances=Tolerances(params["tolerance"]),

@@ -19,6 +19,7 @@ from ir_scatter.core.errors import (
 )
 from ir_scatter.core.parameters import spelled
 from ir_scatter.core.shapes import Shape, parse_shape
+from ir_scatter.core.value_ranges import ValueRange, parse_range
 from ir_scatter.report import registry
 from ir_scatter.report.characters import visible
 from ir_scatter_cli import exits
@@ -185,6 +186,16 @@ def _parse_input_shape(text: str) -> tuple[str, Shape]:
         raise ValueError(f"{text!r}: {error}") from None
 
 
+def _parse_input_range(text: str) -> "tuple[str, ValueRange]":
+    name, equals, ends = text.rpartition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is not an input range, expected NAME=LOW..HIGH")
+    try:
+        return name, parse_range(ends)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+
+
 def _parse_site(text: str) -> str:
     """Check the address of a documentation site: only http, https and relative paths (no "javascript:")."""
     from urllib.parse import urlsplit
@@ -244,6 +255,7 @@ _KINDS = {
     "URL": Parsed("URL", _parse_site),
     "CODES": Parsed("CODES", _parse_codes),
     "NAME=1,3,?": Parsed("NAME=1,3,?", _parse_input_shape),
+    "NAME=LOW..HIGH": Parsed("NAME=LOW..HIGH", _parse_input_range),
 }
 """Value type of an option by its metavar."""
 
@@ -289,6 +301,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },
     "-v, --verbose": {"help": "List the files that were skipped."},
+    "--input-range NAME=LOW..HIGH...": {"help": "Generate numbers of this input in this range; repeatable."},
 }
 """Options that several commands share, without differences."""
 

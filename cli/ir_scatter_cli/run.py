@@ -19,9 +19,10 @@ from ir_scatter_cli.output import say, style, write
 @example("with shapes that are dynamic in the file", "model.onnx --input-shape data=4,5")
 @argument("MODEL", "path")
 @section("Inputs")
-@option("--inputs FILE.npz", "The inputs, by name.")
+@option("--inputs FILE", "The inputs: FILE.npz, a folder of .pb, or FILE.py:FUNCTION.")
 @option("--seed N>=0", "Seed of generated inputs.  [default: 0]")
 @option("--input-shape NAME=1,3,?...", "Generate this input with this shape; repeatable.")
+@option("--input-range NAME=LOW..HIGH...")
 @option("--stdin-format")
 @section("Outputs")
 @option("-o, --output FILE.npz", "Write the outputs instead of a summary.")
@@ -41,8 +42,8 @@ def command(**params: Any) -> int:
     cannot compute it.
     """
     path, inputs = params["path"], params["inputs"]
-    if inputs is not None and (params["seed"] is not None or params["input_shape"]):
-        raise click.UsageError("--inputs goes without --seed and --input-shape")
+    if inputs is not None and (params["seed"] is not None or params["input_shape"] or params["input_range"]):
+        raise click.UsageError("--inputs goes without --seed, --input-shape and --input-range")
     demand_apart({"-o": params["output"]}, [path], [inputs])
     demand_free("-o", params["output"], overwrite=params["overwrite"])
     try:
@@ -67,9 +68,12 @@ def _run(params: dict[str, Any]) -> int:
     if inputs is None:
         from ir_scatter.inputs.model import draw_feeds
 
-        feeds = draw_feeds(program, params["seed"] or 0, dict(params["input_shape"])).feeds
+        shapes, ranges = dict(params["input_shape"]), dict(params["input_range"])
+        feeds = draw_feeds(program, params["seed"] or 0, shapes, input_ranges=ranges).feeds
     else:
-        feeds = archive.fit_types(archive.read_arrays(inputs), program.inputs)
+        from ir_scatter.evaluate.input_files import read_one_case
+
+        feeds = read_one_case(inputs, program.inputs)
     outputs, repeated = program.run_noting(feeds)
     for node in repeated:
         say(f"{node}: several updates of one element; the last one wins")

@@ -15,7 +15,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import check_feeds, make_sketch
 from ir_scatter.formats import dataflow_of
 from ir_scatter.inputs.coverage import REPEATED, Coverage, are_repeats_untried, draw_further
-from ir_scatter.inputs.model import Drawn, draw_feeds
+from ir_scatter.inputs.model import Drawn, draw_feeds, ranges_by_number
 
 Feeds = Mapping[str, Array]
 
@@ -49,32 +49,34 @@ def check_saved_inputs(saved: Compared, model: Model) -> Sequence[Feeds]:
 
 
 def draw_inputs(
-    sides: Sequence[ModelSide], pairing: Pairing | None, settings: CompareSettings, feeds: Feeds | None
+    sides: Sequence[ModelSide], pairing: Pairing | None, settings: CompareSettings, passed: Sequence[Feeds]
 ) -> CaseInputs:
-    """Return the caller's feeds as the first case, and generated inputs for the others.
+    """Return the caller's feeds as the first cases, and generated inputs for the others.
 
     Generated inputs are legal for both models, if such inputs are found. Further cases are added in which
     bodies run that do not run in the cases that the settings request, and in which indices repeat.
 
     Raises:
-        BadFeed: the feeds do not fit a model.
+        BadFeed: the feeds, or the ranges of inputs, do not fit a model.
         NoInputs: no legal inputs were found.
     """
-    model, inputs, shapes = sides[0].model, CaseInputs(), settings.input_shapes
-    if feeds is not None:
+    model, inputs, shapes, ranges = sides[0].model, CaseInputs(), settings.input_shapes, settings.input_ranges
+    for feeds in passed:
         if pairing is not None:
             feeds, notes = pairing.adapt_feeds(feeds)
-            inputs.notes += notes
+            inputs.notes += [note for note in notes if note not in inputs.notes]
         check_feeds(dataflow_of(model).inputs, feeds)
         inputs.cases.append(feeds)
     if pairing is not None:
-        shapes = pairing.shapes(shapes)
+        shapes, ranges = pairing.shapes(shapes), pairing.ranges(ranges)
+    if ranges:
+        ranges_by_number([input for input in dataflow_of(model).inputs if input.default is None], ranges)
     numbers = range(len(inputs.cases), settings.cases)
     twin = None if pairing is None or not numbers else pairing.twin()
     program = make_sketch(model) if numbers else model
 
     def draw(seed: int, **options: Any) -> Drawn:
-        return draw_feeds(program, seed, shapes, settings.values, twin=twin, **options)
+        return draw_feeds(program, seed, shapes, settings.values, twin=twin, input_ranges=ranges, **options)
 
     for number in numbers:
         begin(f"drawing inputs{case_of(number, settings.cases)}")
@@ -92,9 +94,9 @@ def draw_inputs(
         inputs.first_drawn = len(inputs.cases)
         inputs.coverage = _draw_further(sides, draw, inputs.drawn, settings.seed + numbers.stop)
         inputs.drawn += inputs.coverage.cases
-    elif feeds is not None and pairing is not None:
+    elif inputs.cases and pairing is not None:
         begin("looking for repeated indices")
-        if _are_repeats_untried(model, feeds, pairing):
+        if all(_are_repeats_untried(model, feeds, pairing) for feeds in inputs.cases):
             inputs.coverage.not_tried.append(REPEATED)
     for case in inputs.drawn:
         inputs.cases.append(case.feeds if pairing is None else pairing.feeds(case.feeds)[0])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
+from ir_scatter.compare.judge import unfit_inputs
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import (
@@ -39,6 +40,7 @@ _FAILURES = {
     Status.UNAVAILABLE: ("does not run here", "do not run here"),
     Status.CRASHED: ("crashed", "crashed"),
     Status.TIMEOUT: ("exceeded the time limit", "exceeded the time limit"),
+    Status.INPUTS_DO_NOT_FIT: ("fails on the drawn inputs", "fail on the drawn inputs"),
 }
 """Verb phrases for one runner and for several."""
 
@@ -111,6 +113,10 @@ def _headline(compared: Compared) -> Headline:
         for outcome in compared.outcomes
         if (outcome.runner, outcome.status) == (NUMPY, Status.REFUSED) and outcome not in compared.failed
     ]
+    unfit = _shorten(unfit_inputs(compared.outcomes))
+    if unfit and not compared.comparisons:
+        subject = next(outcome for outcome in compared.outcomes if outcome.status is Status.INPUTS_DO_NOT_FIT)
+        return Headline(State.NOTHING, _join(unfit, *suffixes, NOTHING), subject)
     if compared.failed:
         rest = _word_agreement(compared) if compared.comparisons else NOTHING
         if len(compared.failed) == 1 and compared.failed[0].message and not refusal:
@@ -415,6 +421,8 @@ def _word_agreement(compared: Compared) -> str:
     if hidden := missing - {comparison.node for comparison in nodes}:
         suffixes.append(f"{counted(len(hidden), 'node')} could not be tapped")
     suffixes += _word_untried(compared)
+    if unfit := unfit_inputs(compared.outcomes):
+        suffixes.append(f"in other cases {_shorten(unfit)}")
     between_models = [comparison for comparison in outputs if comparison.relation is Relation.MODELS]
     if between_models:
         runners = _subjects(between_models)

@@ -73,6 +73,9 @@ Tapper = Callable[["ModelCase"], Iterable[Outcome]]
 _FEWEST_RUNNERS = 3
 """Results that are needed to call one of them an outlier: between two, neither is in the majority."""
 
+_SILENT = frozenset({Status.UNSUPPORTED, Status.UNAVAILABLE})
+"""Statuses of runners that say nothing about inputs."""
+
 _NO_LATER_INFERENCES = "inferences after the first depend on states, and no other runner computes them"
 
 
@@ -827,6 +830,31 @@ def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, 
     return {runner: nodes for runner in runners if (nodes := hidden_by_taps(model, runner))}
 
 
+def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
+    """Give outcomes the status `INPUTS_DO_NOT_FIT` if generated inputs are to blame for all failures.
+
+    That is so if no runner ran a model, and all that accepted it failed on these inputs. A runner may fold
+    nodes while it loads the model: its refusal then counts if NumPy, too, fails on these inputs. Illegal
+    indices are reported as such.
+    """
+    outcomes = [outcome for case in cases for outcome in case.outcomes]
+    failed = [outcome for outcome in outcomes if outcome.status not in _SILENT]
+    does_numpy_fail = any(outcome.runner == NUMPY and outcome.at_inference for outcome in failed)
+    is_refusal = all(
+        outcome.status is Status.REFUSED and (outcome.at_inference or does_numpy_fail) for outcome in failed
+    )
+    is_illegal = any(remark.is_illegal for case in cases for remark in of_kind(Guarded, case.judgements))
+    if not failed or not is_refusal or is_illegal or not any(outcome.at_inference for outcome in failed):
+        return
+    for case in cases:
+        case.runs = [
+            replace(runs, plain=replace(runs.plain, status=Status.INPUTS_DO_NOT_FIT))
+            if runs.plain in failed
+            else runs
+            for runs in case.runs
+        ]
+
+
 def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
     completed = [outcome for outcome in outcomes if outcome.status is Status.OK]
     named = [outcome.runner for outcome in completed if not outcome.implicit]
@@ -836,7 +864,16 @@ def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
         return "the model has no outputs and no scatter nodes"
     if other_format := [outcome for outcome in outcomes if outcome.reason == OTHER_FORMAT]:
         return f"{', '.join(outcome.runner for outcome in other_format)}: {other_format[0].message}"
+    if unfit := unfit_inputs(outcomes):
+        return unfit
     return "no runner ran the model"
+
+
+def unfit_inputs(outcomes: Sequence[Outcome]) -> str:
+    """Return where a model failed on generated inputs, in the words of a runtime, else of NumPy."""
+    unfit = [outcome for outcome in outcomes if outcome.status is Status.INPUTS_DO_NOT_FIT]
+    unfit.sort(key=lambda outcome: (not outcome.at_inference, outcome.runner == NUMPY))
+    return f"drawn inputs do not fit: {unfit[0].message}" if unfit else ""
 
 
 def pairs_with_saved(new: Sequence[Outcome], saved: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:

@@ -127,7 +127,7 @@ class Reference:
                 unspecified = {**(observations.unspecified or {}), **unspecified}
                 observations.unspecified = unspecified
         except EvaluationFailed as error:
-            return self._outcome(Status.REFUSED, str(error))
+            return replace(self._outcome(Status.REFUSED, str(error)), at_inference=not error.breaks_rule)
         except MemoryError:
             return self._outcome(Status.REFUSED, "there is not enough memory")
         seconds = time.perf_counter() - start

@@ -17,6 +17,7 @@ from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.shapes import Shape, agree, narrow, show, show_numbers
+from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.evaluate.model import make_sketch
 from ir_scatter.formats import dataflow_of
 from ir_scatter.inputs.search import Twin
@@ -119,6 +120,10 @@ class Pairing:
                 raise BadFeed(f"{second} has shape {show(match.second.shape)}, expected {show(shape)}")
             shapes[name] = narrow(shape, match.second.shape)
         return shapes
+
+    def ranges(self, input_ranges: Mapping[str, ValueRange]) -> dict[str, ValueRange]:
+        """Return ranges of inputs by names of the first model."""
+        return {self._name_in_first(name): ends for name, ends in input_ranges.items()}
 
     def adapt_feeds(self, feeds: Feeds) -> tuple[dict[str, Array], list[str]]:
         """Return the caller's feeds by names of the first model, in types that both accept; and notes.

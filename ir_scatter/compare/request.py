@@ -24,6 +24,7 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted
 from ir_scatter.evaluate import archive
+from ir_scatter.evaluate.input_files import read_cases
 from ir_scatter.formats import dataflow_of
 from ir_scatter.jobs import Executor, Gone, Job, NotDone, register
 from ir_scatter.jobs.local import local
@@ -113,7 +114,8 @@ class CompareRequest:
     each: bool = False
     """Whether every model is compared separately."""
     inputs: str | Mapping[str, Array] | None = None
-    """The inputs of the first case: the path of an npz, or arrays by name; None to generate them."""
+    """The inputs of the first cases: a path as `read_cases` reads it, or arrays by name; None to generate
+    them."""
     skip_missing: bool = False
     """Whether runners that are not available here are skipped."""
     save: str | None = None
@@ -284,9 +286,13 @@ def _compare_models(request: CompareRequest, models: list[Model], sources: Sourc
         settings.tolerances.demand_known(names.union(*map(tolerance_names, scatters)))
     feeds = None
     if request.inputs is not None:
-        inputs = request.inputs
-        arrays = archive.read_arrays(inputs) if isinstance(inputs, str) else inputs
-        feeds = archive.fit_types(arrays, dataflow_of(models[0]).inputs)
+        ends = dataflow_of(models[0]).inputs
+        begin("reading inputs")
+        feeds = (
+            read_cases(request.inputs, ends, settings.timeout)
+            if isinstance(request.inputs, str)
+            else [archive.fit_types(request.inputs, ends)]
+        )
     with_numpy, against = sources.with_numpy, request.against
     return compare(models, sources.runners, settings, with_numpy=with_numpy, feeds=feeds, against=against)
 

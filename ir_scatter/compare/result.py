@@ -15,6 +15,7 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.display import record
 from ir_scatter.core.errors import IllegalCase, IllegalIndex
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
@@ -209,6 +210,8 @@ class CompareSettings:
     values: str = "plain"
     """Numbers in generated inputs: "plain" for ordinary ones, "edge" for extreme ones."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
+    input_ranges: Mapping[str, ValueRange] = field(default_factory=dict)
+    """The lowest and the highest number of generated inputs, by name."""
     tolerances: Tolerances = field(default_factory=Tolerances)
     precision: str = PRECISION
     pairwise: bool = False
@@ -267,6 +270,8 @@ class Compared:
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
     feeds: tuple[Mapping[str, Array], ...] = ()
     """The inputs of each case, by name."""
+    passed_cases: int = 0
+    """Number of the first cases, whose inputs the caller passed; those of the others are generated."""
     runs: tuple[tuple[Runs, ...], ...] = ()
     """The runs of all runners for each case; empty unless the settings keep them."""
     other: str = ""
@@ -321,7 +326,7 @@ class Compared:
         return tuple(
             outcome
             for outcome in self.outcomes
-            if outcome.status is not Status.OK
+            if outcome.status not in {Status.OK, Status.INPUTS_DO_NOT_FIT}
             and outcome.reason != OTHER_FORMAT
             and not outcome.implicit
             and not outcome.runner.startswith(SAVED)
@@ -332,8 +337,8 @@ class Compared:
 def has_failed(results: Sequence[Compared]) -> bool:
     """Return whether the runners that the user named failed to do their part.
 
-    That is so if one of them could not run, if none of them reads the format of a model, or if nothing at
-    all was compared although there was something to compare.
+    That is so if one of them could not run, if none of them reads the format of a model, if generated inputs
+    do not fit a model, or if nothing at all was compared although there was something to compare.
     """
     for compared in results:
         named = [
@@ -341,6 +346,9 @@ def has_failed(results: Sequence[Compared]) -> bool:
             for outcome in compared.outcomes
             if not (outcome.implicit or outcome.runner.startswith(SAVED))
         ]
+        is_unfit = any(outcome.status is Status.INPUTS_DO_NOT_FIT for outcome in compared.outcomes)
+        if is_unfit and not compared.comparisons:
+            return True
         if compared.failed or (named and all(outcome.reason == OTHER_FORMAT for outcome in named)):
             return True
     is_nothing_compared = not any(compared.comparisons for compared in results)

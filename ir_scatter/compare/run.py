@@ -18,8 +18,10 @@ from ir_scatter.compare.judge import (
     find_deviations,
     find_idle_runners,
     find_suspects,
+    mark_unfit_inputs,
     of_kind,
     pairs_with_saved,
+    unfit_inputs,
     why_nothing_compared,
 )
 from ir_scatter.compare.nodes import (
@@ -46,6 +48,7 @@ from ir_scatter.compare.snapshot import load
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import BadFeed
 from ir_scatter.core.model import Model
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import counted, listed
 from ir_scatter.inputs.coverage import Coverage
 from ir_scatter.inputs.model import Drawn
@@ -57,6 +60,9 @@ Feeds = Mapping[str, Array]
 _FINAL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 """Statuses after which a runner is not asked again for the same model: it would only fail slowly again."""
 
+_INPUTS, _RANGES = Parameter("inputs"), Parameter("input_ranges")
+_SHAPES = Parameter("input_shapes")
+
 _MOST_NAMES = 3
 """Nodes that a remark names; if there are more, it gives their number."""
 
@@ -67,7 +73,7 @@ def compare(
     settings: CompareSettings,
     *,
     with_numpy: bool = True,
-    feeds: Feeds | None = None,
+    feeds: Feeds | Sequence[Feeds] | None = None,
     against: "str | Path | None" = None,
 ) -> Compared:
     """Run a model on NumPy and on runners; compare its outputs, and every scatter node separately.
@@ -81,7 +87,8 @@ def compare(
         runners: those that run the models beside NumPy.
         settings: options.
         with_numpy: whether the caller names NumPy among the runners.
-        feeds: the inputs of the first case, by names of either model; those of other cases are generated.
+        feeds: the inputs of the first case, or of the first cases, by names of either model; those of other
+            cases are generated.
         against: a folder with saved inputs of one model, and results for them. Each runner is compared with
             its saved result; saved runners that do not run today are compared with NumPy, of today or saved,
             or else with the first runner. Saved taps are judged again, so that tolerances can change without
@@ -89,11 +96,13 @@ def compare(
     """
     model = read(models) if isinstance(models, str | Path) else models
     sides = [model] if isinstance(model, Model) else model
+    passed = [feeds] if isinstance(feeds, Mapping) else list(feeds or ())
+    settings = replace(settings, cases=max(settings.cases, len(passed)))
     saved = None if against is None else load(against)
     session = _Session(sides, runners, settings, with_numpy=with_numpy, saved=saved)
     for runner in runners[:1]:
         runner.start()
-    return session.run(session.inputs(feeds))
+    return session.run(session.inputs(passed))
 
 
 def run_both(
@@ -190,17 +199,18 @@ class _Session:
         self.runs: dict[int, tuple[Runs, ...]] = {}
         self.drawn: Sequence[Drawn] = ()
         """The generated cases; the first of them has the number `first_drawn`."""
-        self.first_drawn, self.coverage = 0, Coverage()
+        self.first_drawn, self.passed_cases, self.coverage = 0, 0, Coverage()
         self.finished = 0
         """Number of cases that all runners have run."""
         self.unfinished: list[str] = []
         """The runners that have not finished the current case."""
 
-    def inputs(self, feeds: Feeds | None) -> Sequence[Feeds]:
+    def inputs(self, passed: Sequence[Feeds]) -> Sequence[Feeds]:
         """Return the inputs of each case: the saved ones, or those of the caller and then generated ones."""
         if self.saved is not None:
             return check_saved_inputs(self.saved, self.sides[0].model)
-        inputs = draw_inputs(self.sides, self.pairing, self.settings, feeds)
+        inputs = draw_inputs(self.sides, self.pairing, self.settings, passed)
+        self.passed_cases = len(passed)
         self.notes += inputs.notes
         self.drawn, self.first_drawn, self.coverage = inputs.drawn, inputs.first_drawn, inputs.coverage
         return inputs.cases
@@ -253,6 +263,8 @@ class _Session:
             case.judgements[:0] = [
                 replace(remark, case=number, model=model) for remark in observations.guarded.values()
             ]
+        if self.saved is None and number >= self.passed_cases:
+            mark_unfit_inputs(cases)
         if self.pairing is None:
             cases[0].compare_all()
             self._finish(cases[0])
@@ -394,6 +406,8 @@ class _Session:
         remarks = list(dict.fromkeys([*remarks, *of_kind(str, self.judgements)]))
         if not comparisons:
             remarks.append(f"nothing was compared: {why_nothing_compared(outcomes)}")
+        if unfit_inputs(outcomes):
+            remarks.append(f"inputs that fit are set by {_INPUTS}, {_RANGES} or {_SHAPES}")
         models = [side.model for side in self.sides]
         not_run, uncertain = list[str](), list[str]()
         if outcomes:
@@ -414,6 +428,7 @@ class _Session:
             tuple(remarks),
             self.facts,
             tuple(cases),
+            self.passed_cases,
             tuple(self.runs.values()),
             devices=self.devices,
             about=self.about,

@@ -79,8 +79,10 @@ class Failure(Exception):
     """A child returned no result.
 
     The status is "crashed", "timeout" or "unavailable"; handlers raise it with others: "refused",
-    "unsupported", and the runtime's message.
+    "unsupported", and the runtime's message. `at_inference`: a model was loaded, and failed on its inputs.
     """
+
+    at_inference = False
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(status, message)

@@ -5,7 +5,7 @@ traced; the constraints of nodes on positions become ranges of input elements, w
 constraints hold. Finally, indices of scatter nodes get special features that their operators allow.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -21,8 +21,10 @@ from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, Shape, agree, is_static, narrow, show
 from ir_scatter.core.suggestions import did_you_mean
+from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import Conditions
+from ir_scatter.inputs.numbers import check_range
 from ir_scatter.inputs.search import Run, Search, Twin, inputs_of
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.lookup import Lookup
@@ -103,6 +105,7 @@ def draw_feeds(
     *,
     fixed: Mapping[int, Array] | None = None,
     may_repeat: bool = False,
+    input_ranges: Mapping[str, ValueRange] | None = None,
 ) -> Drawn:
     """Draw legal inputs and report repeated targets; see `make_feeds`.
 
@@ -116,19 +119,25 @@ def draw_feeds(
         twin: another model for which the inputs must be legal, too; it determines their types.
         fixed: inputs with given arrays, by number.
         may_repeat: whether targets may repeat without a reduction; if so, some do where possible.
+        input_ranges: the lowest and the highest number of inputs, by any of their names; constraints of the
+            model narrow them further.
     """
     if values not in VALUES:
         raise UsageError(f"values is {values!r}, expected {', '.join(VALUES)}")
     program = model if isinstance(model, Sketch) else make_sketch(model)
     inputs = inputs_of(program)
     shapes = _partial_shapes(inputs, input_shapes or {})
+    ranges = ranges_by_number(inputs, input_ranges or {})
     for place, array in (fixed or {}).items():
         shapes[place] = array.shape
     number = _REPEATING_DRAW if may_repeat else seed
     with collector_paused():
         search, run = _first_legal(
             program, inputs, shapes, seed, twin,
-            partial(Search, constraints=constraints or {}, number=number, fixed=fixed, may_repeat=may_repeat),
+            partial(
+                Search, constraints=constraints or {}, number=number, fixed=fixed, may_repeat=may_repeat,
+                ranges=ranges,
+            ),
         )  # fmt: skip
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
     feeds = {input.names[0]: array for input, array in zip(inputs, arrays, strict=True)}
@@ -138,18 +147,46 @@ def draw_feeds(
 
 def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]) -> list[Shape]:
     """Return the shapes of inputs, narrowed by those that the caller requests."""
-    by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
     shapes = [input.shape for input in inputs]
-    for name, shape in requested.items():
-        if name not in by_name:
-            names = ", ".join(input.names[0] for input in inputs) or "none"
-            guess = did_you_mean(str(name), by_name)
-            raise BadFeed(f"the model has no input {name!r}{guess}, expected one of {names}")
-        number = by_name[name]
+    numbers = number_by_name(inputs, requested)
+    for number, (name, shape) in zip(numbers, requested.items(), strict=True):
         if not agree(shapes[number], shape):
             raise BadFeed(f"{name} has shape {show(shapes[number])}, which {show(shape)} does not fit")
         shapes[number] = narrow(shapes[number], shape)
     return shapes
+
+
+def number_by_name(inputs: Sequence[GraphInput], requested: Iterable[str]) -> Iterator[int]:
+    """Yield the number of the input for each of the names.
+
+    Raises:
+        BadFeed: no input has the name.
+    """
+    by_name = {name: number for number, input in enumerate(inputs) for name in reversed(input.names)}
+    for name in requested:
+        if name not in by_name:
+            names = ", ".join(input.names[0] for input in inputs) or "none"
+            guess = did_you_mean(str(name), by_name)
+            raise BadFeed(f"the model has no input {name!r}{guess}, expected one of {names}")
+        yield by_name[name]
+
+
+def ranges_by_number(
+    inputs: Sequence[GraphInput], requested: Mapping[str, ValueRange]
+) -> dict[int, ValueRange]:
+    """Return the ranges that the caller requests by the numbers of the inputs.
+
+    Raises:
+        BadFeed: there is no such input, or it holds no number of its range.
+    """
+    numbers = number_by_name(inputs, requested)
+    ranges = dict[int, ValueRange]()
+    for number, (name, ends) in zip(numbers, requested.items(), strict=True):
+        type = inputs[number].element_type
+        if type is not None:
+            check_range(name, type, ends)
+        ranges[number] = ends
+    return ranges
 
 
 def _first_legal(

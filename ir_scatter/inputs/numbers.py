@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 from functools import cache
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
 from ir_scatter.core.arrays import Array, extreme, too_many_dimensions
 from ir_scatter.core.element_types import ElementType, dtype
-from ir_scatter.core.errors import NoInputs
+from ir_scatter.core.errors import BadFeed, NoInputs
+from ir_scatter.core.value_ranges import ValueRange, show_range
 
 LARGEST = 8
 """Largest absolute value of random numbers."""
 
 _STEPS_PER_UNIT = 8
 """Random floating-point numbers are multiples of 1/8: exact in most types, and so are their sums."""
+_LARGEST_IN_EIGHTHS = 2**20
+"""Largest absolute value of the ends of a range from which multiples of 1/8 are drawn: exact in f32."""
+
 _STRINGS = ("", "a", "b", "ab", "ba", "scatter")
 
 _EDGE_SHARE = 0.5
@@ -69,6 +74,60 @@ def random_array(
     if element_type.kind == "complex":
         return (numbers + 1j * _eighths(random, shape, low, high)).astype(numpy_type)
     return numbers.astype(numpy_type)
+
+
+def random_array_within(
+    random: np.random.Generator,
+    element_type: ElementType,
+    shape: Sequence[int],
+    ends: ValueRange,
+    *,
+    is_whole: bool = False,
+) -> Array:
+    """Return an array of random elements in a range that `check_range` accepts, both ends included.
+
+    Floating-point numbers are multiples of 1/8 unless the range is small, or integers with `is_whole`.
+    """
+    problem = too_many_dimensions(len(shape))
+    if problem:
+        raise NoInputs(f"an input {problem}")
+    numpy_type = dtype_of(element_type)
+    is_short = numpy_type.type.__module__ != "numpy"
+    if is_whole or element_type.kind != "float":
+        first, last = whole_ends(element_type, ends)
+        integers = random.integers(
+            first, last, shape, np.uint64 if last >= 2**63 else np.int64, endpoint=True
+        )
+        is_converted_twice = is_short and element_type.kind == "float"
+        return (integers.astype(np.float32) if is_converted_twice else integers).astype(numpy_type)
+    low, high = ends
+    if high - low >= 1 and max(abs(low), abs(high)) <= _LARGEST_IN_EIGHTHS:
+        first, last = ceil(low * _STEPS_PER_UNIT), floor(high * _STEPS_PER_UNIT)
+        numbers = np.asarray(random.integers(first, last, shape, endpoint=True) / _STEPS_PER_UNIT)
+    else:
+        numbers = np.asarray(low + (high - low) * random.random(shape))
+    return (numbers.astype(np.float32) if is_short else numbers).astype(numpy_type)
+
+
+def whole_ends(element_type: ElementType, ends: ValueRange) -> tuple[int, int]:
+    """Return the lowest and the highest integer of a range that a type can represent; maybe none is left."""
+    low, high = ceil(ends[0]), floor(ends[1])
+    if element_type.kind == "boolean":
+        return max(low, 0), min(high, 1)
+    if element_type.kind not in {"signed", "unsigned"}:
+        return low, high
+    least, most = (extreme(dtype_of(element_type), is_lowest=is_lowest) for is_lowest in (True, False))
+    return max(low, least), min(high, most)
+
+
+def check_range(name: str, element_type: ElementType, ends: ValueRange) -> None:
+    """Raise BadFeed if an input of a type holds no number of a range."""
+    if element_type.kind not in {"boolean", "signed", "unsigned", "float"}:
+        raise BadFeed(f"{name} is {element_type.name}, expected numbers for the range {show_range(ends)}")
+    if element_type.kind != "float":
+        low, high = whole_ends(element_type, ends)
+        if low > high:
+            raise BadFeed(f"{name} is {element_type.name}, which has no number in {show_range(ends)}")
 
 
 def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, int]:

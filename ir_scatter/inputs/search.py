@@ -25,9 +25,19 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
+from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
 from ir_scatter.inputs.constraints import Conditions, InputUse, NodeInRun, Pairs, uses_of
-from ir_scatter.inputs.numbers import LARGEST, clip_to_type, dtype_of, has_edges, random_array, with_edges
+from ir_scatter.inputs.numbers import (
+    LARGEST,
+    clip_to_type,
+    dtype_of,
+    has_edges,
+    random_array,
+    random_array_within,
+    whole_ends,
+    with_edges,
+)
 from ir_scatter.inputs.provenance import (
     NO_TERM,
     Terms,
@@ -169,6 +179,7 @@ class Search:
         twin: Twin | None = None,
         *,
         may_repeat: bool = False,
+        ranges: Mapping[int, ValueRange] | None = None,
     ) -> None:
         """Set up a search.
 
@@ -181,11 +192,12 @@ class Search:
             fixed: inputs with given arrays, by number.
             twin: another model for which the inputs must be legal, too.
             may_repeat: whether targets may repeat even without a reduction.
+            ranges: the lowest and the highest number of inputs, by number.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
-        self.may_repeat = may_repeat
+        self.may_repeat, self.ranges = may_repeat, ranges or {}
         self.is_sketch = not isinstance(model, Program)
         numbers = {input.key: number for number, input in enumerate(self.inputs)}
         sources = [numbers.get(input.key) for input in model.inputs]
@@ -216,8 +228,23 @@ class Search:
         return [
             number
             for number, type in numbers
-            if positions >> number & 1 and type.kind in kinds and number not in fixed
+            if positions >> number & 1
+            and type.kind in kinds
+            and number not in fixed
+            and self._has_whole_numbers(number)
         ]
+
+    def _has_whole_numbers(self, number: int) -> bool:
+        low, high = self.limits(number)
+        return low <= high
+
+    def limits(self, number: int) -> tuple[int, int]:
+        """Return the lowest and the highest integer that an input may hold."""
+        ends = -_LARGEST_VALUE, _LARGEST_VALUE
+        if number not in self.ranges:
+            return clip_to_type(self.types[number], *ends)
+        low, high = whole_ends(self.types[number], self.ranges[number])
+        return max(low, ends[0]), min(high, ends[1])
 
     def run(self) -> "Run":
         """Return the first legal run without violations, or else the best legal run."""
@@ -311,7 +338,7 @@ class Search:
         values are tried in turn, as the mask may be computed from the input in any way.
         """
         numbers = [number for number in range(len(self.types)) if self.choosing >> number & 1]
-        numbers = [number for number in numbers if number not in self.fixed]
+        numbers = [number for number in numbers if number not in self.fixed and number not in self.ranges]
         pairs = [pair for node, _ in run.stuck if node is not None for pair in node.size_conflicts()[0]]
         if not (numbers and pairs and run.counts) or self._masks_tried == _MOST_MASKS:
             return False
@@ -360,6 +387,9 @@ class Search:
                 arrays.append(self.fixed[number])
             elif mask is not None and mask.shape == shape:
                 arrays.append(mask)
+            elif number in self.ranges:
+                ends = self.ranges[number]
+                arrays.append(random_array_within(self.random, type, shape, ends, is_whole=is_whole))
             else:
                 arrays.append(random_array(self.random, type, shape, low=low, high=high, is_whole=is_whole))
         return arrays
@@ -373,7 +403,8 @@ class Search:
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
         for number in range(len(arrays)):
-            if not (self.written | eligible) >> number & 1 or not has_edges(self.types[number]):
+            is_plain = number in self.ranges or not has_edges(self.types[number])
+            if not (self.written | eligible) >> number & 1 or is_plain:
                 continue
             changed = list(arrays)
             changed[number] = with_edges(random, self.types[number], arrays[number])
@@ -522,7 +553,7 @@ class Run(Forward[TracedCell]):
     def solve(self, uses: Sequence[InputUse], number: int) -> list[Array]:
         """Return arrays with new positions for some uses; `number` counts the attempts."""
         search, wraps = self.search, number >= _NON_NEGATIVE_PASSES
-        ends = [clip_to_type(search.types[input], -_LARGEST_VALUE, _LARGEST_VALUE) for input in self._traced]
+        ends = [search.limits(input) for input in self._traced]
         limits = np.repeat(np.array(ends, np.int64).reshape(-1, 2), np.diff(self._starts), axis=0)
         solver = Solver(search.random, self._terms, self.uses, limits, wraps=wraps)
         scatters_first = search.may_repeat  # other uses of the same elements would fix them

@@ -23,7 +23,16 @@ from ir_scatter.notebook.shown import (
     Outputs,
     ScatterNodes,
 )
-from ir_scatter.notebook.sources import InputShapes, Readable, in_a_file, input_shape, read, type_with_article
+from ir_scatter.notebook.sources import (
+    InputRanges,
+    InputShapes,
+    Readable,
+    in_a_file,
+    input_range,
+    input_shape,
+    read,
+    type_with_article,
+)
 from ir_scatter.rules.selection import code_prefixes
 from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
 from ir_scatter.validate import check_of
@@ -303,6 +312,7 @@ def compare(
     values: str = "plain",
     inputs: "str | PathLike[str] | Mapping[str, ArrayLike] | None" = None,
     input_shapes: "InputShapes | None" = None,
+    input_ranges: "InputRanges | None" = None,
     tolerance: str | Sequence[str] = (),
     precision: str = PRECISION,
     pairwise: bool = False,
@@ -323,12 +333,15 @@ def compare(
         other: a second model, whose outputs are compared with those of the first.
         on: the runners, "CPU" or ["numpy", "CPU", "onnxruntime"] (see `devices`); empty for NumPy and
             every device found.
-        cases: the number of input sets; `inputs` is the first.
+        cases: the number of input sets; those of `inputs` are the first.
         seed: the seed of generated inputs.
         repeat: the number of runs of each case.
         values: "plain" for ordinary numbers, "edge" for extreme ones.
-        inputs: arrays by name, or the path of an npz; None to generate legal ones.
+        inputs: arrays by name, or a path: of an npz, of a folder of ONNX tensors (`test_data_set_0`, or
+            several), or "FILE.py:FUNCTION"; None to generate legal ones.
         input_shapes: shapes of generated inputs by name: "2,3" or numbers.
+        input_ranges: ranges of the numbers of generated inputs by name, both ends included: (0, 31999) or
+            "0..31999".
         tolerance: the tolerated difference, "OUTPUT=ABS,REL", or "ABS,REL" for all outputs.
         precision: the precision of the runtimes: "f32", "f16", "bf16" or "default".
         pairwise: compare every pair of runners, not all with NumPy.
@@ -376,6 +389,7 @@ def compare(
         repeat=repeat,
         values=values,
         input_shapes={name: input_shape(name, shape) for name, shape in (input_shapes or {}).items()},
+        input_ranges={name: input_range(name, ends) for name, ends in (input_ranges or {}).items()},
         tolerances=Tolerances(_several(tolerance, "tolerance")),
         precision=precision,
         pairwise=pairwise,
@@ -428,13 +442,11 @@ def _path(folder: "str | PathLike[str] | None") -> str | None:
 
 
 def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | Mapping[str, Array]":
-    """Return the path of an npz, or arrays by name."""
+    """Return a path, or arrays by name."""
     if isinstance(inputs, str | PathLike):
         return fspath(inputs)
     if not isinstance(inputs, Mapping):
-        raise BadFeed(
-            f"the inputs are {type_with_article(inputs)}, expected arrays by name or the path of an npz"
-        )
+        raise BadFeed(f"the inputs are {type_with_article(inputs)}, expected arrays by name or a path")
     import numpy
 
     return {name: numpy.asarray(array) for name, array in inputs.items()}

@@ -13,6 +13,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.model import Model as BareModel
 from ir_scatter.core.shapes import Shape, parse_dim, parse_shape
+from ir_scatter.core.value_ranges import ValueRange, make_range, parse_range
 from ir_scatter.core.words import with_article
 from ir_scatter.notebook.shown import Model
 
@@ -41,6 +42,7 @@ Readable: TypeAlias = (
 """The sources that `read`, and every function with a model argument, accepts."""
 
 InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
+InputRanges: TypeAlias = "Mapping[str, str | Sequence[float]]"
 """Shapes of inputs by name, as text ("2,?,1..5") or as numbers, -1 for an unknown one."""
 
 _EXPECTED = "a path, bytes, an onnx.ModelProto, an openvino.Model or a file that is open in binary mode"
@@ -151,6 +153,13 @@ def input_shape(name: str, shape: "str | Sequence[int] | Shape") -> Shape:
         )
     except ValueError as error:
         raise UsageError(f"the shape of {name!r} is {shape!r}: {error}") from None
+
+
+def input_range(name: str, ends: "str | Sequence[float]") -> ValueRange:
+    try:
+        return parse_range(ends) if isinstance(ends, str) else make_range(ends)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the range of {name!r} is {ends!r}: {error}") from None
 
 
 def _serialized(proto: Any) -> tuple[str, bytes]:

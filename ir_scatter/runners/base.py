@@ -78,6 +78,8 @@ class Status(StrEnum):
     """It is not installed, or the device is missing."""
     CRASHED = "crashed"
     TIMEOUT = "timeout"
+    INPUTS_DO_NOT_FIT = "inputs-do-not-fit"
+    """It accepts the model, and fails on generated inputs, as every other runner that accepts it."""
 
 
 class Tap(NamedTuple):
@@ -180,6 +182,7 @@ class Outcome:
         precision: as requested, "f32"; "model" if the runtime always computes in the model's types.
         reason: `OTHER_FORMAT` or None.
         implicit: whether the user did not name the runner.
+        at_inference: whether it accepted the model, and failed on its inputs.
     """
 
     runner: str
@@ -194,6 +197,7 @@ class Outcome:
     reason: str | None = None
     remarks: tuple[str, ...] = ()
     implicit: bool = False
+    at_inference: bool = False
 
     @property
     def outputs(self) -> "Mapping[str, Array]":
@@ -412,7 +416,12 @@ class Runner:
                 answer, died = self.ask("run", request, feeds, limit=timeout)
             except Failure as failure:
                 if not is_rest:
-                    return replace(base, status=Status(failure.status), message=failure.message)
+                    return replace(
+                        base,
+                        status=Status(failure.status),
+                        message=failure.message,
+                        at_inference=failure.at_inference,
+                    )
                 reason = f"the run with taps: {failure.status} {failure.message}".rstrip()
                 tapped += [Tapped(tap, problem=reason) for tap in rest]
                 break

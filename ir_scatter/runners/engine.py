@@ -132,14 +132,16 @@ class RunAnswer(NamedTuple):
 
 
 @contextmanager
-def as_failures(failure: Callable[[Exception], Failure]) -> Iterator[None]:
-    """Convert exceptions of a runtime in this block to failures."""
+def as_failures(failure: Callable[[Exception], Failure], *, at_inference: bool = False) -> Iterator[None]:
+    """Convert exceptions of a runtime in this block to failures, which say whether this is the inference."""
     try:
         yield
     except Failure:
         raise
     except Exception as error:
-        raise failure(error) from None
+        converted = failure(error)
+        converted.at_inference = at_inference
+        raise converted from None
 
 
 class Engine(ABC):

@@ -29,7 +29,8 @@ EXPLAINED = {
     "condition is constant",
     "not foretold refused: Add: Argument shapes": "OpenVINO makes a constant of one element a row, which Add without "
     "broadcasting does not take",
-    "not foretold refused: Scan": "OpenVINO reads no Scan that names values around it",
+    "not foretold refused: Scan": "OpenVINO reads no Scan that names values around it, and onnxruntime runs none "
+    "whose outputs have no known shape",
     "not foretold refused: Node * of type Loop ParameterMismatch": "the CPU plugin takes no carried value whose shape "
     "changes where a Loop never begins",
     "not foretold refused: Node *.# of type Loop ParameterMismatch": "as above",
@@ -42,8 +43,6 @@ EXPLAINED = {
     "variable has another shape than its first value",
     "not foretold refused: Tensor data with element type f#": "seen once, of a Loop of f16 "
     "whose inputs are all constants",
-    "not foretold refused: Non-zero status code returned while running Scan node": "onnxruntime runs no Scan whose "
-    "outputs have no known shape",
     "not foretold wrong: invariant data, empty": "the CPU plugin leaves out a sliced input of a TensorIterator that "
     "nothing reads, and runs the body once; a scatter node of no updates is left out before",
     "not foretold wrong: data state, invariant data, empty": "as above",

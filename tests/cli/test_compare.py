@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from ir_scatter import runners
 from ir_scatter.compare import request
+from ir_scatter.formats import dataflow_of
+from ir_scatter.inputs.model import make_feeds
+from ir_scatter.reading import read
 from ir_scatter.runners.base import Status
 from tests.cli.conftest import COMMAND, Cli, copy_sample
 from tests.compare.models import floats, write_node
 from tests.compare.planted import FakeRunner, wrong_at
-from tests.models.onnx_text import save
+from tests.models.onnx_text import LEGAL, save
 from tests.report.comparisons import parse_page
 
 Voices = Callable[..., None]
@@ -365,3 +369,59 @@ def test_a_missing_package_is_told_before_any_work(
     what = "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
     assert what in " ".join(done.err.split())
     assert not (elsewhere / "report.html").exists()
+
+
+def test_drawn_inputs_that_do_not_fit(cli: Cli, elsewhere: Path) -> None:
+    path = save(
+        """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[3] x, int64[4] at) => (float[4] y) {
+          distinct = Unique <sorted = 1> (x)
+          four = Constant <value = float[4] {1, 2, 3, 4}> ()
+          sum = Add (distinct, four)
+          y = ScatterElements <axis = 0> (sum, at, four)
+        }""",
+        elsewhere / "model.onnx",
+    )
+    result = cli("compare", path, "--on", "onnxruntime")
+    assert result.code == 4
+    assert result.out.startswith("drawn inputs do not fit: Add: ")
+    assert "inputs that fit are set by --inputs, --input-range or --input-shape" in result.out
+    result = cli("compare", path, "--on", "onnxruntime", "--format", "json")
+    assert json.loads(result.out)["outcomes"][-1]["status"] == "inputs-do-not-fit"
+
+
+def test_inputs_of_several_cases(cli: Cli, elsewhere: Path) -> None:
+    path = save(LEGAL["direct"], elsewhere / "model.onnx")
+    inputs = dataflow_of(read(path)).inputs
+    for number in range(2):
+        folder = elsewhere / "all" / f"test_data_set_{number}"
+        folder.mkdir(parents=True)
+        for place, (name, array) in enumerate(make_feeds(path, number).items()):
+            assert name == inputs[place].names[0]
+            (folder / f"input_{place}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    result = cli("compare", path, "--on", "numpy", "--on", "onnxruntime", "--inputs", "all")
+    assert (result.code, result.err) == (0, "")
+    assert "2 cases" in result.out
+    result = cli("run", path, "--inputs", "all")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "Error: all has 2 sets of inputs, expected one\n"
+    assert cli("run", path, "--inputs", "all/test_data_set_1").code == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "run"])
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ("dato=0..1", "the model has no input 'dato' (did you mean data?), expected one of data, "),
+        ("data", "'data' is not an input range, expected NAME=LOW..HIGH"),
+        ("data=1", "'data=1': '1' is not a range, expected LOW..HIGH, like 0..31999 or -0.5..0.5"),
+        ("data=2..1", "'data=2..1': the range begins at 2 and ends at 1"),
+        ("at=0.25..0.75", "at is i64, which has no number in 0.25..0.75"),
+    ],
+)
+def test_ranges_that_are_wrong(command: str, ends: str, sentence: str, cli: Cli, elsewhere: Path) -> None:
+    path = save(LEGAL["dynamic"], elsewhere / "model.onnx")
+    result = cli(command, path, "--input-range", ends)
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert "Traceback" not in result.err

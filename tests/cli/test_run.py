@@ -172,11 +172,11 @@ def test_files_that_are_no_npz(write: Callable[[Path], Any], sentence: str, cli:
     assert result.err == f"Error: bad.npz: {sentence}\n"
 
 
-@pytest.mark.parametrize("other", [["--seed", "1"], ["--input-shape", "x=2"]])
+@pytest.mark.parametrize("other", [["--seed", "1"], ["--input-shape", "x=2"], ["--input-range", "x=0..1"]])
 def test_inputs_are_given_or_drawn(other: list[str], cli: Cli, pair: Path) -> None:
     result = cli("run", pair, "--inputs", "feeds.npz", *other)
     assert result.code == 2
-    assert "--inputs goes without --seed and --input-shape" in result.err
+    assert "--inputs goes without --seed, --input-shape and --input-range" in result.err
 
 
 @pytest.mark.parametrize(

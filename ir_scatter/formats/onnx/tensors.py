@@ -337,6 +337,29 @@ def _external_in(message: Message) -> list[TensorProto]:
     return tensors
 
 
+def parse_tensor(data: bytes) -> "tuple[str, Array]":
+    """Return the name and the elements of a serialized tensor.
+
+    Raises:
+        ValueError: the bytes are no tensor, or its data is missing or outside of the bytes.
+    """
+    tensor = TensorProto()
+    try:
+        tensor.ParseFromString(data)
+    except Exception as error:  # protobuf raises other types in other releases
+        raise ValueError("not a tensor of ONNX") from error
+    reader = Tensors("", has_folder=False)
+    if is_external(tensor):
+        raise ValueError("its data is in another file, expected a tensor with data")
+    for _, problem in reader.problems(tensor, "the tensor"):
+        raise ValueError(f"not a tensor of ONNX: {problem}")
+    constant = reader.constant(tensor, "", Location(""))
+    array = None if constant is None else constant.load()
+    if array is None:
+        raise ValueError("not a tensor of ONNX that NumPy has a type for")
+    return text(tensor.name), array
+
+
 def is_external(tensor: TensorProto) -> bool:
     return tensor.data_location == TensorProto.EXTERNAL
 

@@ -82,6 +82,7 @@ _MEANINGS = {
     Status.UNAVAILABLE.value: "not installed, or the device is missing",
     Status.CRASHED.value: "its process crashed",
     Status.TIMEOUT.value: "no answer within the time limit",
+    Status.INPUTS_DO_NOT_FIT.value: "the model fails on the drawn inputs, wherever it is accepted",
 }
 """Explanations of verdicts and statuses."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}

@@ -13,6 +13,7 @@ from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.element_types import from_dtype
 from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.shapes import show, show_numbers
+from ir_scatter.core.value_ranges import show_range
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.report.comparison_html.pictures import TensorSlice, heat_map, histogram
 from ir_scatter.report.matrices import tensor_of
@@ -32,7 +33,7 @@ def repeat_command(
     }
     if against is not None:
         arguments["against"] = _path(against)
-    elif inputs is not None and comparison.case == 0:
+    elif inputs is not None and comparison.case < max(compared.passed_cases, 1):
         arguments["inputs"] = _path(inputs)
     else:
         arguments["seed"] = settings.seed + comparison.case
@@ -40,6 +41,8 @@ def repeat_command(
             arguments["values"] = settings.values
         shapes = settings.input_shapes.items()
         arguments["input_shapes"] = {name: show(shape)[1:-1].replace(" ", "") for name, shape in shapes}
+        ranges = settings.input_ranges.items()
+        arguments["input_ranges"] = {name: show_range(ends) for name, ends in ranges}
     for name, pairs in (("map_inputs", settings.map_inputs), ("map_outputs", settings.map_outputs)):
         arguments[name] = dict(map(pair_names, pairs))
     if not settings.reference:

@@ -11,7 +11,8 @@ class ModelOutcomeRecord(TypedDict):
 
     model: Annotated[str, "Its path."]
     status: Annotated[
-        Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout"], "How the run ended."
+        Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout", "inputs-do-not-fit"],
+        "How the run ended.",
     ]
     reason: Annotated[Literal["format", None], '"format" if the runner reads no files of that format at all.']
     message: Annotated[str, "In the words of the runner."]
@@ -22,7 +23,8 @@ class OutcomeRecord(TypedDict):
 
     runner: Annotated[str, "Who."]
     status: Annotated[
-        Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout"], "How the run ended."
+        Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout", "inputs-do-not-fit"],
+        "How the run ended.",
     ]
     reason: Annotated[Literal["format", None], '"format" if the runner reads no files of that format at all.']
     message: Annotated[str, "In its own words."]

@@ -30,6 +30,9 @@ _UNSUPPORTED = re.compile(
     r"NOT_IMPLEMENTED|No Op registered|is not a registered function/op|Unsupported model IR version|"
     r"is under development|not currently registered or supported|No opset import"
 )
+_NODE = re.compile(
+    r"^Non-zero status code returned while running (\S+) node\. Name:'([^']*)' Status Message: "
+)
 _FOLDER_OF_DATA = "session.model_external_initializers_file_folder_path"
 
 
@@ -72,7 +75,7 @@ class _OnnxRuntime(OnnxEngine):
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        with as_failures(_failure):
+        with as_failures(_failure, at_inference=True):
             if any(array.dtype == object for array in self.feeds.values()):
                 # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
                 return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
@@ -127,4 +130,10 @@ def _array(value: Any, name: str) -> Array:
 def _failure(error: Exception) -> Failure:
     text = str(error)
     status = "unsupported" if _UNSUPPORTED.search(text) else "refused"
-    return Failure(status, shortened(_PLACE.sub("", _HEAD.sub("", text))) or type(error).__name__)
+    message = _NODE.sub(_node, _PLACE.sub("", _HEAD.sub("", text)))
+    return Failure(status, shortened(message) or type(error).__name__)
+
+
+def _node(match: re.Match[str]) -> str:
+    """Return the node in which an inference failed, "Reshape Reshape_5: "."""
+    return f"{' '.join(filter(None, match.groups()))}: "

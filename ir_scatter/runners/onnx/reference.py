@@ -56,7 +56,7 @@ class _Reference(OnnxEngine):
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
-        with as_failures(_failure), np.errstate(all="ignore"):
+        with as_failures(_failure, at_inference=True), np.errstate(all="ignore"):
             outputs = session[1].run(list(names), feeds)
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 

@@ -145,7 +145,7 @@ class DeviceEngine(OpenVinoEngine):
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
         """Run once; states are reset before, or kept from the last run."""
-        with as_failures(failure):
+        with as_failures(failure, at_inference=True):
             if self.begins_anew:
                 request.reset_state()
             for number, tensor in enumerate(self.tensors):
