@@ -15,6 +15,7 @@ from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, kind
 from ir_scatter.core.shapes import Bounds, Dim, Shape, agree, agree_dims, highest, is_static, lowest
 from ir_scatter.evaluate.model import by_role, scatter_node_of
+from ir_scatter.inputs.network_shapes import shapes_of_outputs
 from ir_scatter.inputs.provenance import NO_TERM, TracedCell
 from ir_scatter.ops import index_values
 from ir_scatter.ops.constraints import Axis, Constraint, Meaning, Numbers
@@ -181,6 +182,19 @@ class NodeInRun:
         shapes = [None if array is None else array.shape for array in self.arrays]
         return ShapeCase(shapes, self.numbers, self.step.node.attributes)
 
+    def floats(self, port: int) -> list[float] | None:
+        """Return a floating-point input as a list; None if it is omitted, unknown or too long."""
+        cell = self.cell(port)
+        array = None if cell is None else self.arrays[port]
+        if array is None or cell is None or cell.is_opaque or kind(array) != "float":
+            return None
+        return array.astype(np.float64).reshape(-1).tolist() if 0 < array.size <= _MOST_NUMBERS else None
+
+    def output_shapes(self) -> list[tuple[int, ...] | None] | None:
+        """Return the known shapes of the first outputs; raise ShapesDiffer if the inputs do not fit."""
+        node = self.step.node
+        return shapes_of_outputs(node.domain, node.type, self.shape_case, self.floats)
+
     @cached_property
     def declared(self) -> list[Shape]:
         """The shapes of the outputs as the model declares them, with the sizes of this run for symbols."""
@@ -218,7 +232,7 @@ class NodeInRun:
         if isinstance(self.step.work, Lookup):
             return _size_conflicts_of_scatter(self, self.step.work)
         try:
-            output_shapes(self.step.node.domain, self.step.node.type, self.shape_case)
+            self.output_shapes()
         except ShapesDiffer as error:
             return error.pairs, error.least
         return [], []

@@ -5,7 +5,7 @@ traced; the constraints of nodes on positions become ranges of input elements, w
 constraints hold. Finally, indices of scatter nodes get special features that their operators allow.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -25,6 +25,7 @@ from ir_scatter.core.value_ranges import ValueRange
 from ir_scatter.evaluate.model import Program, Sketch, make_sketch
 from ir_scatter.inputs.constraints import Conditions
 from ir_scatter.inputs.numbers import check_range
+from ir_scatter.inputs.roles import roles_of
 from ir_scatter.inputs.search import Run, Search, Twin, inputs_of
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.ops.lookup import Lookup
@@ -73,7 +74,8 @@ def make_feeds(
     where the operator allows it, a negative index, index 0, the last index, and with a reduction a
     repeated one. Inputs that specify sizes get declared or small sizes; trip counts are small. Dynamic
     dimensions get small sizes that fit each other. Other integers are between -8 and 8, floating-point
-    numbers multiples of 1/8 in that range. Inputs of an ONNX model with an initializer are omitted.
+    numbers multiples of 1/8 in that range. Masks get zeros and ones, inputs of a square root and the like
+    positive numbers, pictures multiples of all strides (`inputs/roles.py`). Inputs of an ONNX model with an initializer are omitted.
 
     The model may have operators that NumPy does not compute, and break rules. The outputs of such nodes
     are unknown, and inputs are legal as far as can be determined. A model from `prepare` is run
@@ -136,7 +138,7 @@ def draw_feeds(
             program, inputs, shapes, seed, twin,
             partial(
                 Search, constraints=constraints or {}, number=number, fixed=fixed, may_repeat=may_repeat,
-                ranges=ranges,
+                ranges=ranges, roles=roles_of(program.plan, inputs),
             ),
         )  # fmt: skip
         arrays = run.arrays if values == PLAIN else search.with_edges(run, np.random.default_rng([seed, 1]))
@@ -195,7 +197,7 @@ def _first_legal(
     shapes: Sequence[Shape],
     seed: int,
     twin: Twin | None,
-    make: Callable[..., Search],
+    make: "partial[Search]",
 ) -> tuple[Search, Run]:
     """Return the first run without problems, or else the best one; unknown ranks are tried."""
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
@@ -204,9 +206,10 @@ def _first_legal(
     avoided = set() if all(map(is_static, shapes)) else _sizes_in(model.plan)
     if avoided and twin is not None:
         avoided |= _sizes_in(twin.model.plan)
+    multiples = make.keywords["roles"].multiples
     for chosen_shapes in _with_ranks(model.plan, inputs, shapes):
         random = np.random.default_rng(seed)
-        search = make(model, Sizes(chosen_shapes, avoided), random, twin=twin)
+        search = make(model, Sizes(chosen_shapes, avoided, multiples), random, twin=twin)
         try:
             run = search.run()
         except NoInputs as error:

@@ -94,19 +94,31 @@ def random_array_within(
     numpy_type = dtype_of(element_type)
     is_short = numpy_type.type.__module__ != "numpy"
     if is_whole or element_type.kind != "float":
-        first, last = whole_ends(element_type, ends)
+        fitting = float_ends(element_type, ends) if element_type.kind == "float" else ends
+        first, last = whole_ends(element_type, fitting)
         integers = random.integers(
             first, last, shape, np.uint64 if last >= 2**63 else np.int64, endpoint=True
         )
         is_converted_twice = is_short and element_type.kind == "float"
         return (integers.astype(np.float32) if is_converted_twice else integers).astype(numpy_type)
-    low, high = ends
+    low, high = float_ends(element_type, ends)
     if high - low >= 1 and max(abs(low), abs(high)) <= _LARGEST_IN_EIGHTHS:
         first, last = ceil(low * _STEPS_PER_UNIT), floor(high * _STEPS_PER_UNIT)
         numbers = np.asarray(random.integers(first, last, shape, endpoint=True) / _STEPS_PER_UNIT)
     else:
         numbers = np.asarray(low + (high - low) * random.random(shape))
     return (numbers.astype(np.float32) if is_short else numbers).astype(numpy_type)
+
+
+def float_ends(element_type: ElementType, ends: ValueRange) -> ValueRange:
+    """Return the part of a range that is finite in a floating-point type; maybe none is left."""
+    finfo: Any = np.finfo
+    numpy_type = dtype_of(element_type)
+    if numpy_type.isbuiltin != 1:
+        from ml_dtypes import finfo
+    most = float(finfo(numpy_type).max)
+    least = 0.0 if element_type.name == "f8e8m0" else -most
+    return max(ends[0], least), min(ends[1], most)
 
 
 def whole_ends(element_type: ElementType, ends: ValueRange) -> tuple[int, int]:
@@ -124,10 +136,9 @@ def check_range(name: str, element_type: ElementType, ends: ValueRange) -> None:
     """Raise BadFeed if an input of a type holds no number of a range."""
     if element_type.kind not in {"boolean", "signed", "unsigned", "float"}:
         raise BadFeed(f"{name} is {element_type.name}, expected numbers for the range {show_range(ends)}")
-    if element_type.kind != "float":
-        low, high = whole_ends(element_type, ends)
-        if low > high:
-            raise BadFeed(f"{name} is {element_type.name}, which has no number in {show_range(ends)}")
+    low, high = (float_ends if element_type.kind == "float" else whole_ends)(element_type, ends)
+    if low > high:
+        raise BadFeed(f"{name} is {element_type.name}, which has no number in {show_range(ends)}")
 
 
 def clip_to_type(element_type: ElementType, low: int, high: int) -> tuple[int, int]:

@@ -48,10 +48,11 @@ from ir_scatter.inputs.provenance import (
     origins_of,
     unknown_cell,
 )
+from ir_scatter.inputs.roles import Roles, draw_mask
 from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solver import Solver
 from ir_scatter.ops.constraints import Meaning
-from ir_scatter.ops.general import GeneralOp, constraints_of, output_shapes
+from ir_scatter.ops.general import GeneralOp, constraints_of
 from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
@@ -180,6 +181,7 @@ class Search:
         *,
         may_repeat: bool = False,
         ranges: Mapping[int, ValueRange] | None = None,
+        roles: Roles | None = None,
     ) -> None:
         """Set up a search.
 
@@ -193,11 +195,12 @@ class Search:
             twin: another model for which the inputs must be legal, too.
             may_repeat: whether targets may repeat even without a reduction.
             ranges: the lowest and the highest number of inputs, by number.
+            roles: what inputs stand for, as far as that is known.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
-        self.may_repeat, self.ranges = may_repeat, ranges or {}
+        self.may_repeat, self.ranges, self.roles = may_repeat, ranges or {}, roles or Roles()
         self.is_sketch = not isinstance(model, Program)
         numbers = {input.key: number for number, input in enumerate(self.inputs)}
         sources = [numbers.get(input.key) for input in model.inputs]
@@ -324,7 +327,7 @@ class Search:
     def _change_sizes(self, run: "Run") -> bool:
         """Change sizes that made nodes fail; return whether some size has changed."""
         nodes = [node for node, _ in run.stuck if node is not None]
-        if self.sizes.grow(run.too_small) or any(map(self.sizes.fix_node, nodes)):
+        if self.sizes.grow(run.too_small) or self.sizes.fix_nodes(nodes):
             return True
         if any(self.sizes.make_room(use) for use in run.bad if not use.room):
             return True
@@ -389,6 +392,11 @@ class Search:
                 arrays.append(mask)
             elif number in self.ranges:
                 ends = self.ranges[number]
+                arrays.append(random_array_within(self.random, type, shape, ends, is_whole=is_whole))
+            elif number in self.roles.masks and len(shape) and not is_trips:
+                arrays.append(draw_mask(self.random, shape, dtype_of(type)))
+            elif number in self.roles.ranges and not is_trips:
+                ends = self.roles.ranges[number]
                 arrays.append(random_array_within(self.random, type, shape, ends, is_whole=is_whole))
             else:
                 arrays.append(random_array(self.random, type, shape, low=low, high=high, is_whole=is_whole))
@@ -677,7 +685,7 @@ class Run(Forward[TracedCell]):
     def _unknown_outputs(self, node: NodeInRun) -> Sequence[TracedCell | None]:
         step = node.step
         try:
-            shapes = output_shapes(step.node.domain, step.node.type, node.shape_case)
+            shapes = node.output_shapes()
         except ShapesDiffer as error:
             message = f"{step.node.type} {step.node.scope}: {error}"
             self.stuck.append((node, EvaluationFailed(message, step.node.location)))

@@ -8,10 +8,10 @@ Example:
     Add(a, b)  3 and 4 should be equal: the variable with size 4 gets size 3
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, cycle, zip_longest
-from math import gcd, prod
+from math import gcd, lcm, prod
 
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.shapes import Bounds, Dim
@@ -20,6 +20,10 @@ from ir_scatter.ops.attributes import Attributes, zero_copies
 from ir_scatter.ops.constraints import Meaning
 
 _SMALLEST_SIZE = 2
+_MANY_ALIKE = 4
+"""Inputs of one partly known shape that are taken for the caches of the layers of a network."""
+_FEW_NODES = 3
+"""Up to this many stuck nodes are fixed one by one, as the sizes for one node may help the next."""
 MOST_ELEMENTS = 1 << 22
 """Most elements of all inputs."""
 
@@ -43,10 +47,13 @@ class _Variable:
     low: int
     high: int | None
     size: int = 0
+    multiple: int = 1
+    """A number that the size should be a multiple of, unless a node needs another size."""
 
     def choose(self, size: int, *, is_near: bool = False) -> bool:
         """Set the size if it is within the bounds, with `is_near` the nearest one that is; return success."""
         if is_near:
+            size = -(-size // self.multiple) * self.multiple
             size = max(size if self.high is None else min(size, self.high), self.low)
         if size < self.low or (self.high is not None and size > self.high):
             return False
@@ -57,19 +64,51 @@ class _Variable:
 class Sizes:
     """The dimensions of all inputs; dimensions of one symbol share a variable."""
 
-    def __init__(self, shapes: Sequence[tuple[Dim, ...]], avoided: Collection[int] = ()) -> None:
-        """Set up variables for input shapes; `avoided` are sizes of constants, not to be chosen by chance."""
+    def __init__(
+        self,
+        shapes: Sequence[tuple[Dim, ...]],
+        avoided: Collection[int] = (),
+        multiples: Mapping[tuple[int, int], int] | None = None,
+    ) -> None:
+        """Set up variables for input shapes.
+
+        Args:
+            shapes: the shapes of the inputs.
+            avoided: sizes of constants, not to be chosen by chance.
+            multiples: for dimensions (input, axis), a number that their size should be a multiple of.
+        """
         self._avoided = avoided
         self._symbols: dict[str, _Variable] = {}
         self._dims = [[self._variable(dim) for dim in shape] for shape in shapes]
+        for (input, axis), multiple in (multiples or {}).items():
+            dim = self._dims[input][axis] if axis < len(self._dims[input]) else None
+            if isinstance(dim, _Variable):
+                dim.multiple = lcm(dim.multiple, multiple)
         variables = [dim for shape in self._dims for dim in shape if isinstance(dim, _Variable)]
         self._variables = list(dict.fromkeys(variables))
+        self._alike = self._alike_variables()
+        self._seen = set[tuple[int, ...]]()
+        """Choices of sizes that some node could not use."""
 
     def _variable(self, dim: Dim) -> "int | _Variable":
         if not isinstance(dim, Bounds) or dim.low == dim.high:
             return dim.low if isinstance(dim, Bounds) else dim
         variable = _Variable(dim.low, dim.high)
         return variable if dim.symbol is None else self._symbols.setdefault(dim.symbol, variable)
+
+    def _alike_variables(self) -> "dict[_Variable, tuple[object, ...]]":
+        """Return a key for dimensions of inputs that are probably caches: many of one shape, partly known.
+
+        An IR has no symbols that would show that all layers of a network have one batch and one length.
+        """
+        patterns = [tuple(dim if isinstance(dim, int) else None for dim in shape) for shape in self._dims]
+        return {
+            dim: (pattern, axis)
+            for pattern, shape in zip(patterns, self._dims, strict=True)
+            if patterns.count(pattern) >= _MANY_ALIKE and any(pattern)
+            for axis, dim in enumerate(shape)
+            if isinstance(dim, _Variable)
+        }
 
     def symbols(self) -> dict[str, int]:
         return {symbol: variable.size for symbol, variable in self._symbols.items()}
@@ -103,19 +142,49 @@ class Sizes:
             yield
 
     def _choose_different(self, taken: Collection[int]) -> None:
-        """Choose a distinct size for each variable, different from the taken ones."""
-        used = set(taken)
+        """Choose a distinct size for each variable, different from the taken ones; one for alike inputs."""
+        used, firsts = set(taken), dict[tuple[object, ...], int]()
         for variable in sorted(self._variables, key=lambda variable: variable.high is None):
-            least = max(_SMALLEST_SIZE, variable.low)
-            variable.choose(next(size for size in count(least) if size not in used), is_near=True)
+            alike = self._alike.get(variable)
+            if alike in firsts and variable.choose(firsts[alike]):
+                continue
+            step = variable.multiple
+            least = -(-max(_SMALLEST_SIZE * step, variable.low) // step) * step
+            variable.choose(next(size for size in count(least, step) if size not in used), is_near=True)
             used.add(variable.size)
+            if alike is not None:
+                firsts[alike] = variable.size
 
     def fix_node(self, node: NodeInRun) -> bool:
         """Change sizes as a stuck node needs them; return whether some size has changed."""
         equal, least = node.size_conflicts()
-        if self._make_all_equal(equal) or self.grow(least):
+        if self._make_equal_anew(equal) or self.grow(least):
             return True
         return any(self._change(needed, size) for size, needed in least) or self._fit_reshape(node)
+
+    def fix_nodes(self, nodes: Sequence[NodeInRun]) -> bool:
+        """Change sizes as stuck nodes need them, for many nodes all at once; return whether some has changed.
+
+        A network of many equal blocks would else need one run for each of them.
+        """
+        if len(nodes) > _FEW_NODES:
+            pairs = [pair for node in nodes for pair in node.size_conflicts()[0]]
+            if self._make_equal_anew(pairs):
+                return True
+        return any(map(self.fix_node, nodes))
+
+    def _make_equal_anew(self, equal: Pairs) -> bool:
+        """Make sizes equal, in another way if that has failed before; return whether a size has changed."""
+        before = [variable.size for variable in self._variables]
+        self._seen.add(tuple(before))
+        if not self._make_all_equal(equal):
+            return False
+        after = [variable.size for variable in self._variables]
+        if tuple(after) in self._seen:  # two sums were made equal in turn to a size that both must have
+            self._restore(before)
+            if not self._shift(equal):
+                self._restore(after)
+        return True
 
     def grow(self, least: Iterable[tuple[int, int]]) -> bool:
         """Increase sizes, given pairs of a size and the needed one; return whether some size has changed."""
@@ -139,6 +208,24 @@ class Sizes:
             smaller = max(use.room // max(use.lane_size // max(size, 1), 1), 1)
             if smaller < size and self._change(size, smaller):
                 return True
+        return False
+
+    def _restore(self, sizes: Sequence[int]) -> None:
+        for variable, size in zip(self._variables, sizes, strict=True):
+            variable.size = size
+
+    def _shift(self, pairs: Pairs) -> bool:
+        """Make sums of sizes equal by making one summand like another; return whether a size has changed.
+
+        Example:
+            13 + 6 and 15 + 6 differ by 2, and so do 15 and 13: 15 becomes 13.
+        """
+        sizes = {variable.size for variable in self._variables}
+        for left, right in pairs:
+            for change in (left - right, right - left):
+                for size in sorted(sizes, reverse=True):
+                    if change and size + change in sizes and self._change(size, size + change):
+                        return True
         return False
 
     def _change(self, size: int, new_size: int) -> bool:

@@ -177,7 +177,11 @@ def test_taps_that_change_an_output(model: Model) -> None:
     assert not found.differs
 
 
-@pytest.mark.parametrize("ending", [one for one in Status if one is not Status.OK])
+_ENDINGS = [one for one in Status if one not in {Status.OK, Status.INPUTS_DO_NOT_FIT}]
+"""The endings of one runner; the last one follows from those of all."""
+
+
+@pytest.mark.parametrize("ending", _ENDINGS)
 def test_every_ending_is_a_result(model: Model, ending: Status) -> None:
     found = compared(model, FakeRunner("a", ending=ending, message="why"), FakeRunner("b"), cases=2)
     assert [(one.runner, one.status) for one in found.outcomes[1:]] == [("a", ending), ("b", Status.OK)]
