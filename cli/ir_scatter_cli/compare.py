@@ -87,6 +87,7 @@ def command(**params: Any) -> int:
     """
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
+    from ir_scatter.evaluate.input_files import files_of
 
     if params["report"]:
         from ir_scatter.report.comparison_html import require_packages
@@ -94,7 +95,7 @@ def command(**params: Any) -> int:
         require_packages()
     job = _job(params)
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
-    other_inputs = [params["inputs"]]
+    other_inputs = files_of(params["inputs"]) if params["inputs"] else []
     if params["against"]:
         other_inputs += map(str, Path(params["against"]).glob("*"))
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)

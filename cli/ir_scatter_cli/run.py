@@ -44,7 +44,11 @@ def command(**params: Any) -> int:
     path, inputs = params["path"], params["inputs"]
     if inputs is not None and (params["seed"] is not None or params["input_shape"] or params["input_range"]):
         raise click.UsageError("--inputs goes without --seed, --input-shape and --input-range")
-    demand_apart({"-o": params["output"]}, [path], [inputs])
+    if inputs is not None:
+        from ir_scatter.evaluate.input_files import files_of
+
+        demand_apart({"-o": params["output"]}, [path], files_of(inputs))
+    demand_apart({"-o": params["output"]}, [path])
     demand_free("-o", params["output"], overwrite=params["overwrite"])
     try:
         return _run(params)

@@ -106,6 +106,16 @@ def read_one_case(source: str, inputs: Sequence[GraphInput], limit: float = TIME
     return cases[0]
 
 
+def files_of(source: str) -> list[str]:
+    """Return the files that `read_cases` reads, which outputs must not replace."""
+    match, folder = _FUNCTION.fullmatch(source), Path(source)
+    if match is not None and not folder.exists():
+        return [match["file"]]
+    if not folder.is_dir():
+        return [source]
+    return [str(path) for pattern in ("*.pb", "*/*.pb") for path in sorted(folder.glob(pattern))]
+
+
 def _by_name(case: _Case, inputs: Sequence[GraphInput]) -> dict[str, Array]:
     """Return the arrays by names of inputs; other names stay, so that they are reported."""
     known = {name for input in inputs for name in input.names}

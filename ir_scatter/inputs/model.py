@@ -75,7 +75,8 @@ def make_feeds(
     repeated one. Inputs that specify sizes get declared or small sizes; trip counts are small. Dynamic
     dimensions get small sizes that fit each other. Other integers are between -8 and 8, floating-point
     numbers multiples of 1/8 in that range. Masks get zeros and ones, inputs of a square root and the like
-    positive numbers, pictures multiples of all strides (`inputs/roles.py`). Inputs of an ONNX model with an initializer are omitted.
+    positive numbers, pictures multiples of all strides (`inputs/roles.py`). Inputs of an ONNX model with an
+    initializer are omitted.
 
     The model may have operators that NumPy does not compute, and break rules. The outputs of such nodes
     are unknown, and inputs are legal as far as can be determined. A model from `prepare` is run

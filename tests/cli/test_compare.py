@@ -409,6 +409,20 @@ def test_inputs_of_several_cases(cli: Cli, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["compare", "run"])
+@pytest.mark.parametrize("inputs", ["make.py:inputs", "set", "all"])
+def test_inputs_are_not_overwritten(command: str, inputs: str, cli: Cli, elsewhere: Path) -> None:
+    path = save(LEGAL["direct"], elsewhere / "model.onnx")
+    output = {"make.py:inputs": "make.py", "set": "set/input_0.pb", "all": "all/test_data_set_0/input_0.pb"}
+    file = Path(output[inputs])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("inputs")
+    result = cli(command, path, "--inputs", inputs, "-o", file, "--overwrite")
+    assert result.code == 2
+    assert f"{file} is an input, too, expected another file" in result.err
+    assert file.read_text() == "inputs"
+
+
+@pytest.mark.parametrize("command", ["compare", "run"])
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
