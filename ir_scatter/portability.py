@@ -21,7 +21,8 @@ from ir_scatter.defects import all_defects, by_code
 from ir_scatter.defects.base import Defect, Meeting, Result, Stage
 from ir_scatter.defects.evidence import Basis, Evidence, Row, Target, evidence, history, read_rows
 from ir_scatter.formats import FORMATS
-from ir_scatter.rewrites.guard import Guard, is_needed
+from ir_scatter.rewrites.existing_guards import is_needed
+from ir_scatter.rewrites.guard import Guard
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import index_out_of_range, negative_index
 from ir_scatter.runners.base import plain_name

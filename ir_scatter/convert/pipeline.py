@@ -26,7 +26,8 @@ from ir_scatter.ops.spec import OpSpec
 from ir_scatter.reading import read
 from ir_scatter.rewrites import all_rewrites, leads_to
 from ir_scatter.rewrites.base import Promises
-from ir_scatter.rewrites.guard import NAMES, Guard, is_needed, may_be_cut
+from ir_scatter.rewrites.existing_guards import is_needed
+from ir_scatter.rewrites.guard import NAMES, Guard, may_be_cut
 from ir_scatter.rewrites.refusals import Reason, Refusal
 
 if TYPE_CHECKING:

@@ -19,14 +19,8 @@ from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
-from ir_scatter.rewrites.guard import (
-    Guard,
-    guard_of,
-    illegal_for_sure,
-    is_counted_after,
-    is_needed,
-    rewrite_of,
-)
+from ir_scatter.rewrites.existing_guards import is_needed
+from ir_scatter.rewrites.guard import Guard, guard_of, illegal_for_sure, is_counted_after, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
 from ir_scatter.rules.index_values import (
@@ -225,7 +219,7 @@ class Rewriter:
                 is_needed(new, guard) for new in self.news(guarded_last)
             ):
                 return guarded_last
-        return self.along(scatter, (*way, rewrite_of(guard, way[-1].target.key)), opset, diagnostics)
+        return rewritten  # legal indices stay legal, even if a later run cannot recognise that
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
         """Replace stored sizes in a form, if they are not proven, by sizes computed at run time.

@@ -12,43 +12,30 @@ that row, start a reduction without old values there, and propagate NaN in min a
 A guard is a rewrite of a node into itself, applied before all other rewrites of the node; it is not a route.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
-from functools import cache, partial
-from itertools import product
-from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.core.fragment import Fragment, NewConstant
+from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.model import ONNX, OpKey, Value
 from ir_scatter.core.parameters import Parameter
-from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, highest, lowest
+from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, highest
 from ir_scatter.ops import index_values
-from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import find, named
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Role
-from ir_scatter.rewrites.base import Rewrite, View, fragment_like
+from ir_scatter.rewrites.base import Rewrite, View
 from ir_scatter.rewrites.builder import I64, WIDE, Builder
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 if TYPE_CHECKING:
-    from ir_scatter.core.arrays import Array
-
-_WIDE_ENOUGH = 32
-"""Bits of an integer type that holds every position: real dimensions are below 2**31."""
-
-_MOST_MOVES = 64
-"""Most nodes upstream of indices among which an existing guard is searched."""
+    pass
 
 _NEGATIVE_AXES, _SLICE_OF_INPUTS = 11, 10
 """The opsets of ONNX since which an axis of Concat may be negative, and the ends of a Slice are inputs."""
-
-_MOVES_OF_GUARD = 8
-"""Upper bound of the moving or converting nodes in a guard after its last Minimum or Select."""
 
 
 class Guard(StrEnum):
@@ -62,13 +49,6 @@ class Guard(StrEnum):
 NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped", Guard.DROP: "updates-dropped"}
 """The names of the guards in reports."""
 
-_SUFFICIENT = {
-    Guard.CLAMP: (Guard.CLAMP, Guard.DROP),
-    Guard.WRAP: (Guard.WRAP, Guard.CLAMP, Guard.DROP),
-    Guard.DROP: (Guard.CLAMP, Guard.DROP),
-}
-"""For each guard, those after which it would change nothing."""
-
 
 @cache
 def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
@@ -81,7 +61,7 @@ def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
     wraps = counts_from_end(spec) if counts is None else counts
 
     def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
-        if 0 in _counted_on(view.scatter):
+        if 0 in sizes_counted_on(view.scatter):
             message = "indices count on a dimension of size 0, where nothing is in range"
             return Refusal(Reason.NOTHING_IN_RANGE, message)
         if guard is Guard.DROP:
@@ -99,32 +79,9 @@ def guard_of(rewrite: Rewrite) -> Guard | None:
     return next((guard for guard in Guard if rewrite.name == NAMES[guard]), None)
 
 
-def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether a guard may change an index of a node, judged by the facts of the file.
-
-    Unknown sizes count as at least 1: in a dimension of size 0 no index is in range.
-    """
-    if not _has_indices(scatter):
-        return False
-    assert scatter.indices is not None
-    is_wrap = guard is Guard.WRAP
-    highs = [max(lowest(dim), 1) - 1 for dim in _counted_on(scatter)]
-    bounds = bounds_of(scatter.facts, scatter.indices.value, len(highs), are_legal=is_wrap)
-    lows = [-1 - high if counts_from_end(scatter.spec) else 0 for high in highs]
-    if is_wrap and all(bound.is_within(0, inf) for bound in bounds):
-        return False
-    if not is_wrap and all(
-        bound.is_within(low, high) for bound, low, high in zip(bounds, lows, highs, strict=True)
-    ):
-        return False
-    if any(scatter.operand(role) is None for role in (Role.DATA, Role.UPDATES)):
-        return True  # an input is missing, which the rewriter reports
-    return not any(_is_there(scatter, sufficient) for sufficient in _SUFFICIENT[guard])
-
-
 def may_be_cut(scatter: ScatterNode) -> bool:
     """Tell whether an index may not fit in 32 bits: some runtimes cut it before a guard sees it."""
-    if not _has_indices(scatter) or scatter.indices is None:
+    if not has_indices(scatter) or scatter.indices is None:
         return False
     (bounds,) = bounds_of(scatter.facts, scatter.indices.value)
     return not bounds.is_within(-(1 << (WIDE - 1)), (1 << (WIDE - 1)) - 1)
@@ -135,7 +92,7 @@ def counts_from_end(spec: OpSpec) -> bool:
     return spec.index_range is IndexRange.WRAPPING
 
 
-def _has_indices(scatter: ScatterNode) -> bool:
+def has_indices(scatter: ScatterNode) -> bool:
     """Tell whether a node has indices that may be illegal."""
     if scatter.indices is None or element_count(scatter.indices_shape) == 0 or scatter.depth == 0:
         return False
@@ -149,10 +106,10 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
     Such a constant is often written on purpose, to mean "write nothing": clamping would write its update to
     another position, and wrapping would leave it illegal.
     """
-    if guard is Guard.DROP or not _has_indices(scatter):
+    if guard is Guard.DROP or not has_indices(scatter):
         return None
     assert scatter.indices is not None
-    sizes, array = _counted_on(scatter), scatter.index_array
+    sizes, array = sizes_counted_on(scatter), scatter.index_array
     ranges = [_legal_range(scatter, size, guard) for size in sizes]
     if array is None:
         pairs = zip(bounds_of(scatter.facts, scatter.indices.value, len(sizes)), ranges, strict=True)
@@ -194,7 +151,7 @@ def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, in
     return -length if is_from_end else 0, high - 1
 
 
-def _counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
+def sizes_counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
     """Return the sizes of the dimensions that indices count on, with unknown ones as UNKNOWN_DIM."""
     shape, axis, depth = scatter.data_shape, scatter.axis, scatter.depth
     if scatter.spec.layout is Layout.TUPLES:
@@ -385,160 +342,3 @@ def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
             return None
         moved.add(id(new.output))
     return counts
-
-
-# Recognition of existing guards
-
-
-class _Pattern(NamedTuple):
-    """Indices as a guard computes them, and the inputs of the node that it was built for."""
-
-    fragment: Fragment
-    indices: Value
-    sources: Sequence[Value | None]
-
-
-def _is_there(scatter: ScatterNode, guard: Guard) -> bool:
-    """Tell whether the nodes of a guard are upstream of indices, maybe with moving nodes in between."""
-    assert scatter.indices is not None
-    value: Value | None = scatter.indices.value
-    if not _may_be_guarded(value):
-        return False
-    choices = product((True, False), (True, False))
-    candidates = [_pattern(scatter, guard, counts, knows_sizes=knows) for knows, counts in choices]
-    patterns = [pattern for pattern in candidates if pattern is not None]
-    for _ in range(_MOST_MOVES if patterns else 0):
-        if value is None:
-            break
-        if any(_matches(scatter, pattern, value) for pattern in patterns):
-            return True
-        node = value.producer
-        source = node.inputs[0].value if node is not None and node.inputs else None
-        value = source if source is not None and _is_moved(scatter, source, value) else None
-    return False
-
-
-def _before_extended(scatter: ScatterNode) -> Value | None:
-    """Return the data before a row was added to it along the (first) axis of indices; None without."""
-    data = scatter.data
-    node = None if data is None else data.value.producer
-    op = None if node is None else find(node.domain, node.type)
-    if node is None or op is not named("Concat") or len(node.inputs) != 2:
-        return None
-    axis = 0 if scatter.spec.layout is Layout.TUPLES else scatter.written_axis
-    try:
-        written = Attributes(node.attributes).integer("axis")
-    except (ValueError, TypeError):  # no row is added along an axis that is no number
-        return None
-    rank = None if scatter.data_shape is None else len(scatter.data_shape)
-    if axis is None or (axis != written and (rank is None or axis % max(rank, 1) != written % max(rank, 1))):
-        return None
-    return node.inputs[0].value
-
-
-def _may_be_guarded(value: Value | None) -> bool:
-    """Tell whether the first operator upstream that does more than move elements may end a guard.
-
-    A cheap test that avoids building a pattern for nearly every node.
-    """
-    for _ in range(_MOST_MOVES + _MOVES_OF_GUARD):
-        node = None if value is None else value.producer
-        op = None if node is None else find(node.domain, node.type)
-        if node is None or op is None or op.moves != (0,):
-            return op in (named("Minimum"), named("Select"))
-        value = node.inputs[0].value if node.inputs else None
-    return False
-
-
-def _is_moved(scatter: ScatterNode, source: Value, value: Value) -> bool:
-    """Tell whether a value contains only elements of its producer's first input, unchanged.
-
-    Not so for a Gather, which may read out of range, nor for a conversion to a narrow type.
-    """
-    node = value.producer
-    op = None if node is None else find(node.domain, node.type)
-    if op is None:
-        return False
-    if op.copies:
-        types = [scatter.facts.element_type(end) for end in (source, value)]
-        bits = [type.bits for type in types if type is not None and type.kind in {"signed", "unsigned"}]
-        return len(bits) == len(types) and bits[1] >= min(bits[0], _WIDE_ENOUGH)
-    return op.moves == (0,) and op.bounds is None and len(_counted_on(scatter)) == 1
-
-
-def _is_filled(array: "Array", content: "Array") -> bool:
-    """Tell whether two arrays are equal after broadcasting one to the other."""
-    try:
-        return array.size == 0 == content.size or bool(array.size and (array == content).all())
-    except ValueError:
-        return False
-
-
-def _pattern(scatter: ScatterNode, guard: Guard, counts: bool, *, knows_sizes: bool) -> _Pattern | None:
-    """Build a guard for a copy of this node with unknown indices, to compare the model with.
-
-    The guard that drops updates encloses the node: its pattern is built for data before it got another row.
-    """
-    before = _before_extended(scatter) if guard is Guard.DROP else None
-    if guard is Guard.DROP and before is None:
-        return None
-    sources = [port.value for port in scatter.node.inputs]
-    of_data = scatter.spec.port_index(Role.DATA)
-    if before is not None and of_data is not None:
-        sources[of_data] = before
-
-    def make(number: int, value: Value) -> Value:
-        value = before if before is not None and number == of_data else value
-        is_open, shape = scatter.spec.ports[number].role is Role.INDICES, scatter.facts.shape(value)
-        if not knows_sizes and value.constant is None and shape is not None:
-            shape = (UNKNOWN_DIM,) * len(shape)
-        producer = None if is_open else partial(getattr, value, "producer")
-        constant = None if is_open else value.constant
-        type = scatter.facts.element_type(value)
-        copy = Value("input", type, shape, producer, value.output, constant)
-        scatter.facts.trust(copy)
-        return copy
-
-    shape = scatter.data_shape if before is None else scatter.facts.shape(before)
-    if not knows_sizes and shape is not None:
-        shape = (UNKNOWN_DIM,) * len(shape)
-    fragment = fragment_like(scatter, make, shape)
-    view = View(ScatterNode(fragment.nodes[0], scatter.lookup, scatter.facts))
-    opset = scatter.node.opset if isinstance(scatter.node.opset, int) else None
-    build = Builder(fragment.given, scatter.node.domain, opset)
-    result = rewrite_of(guard, scatter.spec.key, counts).build(view, build, scatter.spec)
-    if isinstance(result, Refusal):
-        return None
-    guarded = build.fragment(result)
-    number = scatter.spec.port_index(Role.INDICES)
-    again = next((new for new in guarded.news if new.type == scatter.node.type), None)
-    indices = None if again is None or number is None else again.inputs[number]
-    return None if indices is None else _Pattern(guarded, indices, sources)
-
-
-def _matches(scatter: ScatterNode, pattern: _Pattern, value: Value) -> bool:
-    """Tell whether a value of the model is computed by the same nodes as the indices of a pattern."""
-    indices, guarded = scatter.indices and scatter.indices.value, dict[int, Value]()
-    fragment = pattern.fragment
-
-    def is_like(expected: Value | None, value: Value | None) -> bool:
-        if expected is None or value is None:
-            return expected is value
-        number, new = fragment.number_given(expected), fragment.producer(expected)
-        if number is not None:
-            source = pattern.sources[number]
-            return guarded.setdefault(number, value) is value if source is indices else source is value
-        if new is None:
-            assert isinstance(expected.constant, NewConstant)
-            array = scatter.facts.array(value)
-            return array is not None and _is_filled(array, expected.constant.array)
-        node = value.producer
-        if node is None or find(node.domain, node.type) is not find(new.domain, new.type):
-            return False
-        values = [port.value for port in node.inputs]
-        is_said_so = all(
-            str(node.attributes.get(name)) == str(attribute) for name, attribute in new.attributes.items()
-        )
-        return is_said_so and len(values) == len(new.inputs) and all(map(is_like, new.inputs, values))
-
-    return is_like(pattern.indices, value)
