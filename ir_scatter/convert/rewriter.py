@@ -13,7 +13,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Severity
 from ir_scatter.core.fragment import Fragment, NewConstant
 from ir_scatter.core.model import Model, Node, Value
 from ir_scatter.core.parameters import Parameter
-from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, narrow, show
+from ir_scatter.core.shapes import UNKNOWN_DIM, Shape, agree, claims_more, element_count, lowest, narrow, show
 from ir_scatter.ops.lookup import find
 from ir_scatter.ops.spec import IndexRange, Layout, OpSpec, Reduction, Role
 from ir_scatter.rewrites import leads_to, route
@@ -344,6 +344,10 @@ def _contradiction(scatter: ScatterNode) -> str:
     prove that the node cannot run; there is nothing to rewrite then.
     """
     data, source, axis = scatter.data, scatter.spec.axis, scatter.written_axis
+    updates = scatter.updates
+    whole, written = (None if operand is None else operand.shape for operand in (data, updates))
+    if element_count(whole) == 0 and written is not None and all(map(lowest, written)):
+        return f"updates is {show(written)}, and data is {show(whole)}: nothing can be written"
     same = {Layout.ELEMENTS: (scatter.indices, scatter.updates), Layout.SEQUENCE: (scatter.updates,)}
     for operand in same.get(
         scatter.spec.layout, ()

@@ -171,6 +171,9 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
         indices = build.reshape(indices, dims, "tuples", tuples_shape)
     if view.counts_from_end(build):
         indices = build.from_front(indices, view.tuple_dims(build), "places")
+    # Not the shape of updates: a port stores what its own inputs make.
+    places, sizes = indices.shape, view.data.shape
+    shape = None if places is None or sizes is None else (*places[:-1], *sizes[view.depth :])
     old = build.make("GatherND", [view.data, indices], shape, "old_values")
     return joined(view, build, old, view.updates)
 

@@ -11,6 +11,7 @@ from ir_scatter import convert, evaluate_model, runners, validate
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.runners.base import Status
+from tests.rewrites.ir_models import given, one_scatter
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 OTHER = {"ScatterND": "ScatterElements", "ScatterElements": "ScatterND"}
@@ -99,3 +100,32 @@ def test_without_elements_on_runtimes(name: str, tmp_path: Path) -> None:
     finally:
         runner.close()
     assert failed == []
+
+
+def test_updates_that_data_without_elements_cannot_take(tmp_path: Path) -> None:
+    """Whatever the open dimension is, an update has no target: no form of the node can be written."""
+    sources = (
+        given("data", "f32", ("..0",)),
+        given("indices", "i64", (2, "0..4", 1)),
+        given("updates", "f32", (2, 3)),
+    )
+    path = one_scatter(tmp_path, "ScatterNDUpdate", "opset15", *sources)
+    (refused,) = convert(path, "ScatterElementsUpdate", verify=0).refused
+    assert refused.message == "updates is [2, 3], and data is [0]: nothing can be written"
+
+
+@pytest.mark.parametrize("reduction", ["sub", "sum"])
+def test_stored_shapes_are_those_that_inputs_make(reduction: str, tmp_path: Path) -> None:
+    """Old values of a bounded number of tuples are as many as the tuples, not as the updates."""
+    sources = (
+        given("data", "f32", (3,)),
+        given("indices", "i64", ("0..3", 1)),
+        given("updates", "f32", (2,)),
+    )
+    path = one_scatter(tmp_path, "ScatterNDUpdate", "opset15", *sources, attributes={"reduction": reduction})
+    for target in ("ScatterNDUpdate-3", "ScatterUpdate"):
+        conversion = convert(path, target, verify=0, assume="unique-indices")
+        assert not conversion.refused
+        after = tmp_path / "after.xml"
+        conversion.write(after, overwrite=True)
+        assert [one.code for one in validate(after) if one.code.startswith(("SCT5", "SCT9"))] == []
