@@ -65,6 +65,14 @@ class General(NamedTuple):
         return self.operator.partition(" ")[0]
 
     @property
+    def rank_of_result(self) -> int:
+        if self.row in {"Unsqueeze", "Broadcast"}:
+            return self.rank + 1
+        if self.row in REDUCING:
+            return self.rank - 1
+        return {"Reshape": 2, "ShapeOf": 1, "NonZero": 2}.get(self.row, self.rank)
+
+    @property
     def is_possible(self) -> bool:
         """Whether there is such a node: some operators have no scalars, and a scalar has no sizes."""
         has_scalars = self.operator not in _WITHOUT_SCALARS
@@ -95,7 +103,7 @@ def write_general(folder: Path, node: General) -> tuple[str, dict[str, Array]]:
         result = node.operator.split()[-1] if " to " in node.operator else node.type
         attributes["destination_type"] = result
         PRECISIONS.setdefault(result, result.upper())
-    rank = _rank_of_result(operator, node.rank)
+    rank = node.rank_of_result
     found = ir.add(
         "node", operator, _OPSETS.get(operator, "opset1"), inputs, [(result, [-1] * rank)], attributes
     )
@@ -123,11 +131,3 @@ def _constants(operator: str, rank: int) -> list[Any]:
         "GatherND": [[[0]]], "GatherElements": [np.zeros((1, *SIZES[1:rank]))], "ReduceSum": [[0]], "ReduceProd": [[0]],
     }  # fmt: skip
     return constants.get(operator, [])
-
-
-def _rank_of_result(operator: str, rank: int) -> int:
-    if operator in {"Unsqueeze", "Broadcast"}:
-        return rank + 1
-    if operator in REDUCING:
-        return rank - 1
-    return {"Reshape": 2, "ShapeOf": 1, "NonZero": 2}.get(operator, rank)

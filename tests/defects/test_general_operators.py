@@ -1,19 +1,22 @@
 """The table of general operators that a device has no kernel for, checked on the installed runtime."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper, save
 
-from ir_scatter import runners
+from ir_scatter import evaluate_model, runners
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.core.fragment import Fragment, NewNode
-from ir_scatter.core.model import ONNX, Value
+from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.defects.general_operators import MISSING_KERNELS, missing_kernels
 from ir_scatter.ops.general import named
 from ir_scatter.runners.base import Runner, Status
+from tests.defects.general_nodes import OPERATORS as GENERAL_OPERATORS
+from tests.defects.general_nodes import RANKS, REDUCING, General, write_general
 
 TYPES = {
     "f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "f64": TensorProto.DOUBLE, "bf16": TensorProto.BFLOAT16,
@@ -102,6 +105,98 @@ def test_kernels_of_onnxruntime(
         if is_missing != (outcome.status is not Status.OK):
             wrong.append(f"{operator} of {name}: {outcome.status} {outcome.message[:200]}")
     assert wrong == []
+
+
+MEASURED = {
+    "CPU": (
+        "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "i64", "i32", "i16", "i8", "i4",
+        "u64", "u32", "u16", "u8", "u4", "u2", "boolean",
+    ),
+    "GPU@cpu": (
+        "f32", "f16", "i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64", "boolean", "u2", "f8e4m3", "f4e2m1",
+    ),
+}  # fmt: skip
+"""Element types by device; the CPU plugin is asked for dynamic shapes too."""
+NOT_IN_OPENVINO = {
+    "Add",
+    "Subtract",
+    "Multiply",
+    "Divide",
+    "FloorMod",
+    "Minimum",
+    "Maximum",
+    "Negative",
+    *REDUCING,
+}
+"""Operators that have no booleans in the specification."""
+SATURATING = {("Subtract", "u8"), ("Subtract", "u4")}
+"""What the CPU plugin keeps at 0, where numbers should wrap around; rewrites do not count on that."""
+
+
+@pytest.fixture(scope="module")
+def open_runners() -> Iterator[dict[str, Runner]]:
+    opened = dict[str, Runner]()
+    yield opened
+    for runner in opened.values():
+        runner.close()
+
+
+def nodes(device: str, operator: str) -> Iterator[General]:
+    """Every type with known sizes and with none, and one type in the other ranks."""
+    for type in MEASURED[device]:
+        if (type == "boolean" and operator in NOT_IN_OPENVINO) or (operator, type) in SATURATING:
+            continue
+        if operator.startswith("Convert") and (operator == "Convert to f32") != (
+            type[0] in "fb" and type != "boolean"
+        ):
+            continue  # a type is widened to one of its kind
+        for shape in ("static", "open") if device == "CPU" else ("static",):
+            yield General(operator, type, 2, shape)
+    yield from (General(operator, "f32", rank, "static") for rank in RANKS if rank != 2)
+
+
+@pytest.mark.long
+@pytest.mark.openvino
+@pytest.mark.parametrize("device", MEASURED)
+@pytest.mark.parametrize("operator", [*GENERAL_OPERATORS, "Convert to f32", "Convert to i32"])
+def test_kernels_of_openvino(
+    operator: str, device: str, open_runners: dict[str, Runner], tmp_path: Path
+) -> None:
+    """A node is refused or wrong where the table says so, and right everywhere else."""
+    pytest.importorskip("openvino")
+    runner = open_runners.setdefault(device, runners.find(device))
+    if not runner.availability().is_available:
+        pytest.skip(f"{runner.name} does not run here")
+    differing = []
+    for node in nodes(device, operator):
+        if not node.is_possible:
+            continue
+        path, fed = write_general(tmp_path, node)
+        outcome = runner.run(path, fed, timeout=60)
+        is_right = outcome.status is Status.OK and all(
+            np.array_equal(found.astype(np.float64), expected.astype(np.float64))
+            for found, expected in zip(
+                outcome.outputs.values(), evaluate_model(path, fed).values(), strict=True
+            )
+        )
+        is_missing = any(
+            row.operator == node.row and node.type in row.types and node.rank_of_result >= row.least_rank
+            for row in MISSING_KERNELS[runners.original(runner.name)]
+        )
+        if is_right == is_missing:
+            differing.append(f"{node}: {outcome.status} {outcome.message[:200]}")
+    assert differing == []
+
+
+def test_large_ranks_have_no_kernel() -> None:
+    """The GPU plugin has no Select of six dimensions, and one of five."""
+    for rank, expected in ((5, []), (6, ["Select of f32 with 6 dimensions"])):
+        condition = Value("c", ELEMENT_TYPES["boolean"], (2,) * rank)
+        values = Value("x", ELEMENT_TYPES["f32"], (2,) * rank)
+        given = (condition, values, values)
+        output = Value("y", ELEMENT_TYPES["f32"], (2,) * rank)
+        fragment = Fragment(given, [NewNode("s", OPENVINO, "Select", "opset1", given, {}, output)])
+        assert list(missing_kernels(fragment, "openvino:GPU")) == expected
 
 
 def _typed(inputs: Sequence[ValueInfoProto]) -> Iterator[tuple[str, int]]:
