@@ -467,3 +467,59 @@ def test_tuples_without_coordinates_have_no_bounds(cli: Cli, tmp_path: Path) -> 
     result = cli("validate", str(path), "--for", "CPU@2026.4.1,GPU@2026.4.1")
     assert result.code in {0, 1}, result.err
     assert "index-out-of-range" not in result.out
+
+
+def test_constant_indices_beyond_an_open_dimension(cli: Cli, tmp_path: Path) -> None:
+    """Rows 0 to 8 of a dimension that may be smaller: validate and convert say the same of CPU."""
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[n, 5] data, float[9, 5] updates) => (float[n, 5] y)
+        <int64[9, 1] rows = {0, 1, 2, 3, 4, 5, 6, 7, 8}> { y = ScatterND(data, rows, updates) }
+    """)
+    path, after = tmp_path / "rows.onnx", tmp_path / "after.onnx"
+    onnx.save(model, path)
+    reported = {str(one["code"]): str(one["message"]) for one in found(cli, str(path), "--for", "CPU")}
+    assert set(reported) == {"SCT308", "DEV143"}
+    assert "n must be 9 or more" in reported["SCT308"]
+    assert "if n is less than 9 and one thread computes" in reported["DEV143"]
+    done = cli("convert", str(path), "--for", "CPU", "-o", str(after))
+    assert done.code == 0
+    assert f"DEV143 {reported['DEV143'].partition(':')[0]}" in done.out + done.err
+    guarded = cli("convert", str(path), "--for", "CPU", "--guard", "clamp", "-o", str(after), "--overwrite")
+    assert guarded.code == 0
+    assert not {one["code"] for one in found(cli, str(after), "--for", "CPU")} & set(reported)
+
+
+@pytest.mark.openvino
+def test_what_cpu_does_with_rows_beyond(tmp_path: Path) -> None:
+    """Refused by two threads, and accepted by one, as DEV143 says; right where there are enough rows."""
+    pytest.importorskip("openvino")
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[n, 5] data, float[9, 5] updates) => (float[n, 5] y)
+        <int64[9, 1] rows = {0, 1, 2, 3, 4, 5, 6, 7, 8}> { y = ScatterND(data, rows, updates) }
+    """)
+    onnx.save(model, tmp_path / "rows.onnx")
+    program = """
+import numpy, openvino
+core = openvino.Core()
+for threads in (1, 2):
+    for rows in (8, 9):
+        compiled = core.compile_model("rows.onnx", "CPU", {"INFERENCE_NUM_THREADS": threads})
+        try:
+            compiled([numpy.zeros((rows, 5), "f"), numpy.ones((9, 5), "f")])
+            print(threads, rows, "accepted")
+        except RuntimeError:
+            print(threads, rows, "refused")
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["1 8 accepted", "1 9 accepted", "2 8 refused", "2 9 accepted"], (
+        done.stderr
+    )
