@@ -69,7 +69,7 @@ def command(**params: Any) -> int:
                 verbose=verbose,
                 **style(output),
             )
-            write(text, output)
+            write(text, output, is_new=not params["overwrite"])
             return exits.OK
     with spinner("testing every runner with a small model"):
         devices = survey()
@@ -77,7 +77,7 @@ def command(**params: Any) -> int:
     text = render(
         "devices", params["format"], devices, environments=releases, verbose=verbose, **style(output)
     )
-    write(text, output)
+    write(text, output, is_new=not params["overwrite"])
     return exits.OK
 
 

@@ -41,15 +41,21 @@ def demand_free(option: str, path: str | None, *, overwrite: bool) -> None:
         raise UsageError(f"{option}: {path} exists, expected a path that is free or --overwrite")
 
 
-def demand_free_baseline(path: str | None, *, overwrite: bool) -> None:
-    """Raise UsageError if a new baseline would replace anything but a baseline, which is updated."""
+def demand_free_baseline(path: str | None, *, overwrite: bool) -> bool:
+    """Raise UsageError if a new baseline would replace anything but a baseline, which is updated.
+
+    Returns:
+        Whether the path must still be free when the baseline is written.
+    """
     from ir_scatter.lint import read_baseline
 
-    if path is not None and os.path.lexists(path) and not is_device(path):
-        try:
-            read_baseline(path)
-        except UsageError:
-            demand_free("--write-baseline", path, overwrite=overwrite)
+    if path is None or not os.path.lexists(path) or is_device(path):
+        return not overwrite
+    try:
+        read_baseline(path)
+    except UsageError:
+        demand_free("--write-baseline", path, overwrite=overwrite)
+    return False
 
 
 def demand_no_models(folder: str | None, *, overwrite: bool) -> None:

@@ -99,7 +99,7 @@ def command(context: click.Context, /, **params: Any) -> int:
     demand_apart({"-o": output, "--write-baseline": new_baseline}, [source.path for source in sources])
     demand_apart({"-o": output}, (), [params["baseline"]])  # only --write-baseline may replace a baseline
     demand_free("-o", output, overwrite=params["overwrite"])
-    demand_free_baseline(new_baseline, overwrite=params["overwrite"])
+    is_new_baseline = demand_free_baseline(new_baseline, overwrite=params["overwrite"])
     with open_fleet(params) as fleet, spinner(fleet or "starting") as update:
         numbers = count(1)
 
@@ -117,7 +117,7 @@ def command(context: click.Context, /, **params: Any) -> int:
     lint_report = make_report(checked)
     _demand_inputs(checked, lint_report, options, _origin_of(context, "input_shape"))
     if new_baseline:
-        write(baseline_text(lint_report, new_baseline), new_baseline)
+        write(baseline_text(lint_report, new_baseline), new_baseline, is_new=is_new_baseline)
         baseline = read_baseline(new_baseline)
     if baseline is not None:
         lint_report = baseline.new_in(lint_report)

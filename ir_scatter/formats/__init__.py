@@ -28,6 +28,9 @@ _FOLDERS = (
 )  # fmt: skip
 """A file that no format recognises by content or by name counts as the last one."""
 
+MOST_MODEL = (1 << 31) - 1
+"""Most bytes of a model file: the limit of a protobuf message; weights in other files do not count."""
+
 FORMATS: Mapping[str, Format] = {
     format.name: format for format in (import_module(f"{__name__}.{folder}").FORMAT for folder in _FOLDERS)
 }
@@ -128,7 +131,13 @@ def _read_file(path: str) -> bytes:
             raise UnreadableModel("half-replaced", problem, Location(path))
         if Path(path).is_char_device() or Path(path).is_block_device():
             raise OSError(0, "is a device")
+        size = Path(path).stat().st_size
+        if size > MOST_MODEL:
+            raise OSError(0, f"it has {size} bytes, expected at most {MOST_MODEL}, without its weights")
         return Path(path).read_bytes()
+    except MemoryError:
+        message = f"cannot be read: there is not enough memory for its {Path(path).stat().st_size} bytes"
+        raise UnreadableModel("unreadable-file", message, Location(path)) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         if isinstance(error, FileNotFoundError | NotADirectoryError):

@@ -116,3 +116,14 @@ def test_a_model_from_a_pipe_is_still_read(tmp_path: Path) -> None:
     text = f"'{COMMAND}' inspect <(cat '{SAMPLES}/documented/scatter_1.onnx') -o out.txt && cat out.txt"
     done = subprocess.run(["bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert "Scatter" in done.stdout, done.stderr
+
+
+def test_a_model_that_is_too_large_is_not_read(cli: Cli, tmp_path: Path) -> None:
+    """Of sparse files, which take no space; a reader would take all of it as memory."""
+    for name in ("model.onnx", "model.xml"):
+        path = tmp_path / name
+        with path.open("wb") as file:
+            file.truncate(1 << 31)
+        done = cli("validate", str(path))
+        assert done.code == 3
+        assert "cannot be read: it has 2147483648 bytes, expected at most 2147483647" in done.out + done.err

@@ -1,11 +1,14 @@
 """A guard beside a conversion to another operator: one for each node, also where sizes are open."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from onnx import TensorProto, helper, save
+from onnx import TensorProto, helper, load, numpy_helper, save
 
 from ir_scatter import convert
+from ir_scatter.rewrites.guard import NAMES
+from tests.rewrites.ir_models import one_onnx
 
 SHARED = ("data", "indices", "updates")
 CASES = {
@@ -41,6 +44,42 @@ def test_guarded_once(title: str, guard: str, tmp_path: Path) -> None:
     assert not converted.assumptions
     found.write(after)
     assert convert(after, target, guard=guard, verify=0).is_empty
+
+
+ORIGINS = {
+    "tuples": ("ScatterND", 18, ("a", "b", "c"), ("n", 2), ("n", "c")),
+    "runs": ("TensorScatter", 24, ("a", "b", "c"), ("a",), ("a", "n", "c")),
+}
+
+
+@pytest.mark.parametrize("guard", ["clamp", "drop"])
+@pytest.mark.parametrize("title", ORIGINS)
+def test_only_a_whole_guard_is_found(title: str, guard: str, tmp_path: Path) -> None:
+    """Tuples and runs that became an index for each element; any other number in a guard is no guard."""
+    operator, opset, *shapes = ORIGINS[title]
+    path, after = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    attributes: dict[str, Any] = {"axis": 1} if operator == "TensorScatter" else {}
+    data, indices, updates = shapes
+    path.write_bytes(one_onnx(operator, opset, data, indices, updates, **attributes))
+    conversion = convert(path, "ScatterElements", guard=guard, verify=0)
+    (converted,) = conversion.converted
+    assert len([name for name in converted.rewrites if name in NAMES.values()]) == 1
+    conversion.write(after)
+    assert convert(after, guard=guard, verify=0).is_empty
+    model = load(after)
+    for number, tensor in enumerate(model.graph.initializer):
+        array = numpy_helper.to_array(tensor)
+        if not tensor.name.endswith(tuple(MATTERS)):
+            continue
+        changed = load(after)
+        content = ~array if array.dtype == bool else array + array.dtype.type(1)
+        changed.graph.initializer[number].CopyFrom(numpy_helper.from_array(content, tensor.name))
+        save(changed, tmp_path / "changed.onnx")
+        assert not convert(tmp_path / "changed.onnx", guard=guard, verify=0).is_empty, tensor.name
+
+
+MATTERS = ("is_behind", "list_0_1", "axis", "place", "depth")
+"""Ends of the names of constants on which an index depends, and whose change leaves the model valid."""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +168,39 @@ def test_every_command(lab: Lab) -> None:
     )
     assert json.loads(fuzzed.stdout)["runners"] == ["b/openvino:CPU"]
     assert json.loads(fuzzed.stdout)["not_run"] < 60
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_worker_that_is_stopped_leaves_nothing(lab: Lab, name: str) -> None:
+    """It ends with the exit code of an interrupt, its child too, and the scheduler knows that it is gone."""
+    lab.worker("stopped")
+    model = next(str(path) for path in sorted((lab.folder / "models").rglob("*.onnx")))
+    assert lab.run("validate", model, *lab.fleet).returncode in {0, 1}
+    process = lab.running.pop("stopped")
+    children = children_of(process.pid)
+    process.send_signal(getattr(signal, name))
+    assert process.wait(timeout=60) == 130
+    assert "Traceback" not in (lab.folder / "stopped.log").read_text()
+    for child in children:
+        await_end(child)
+    while "stopped" in lab.run("devices", "--format", "json", *lab.fleet).stdout:
+        time.sleep(0.2)
+    assert lab.run("validate", model, *lab.fleet).returncode in {0, 1}
+
+
+def children_of(process: int) -> list[int]:
+    """Return the ids of the processes that a process started."""
+    lines = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(line) for line in lines]
+
+
+def await_end(process: int) -> None:
+    """Wait until a process is gone, or only waits to be collected."""
+    while True:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.1)
