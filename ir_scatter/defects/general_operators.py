@@ -64,7 +64,7 @@ _CPU: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("ReduceSum", "ReduceProd"), frozenset({"u1", "u2", "string"})),
     "Broadcast": frozenset({"u1", "u2", "f4e2m1", "string"}),
     "Concat": frozenset({"u1", "u2", "f4e2m1"}),
-    "Convert": frozenset({"u1", "f4e2m1", "string"}),
+    "Convert": frozenset({"u1", "string"}),
     "NonZero": _FLOATS_OF_8_BITS | {"u1", "u2", "string"},
     "Negative": _FLOATS_OF_8_BITS | {"u1", "u2", "u4", "u8", "u16", "u32", "u64"},
 }

@@ -131,6 +131,8 @@ NOT_IN_OPENVINO = {
 """Operators that have no booleans in the specification."""
 SATURATING = {("Subtract", "u8"), ("Subtract", "u4")}
 """What the CPU plugin keeps at 0, where numbers should wrap around; rewrites do not count on that."""
+ONE_WAY = {("GPU@cpu", "Convert to f32", "f4e2m1")}
+"""A type that a device converts, but not back."""
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,11 @@ def open_runners() -> Iterator[dict[str, Runner]]:
 def nodes(device: str, operator: str) -> Iterator[General]:
     """Every type with known sizes and with none, and one type in the other ranks."""
     for type in MEASURED[device]:
-        if (type == "boolean" and operator in NOT_IN_OPENVINO) or (operator, type) in SATURATING:
+        if (
+            (type == "boolean" and operator in NOT_IN_OPENVINO)
+            or (operator, type) in SATURATING
+            or (device, operator, type) in ONE_WAY
+        ):
             continue
         if operator.startswith("Convert") and (operator == "Convert to f32") != (
             type[0] in "fb" and type != "boolean"
@@ -174,7 +180,7 @@ def test_kernels_of_openvino(
         path, fed = write_general(tmp_path, node)
         outcome = runner.run(path, fed, timeout=60)
         is_right = outcome.status is Status.OK and all(
-            np.array_equal(found.astype(np.float64), expected.astype(np.float64))
+            np.array_equal(found.astype(np.float64), expected.astype(np.float64), equal_nan=True)
             for found, expected in zip(
                 outcome.outputs.values(), evaluate_model(path, fed).values(), strict=True
             )
