@@ -49,6 +49,24 @@ def test_a_circle_is_seen() -> None:
     assert sorted(map(sorted, circles(graph))) == [["b", "c"], ["d"]]
 
 
+TAG = re.compile(r"</?[a-z][a-z0-9]*( [a-z-]+=|>)")
+
+
+def test_templates_alone_make_html() -> None:
+    """What is escaped automatically cannot be forgotten."""
+    tagged = {
+        name
+        for name, path in MODULES.items()
+        if name.startswith("ir_scatter.report")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and TAG.search(node.value)
+    }
+    assert tagged == set()
+    for template in (LIBRARY / "report" / "templates").glob("*.j2"):
+        for marked in re.findall(r"(\w+(?:\.\w+)*)\|safe", template.read_text()):
+            assert marked in {"picture.image", "picture.scale"}, template.name
+
+
 @cache
 def layer_numbers() -> dict[str, int]:
     """Return for each package or module of the layers contract how many lines are above it."""

@@ -89,10 +89,6 @@ def command(**params: Any) -> int:
     from ir_scatter.compare.request import run_job
     from ir_scatter.evaluate.input_files import files_of
 
-    if params["report"]:
-        from ir_scatter.report.comparison_html import require_packages
-
-        require_packages()
     job = _job(params)
     models = [source.path for source in find_files(job.models, ()).sources] if job.each else [*job.models]
     other_inputs = files_of(params["inputs"]) if params["inputs"] else []

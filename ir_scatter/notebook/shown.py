@@ -329,7 +329,7 @@ class ComparisonResult(_Table):
         """Write the HTML report with pictures, as `ir-scatter compare --report` does; whole or not at all.
 
         Raises:
-            UsageError: jinja2 is not installed, or the file exists and must not be replaced.
+            UsageError: the file exists and must not be replaced.
             CannotWrite: the file cannot be written.
         """
         from ir_scatter.core.atomic_write import Output, replace_files

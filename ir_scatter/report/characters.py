@@ -225,7 +225,7 @@ def table_text(table: Table, *, color: bool, width: int | None) -> str:
         narrow = [[cell.text if cell.narrow is None else cell.narrow for cell in line] for line in lines]
         texts = [[*map(visible, line)] for line in narrow]
         rich_table, names = draw(texts), [row[0] for row in texts]
-        least = max(max(map(len, names)) - max(excess(rich_table), 0), _LEAST_NAME)
+        least = max(max(map(cells, names)) - max(excess(rich_table), 0), _LEAST_NAME)
         for share in (0.4, 0.6):
             fitting = [without_middle(name, least, share) for name in names]
             if len(set(fitting)) == len(set(names)):

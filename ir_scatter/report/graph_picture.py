@@ -1,7 +1,6 @@
-"""A node with its producers and consumers as a small SVG of text and lines."""
+"""A node with its producers and consumers as a small picture: where its boxes and arrows are."""
 
-from collections.abc import Iterator
-from html import escape
+from typing import NamedTuple
 
 from ir_scatter.analysis.neighbourhood import Neighbour, Neighbourhood
 from ir_scatter.core.shapes import show
@@ -16,65 +15,98 @@ _COLUMNS = 44
 """Characters that fit into one line of a neighbour's box."""
 
 
-def picture(neighbourhood: Neighbourhood, fault: int | None = None) -> str:
-    """Return an SVG that scales to any width: producers above the node, consumers below it.
+class Box(NamedTuple):
+    """A neighbour; `kinds` are its CSS classes."""
+
+    kinds: str
+    title: str
+    left: int
+    top: int
+    width: int
+    height: int
+    operator: str
+    tensor: str
+    name: str
+    role: str
+
+
+class Arrow(NamedTuple):
+    """The paths of a line and its head, as SVG spells them."""
+
+    line: str
+    head: str
+    is_fault: bool = False
+
+
+class GraphPicture(NamedTuple):
+    """A picture that scales to any width; a note is a place and a text."""
+
+    width: int
+    height: int
+    label: str
+    boxes: list[Box]
+    arrows: list[Arrow]
+    notes: list[tuple[int, int, str]]
+
+
+def layout(neighbourhood: Neighbourhood, fault: int | None = None) -> GraphPicture:
+    """Place the producers above the node and the consumers below it.
 
     Args:
         neighbourhood: the node with its producers and consumers.
         fault: the number of the node's faulty input; None if the fault is not an input.
     """
-    parts = list[str]()
+    boxes, arrows, notes = list[Box](), list[Arrow](), list[tuple[int, int, str]]()
     step, y, lanes = _BOX_HEIGHT + _GAP, 1, list[tuple[int, int, bool]]()
+
+    def more(count: int, word: str) -> int:
+        """Note how many neighbours are not drawn; return the height of the note."""
+        if not count:
+            return 0
+        notes.append((_INDENT, y + 10, f"and {count} more {word}{'s' * (count > 1)}"))
+        return 16 + _GAP
+
     for number, neighbour in enumerate(neighbourhood.producers):
         is_fault = neighbour.port == fault
-        parts += _box(neighbour, _INDENT, y, _BOX_WIDTH - 1, "fault" if is_fault else "")
+        boxes.append(_box(neighbour, _INDENT, y, _BOX_WIDTH - 1, "fault" if is_fault else ""))
         lanes.append((_FIRST_LANE + _LANE * number, y + _BOX_HEIGHT // 2, is_fault))
         y += step
-    y = _more(parts, neighbourhood.more_producers, "input", y)
+    y += more(neighbourhood.more_producers, "input")
     top = y + 2
     for lane, start, is_fault in lanes:
-        parts += _arrow(f"M{_INDENT} {start}H{lane}V{top - 6}", f"M{lane - 4} {top - 7}h8l-4 7z", is_fault)
-    parts += _box(neighbourhood.node, 1, top, _WIDTH - 2, "centre")
+        line = f"M{_INDENT} {start}H{lane}V{top - 6}"
+        arrows.append(Arrow(line, f"M{lane - 4} {top - 7}h8l-4 7z", is_fault))
+    boxes.append(_box(neighbourhood.node, 1, top, _WIDTH - 2, "centre"))
     bottom = top + _BOX_HEIGHT
     y = bottom + _GAP + 2
     for neighbour in neighbourhood.consumers:
         middle = y + _BOX_HEIGHT // 2
         line = f"M{_FIRST_LANE} {bottom}V{middle}H{_INDENT - 6}"
-        parts += _arrow(line, f"M{_INDENT - 7} {middle - 4}v8l7 -4z", False)
-        parts += _box(neighbour, _INDENT, y, _BOX_WIDTH - 1, "")
+        arrows.append(Arrow(line, f"M{_INDENT - 7} {middle - 4}v8l7 -4z"))
+        boxes.append(_box(neighbour, _INDENT, y, _BOX_WIDTH - 1))
         y += step
-    y = _more(parts, neighbourhood.more_consumers, "reader", y)
-    height = y - _GAP + 1
-    label = _description(neighbourhood)
-    head = f'<svg class="graph" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">'
-    return head + "".join(parts) + "</svg>"
+    y += more(neighbourhood.more_consumers, "reader")
+    return GraphPicture(_WIDTH, y - _GAP + 1, _description(neighbourhood), boxes, arrows, notes)
 
 
-def _box(neighbour: Neighbour, left: int, y: int, width: int, kind: str) -> Iterator[str]:
+def _box(neighbour: Neighbour, left: int, top: int, width: int, kind: str = "") -> Box:
     room = _COLUMNS + (width - _BOX_WIDTH) // 7
     tensor = without_middle(_tensor(neighbour), room - 10)
     operator = without_middle(visible(neighbour.operator), room - cells(tensor) - 1)
     name = without_middle(visible(neighbour.name), room - len(neighbour.role) - 1)
     outside = "outside" if neighbour.operator in ("nothing", "input", "output", "constant") else ""
-    right = left + width - 8
-    yield f'<g class="{" ".join(filter(None, (kind, outside)))}"><title>{_line(neighbour)}</title>'
-    yield f'<rect x="{left}" y="{y}" width="{width}" height="{_BOX_HEIGHT}" rx="4"/>'
-    yield f'<text class="operator" x="{left + 8}" y="{y + 17}">{escape(operator)}</text>'
-    yield f'<text class="shape" x="{right}" y="{y + 17}">{escape(tensor)}</text>'
-    yield f'<text x="{left + 8}" y="{y + 34}">{escape(name)}</text>'
-    yield f'<text class="role" x="{right}" y="{y + 34}">{escape(neighbour.role)}</text></g>'
-
-
-def _arrow(line: str, head: str, is_fault: bool) -> list[str]:
-    kind = ' class="fault"' if is_fault else ""
-    return [f'<path{kind} d="{line}"/>', f'<path class="head{" fault" if is_fault else ""}" d="{head}"/>']
-
-
-def _more(parts: list[str], count: int, word: str, y: int) -> int:
-    if not count:
-        return y
-    parts.append(f'<text x="{_INDENT}" y="{y + 10}">and {count} more {word}{"s" * (count > 1)}</text>')
-    return y + 16 + _GAP
+    return Box(
+        kinds=" ".join(filter(None, (kind, outside))),
+        title=_line(neighbour),
+        left=left,
+        top=top,
+        width=width,
+        height=_BOX_HEIGHT,
+        operator=operator,
+        tensor=tensor,
+        name=name,
+        role=neighbour.role,
+    )
 
 
 def _tensor(neighbour: Neighbour) -> str:
@@ -91,7 +123,7 @@ def _line(neighbour: Neighbour) -> str:
         visible(neighbour.name),
         _tensor(neighbour),
     )
-    return escape(" ".join(filter(None, parts)))
+    return " ".join(filter(None, parts))
 
 
 def _description(neighbourhood: Neighbourhood) -> str:

@@ -1,37 +1,67 @@
-"""Frame of HTML pages, shared by all results: the head, the style, escaping of names."""
+"""HTML pages from the Jinja templates in `templates`: escaping, shared style, names safe to show.
 
-from collections.abc import Iterable
-from html import escape
+Jinja is imported when the first page is written: no other command needs it.
+"""
+
+from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from ir_scatter.report.characters import visible
+from ir_scatter.version import versions
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_HEAD, _TAIL = 56, 28
+"""Characters shown of the start and the end of a long name."""
 
 
-def document(title: str, body: Iterable[str], *styles: str) -> str:
-    """Return a self-contained page with the common style sheet and the given additional ones."""
-    folder = files("ir_scatter.report")
-    names = ("comparison_html/style.css", *styles)
-    style = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            f"<title>{plain(title)}</title>",
-            f'<style>\n{style}</style>\n</head>\n<body id="top">',
-            '<a class="skip" href="#found">Skip to the results</a>',
-            *body,
-            "</body>\n</html>\n",
-        ]
+def render_page(template: str, **values: Any) -> str:
+    """Return a self-contained page without scripts, made of a template and its values."""
+    return _common_environment().get_template(template).render(values) + "\n"
+
+
+@cache
+def _common_environment() -> "Environment":
+    return environment()
+
+
+def environment() -> "Environment":
+    """Return an environment that escapes every text and spells out invisible characters.
+
+    Each call makes a new one, to which its caller may add filters.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        autoescape=True,
+        finalize=_make_visible,
+        loader=PackageLoader("ir_scatter.report"),
+        auto_reload=False,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
     )
+    made.filters |= {"short": short, "file": lambda path: PurePath(path).name}
+    made.globals |= {"style": _style, "versions": versions}
+    return made
 
 
-def plain(text: str) -> str:
-    """Escape untrusted text: no tags, and invisible characters spelled out."""
-    return escape(visible(text))
+def _style(name: str) -> Any:
+    """Return a style sheet of the folder of templates as markup."""
+    from markupsafe import Markup
+
+    return Markup(files(__package__).joinpath("templates", name).read_text(encoding="utf-8"))
 
 
-def name_span(text: str) -> str:
-    return f'<span class="name">{plain(text)}</span>'
+def _make_visible(value: Any) -> Any:
+    """Spell out invisible characters in every text that is not markup of the templates."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def short(text: str) -> str:
+    """Return a name, without its middle if it is long."""
+    text = visible(text)
+    return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"

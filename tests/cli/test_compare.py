@@ -1,7 +1,6 @@
 """`ir-scatter compare`: what it says, what it writes, and how it ends."""
 
 import hashlib
-import importlib.util
 import json
 import platform
 import shlex
@@ -15,7 +14,6 @@ import pytest
 from onnx import numpy_helper
 
 from ir_scatter import runners
-from ir_scatter.compare import request
 from ir_scatter.formats import dataflow_of
 from ir_scatter.inputs.model import make_feeds
 from ir_scatter.reading import read
@@ -356,19 +354,6 @@ def test_a_device_that_is_not_here_and_a_time_limit_that_nobody_keeps(cli: Cli, 
     assert done.code == 4
     assert "timeout" in done.out
     assert "no answer within 0.001 seconds" in done.out
-
-
-def test_a_missing_package_is_told_before_any_work(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, elsewhere: Path
-) -> None:
-    known = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jinja2" else known(name))
-    monkeypatch.setattr(request, "run_job", lambda *_: pytest.fail("it ran"))
-    done = cli("compare", "no such model.xml", "--report", "report.html")
-    assert done.code == 2
-    what = "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
-    assert what in " ".join(done.err.split())
-    assert not (elsewhere / "report.html").exists()
 
 
 def test_drawn_inputs_that_do_not_fit(cli: Cli, elsewhere: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
-pytest.importorskip("jinja2")
 pytest.importorskip("openvino")
 pytest.importorskip("onnx")
 

@@ -12,7 +12,6 @@ from ir_scatter.analysis.neighbourhood import MOST_CONSUMERS, MOST_PRODUCERS, Ne
 from ir_scatter.core.files import Source
 from ir_scatter.lint import Options, Report, check_file
 from ir_scatter.report.findings_html import MOST_SHOWN
-from ir_scatter.report.graph_picture import picture
 from ir_scatter.report.registry import RenderOptions, render
 from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, REPEATED, REPORT, SHAPE, report_of
 
@@ -106,7 +105,10 @@ def test_surroundings_are_looked_for_only_if_asked_for() -> None:
 def test_many_producers_and_readers_are_counted() -> None:
     one = Neighbour("Const", "name" * 40, "data", 0)
     producers = tuple(one._replace(port=port) for port in range(MOST_PRODUCERS))
-    svg = picture(Neighbourhood(one, producers, (one,) * MOST_CONSUMERS, 1, 7), fault=2)
+    around = Neighbourhood(one, producers, (one,) * MOST_CONSUMERS, 1, 7)
+    [file] = report_of(SHAPE).files
+    report = Report((replace(file, neighbourhoods={SHAPE.location: around}),))
+    svg = re.findall("<svg.*</svg>", render("findings", "html", report), flags=re.DOTALL)[0]
     assert svg.count("<rect") == 8
     assert "and 1 more input<" in svg
     assert "and 7 more readers<" in svg

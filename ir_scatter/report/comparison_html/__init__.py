@@ -3,21 +3,16 @@
 The functions here compute what the templates show, in the order of the page.
 """
 
-import importlib.util
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ir_scatter.compare.headline import State, headline, headline_of_many, is_single
 from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
-from ir_scatter.core.errors import UsageError
 from ir_scatter.core.words import counted
-from ir_scatter.report.characters import visible
 from ir_scatter.report.comparison_html.difference import (
     describe,
     group,
@@ -44,9 +39,9 @@ from ir_scatter.report.matrices import (
     status_words,
     worst_of,
 )
+from ir_scatter.report.page import environment
 from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.runners.gpu_on_cpu.runner import FIDELITY, NAME
-from ir_scatter.version import versions
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,8 +61,6 @@ _MOST_ON_PAGE = 60
 """Differences of all models on a page that are shown in full, at most."""
 MOST_ROWS = 1_000
 """Rows that each table shows, the worst first: a table of 10,000 nodes took 7 MB."""
-_HEAD, _TAIL = 56, 28
-"""Characters shown of the start and the end of a long name."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _MEANINGS = {
     Verdict.MISMATCH.value: "beyond the tolerance",
@@ -91,14 +84,6 @@ _QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
 _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(verdict.value for verdict in VERDICTS[1:]), _ILLEGAL]
 
 
-def require_packages() -> None:
-    """Raise UsageError if a package that a report needs is missing."""
-    if importlib.util.find_spec("jinja2") is None:
-        raise UsageError(
-            "an HTML report needs jinja2, which is not installed: pip install 'ir-scatter[report]'"
-        )
-
-
 def render(
     done: ComparedModels,
     *,
@@ -118,14 +103,12 @@ def render(
         date: when the comparison was run.
         host: where it was run.
     """
-    require_packages()
-    template = _environment().get_template("page.html.j2")
     circumstances = [("Command", command), ("Date", date), ("Machine", host)]
     circumstances += [("Fleet", line) for line in lines_of_machines(done.machines)]
     page = _page(done, inputs, against) | {
         "circumstances": [(name, text) for name, text in circumstances if text]
     }
-    return template.render(page=page, style=_text("style.css")) + "\n"
+    return _environment().get_template("comparison.html.j2").render(page=page) + "\n"
 
 
 def _page(done: ComparedModels, inputs: str | None, against: str | None) -> _Parts:
@@ -145,7 +128,6 @@ def _page(done: ComparedModels, inputs: str | None, against: str | None) -> _Par
         "single": models[0] if is_single(done) else None,
         "models": models,
         "operators": _operators(done.found),
-        "versions": versions(),
         "failures": done.failures,
         "skipped": done.skipped,
         "fidelity": list(dict.fromkeys(remark for model in models for remark in model["fidelity"])),
@@ -437,39 +419,8 @@ def _tolerances(compared: Compared) -> list[tuple[str, str, Tolerance]]:
 
 @cache
 def _environment() -> "Environment":
-    """Return a template environment that escapes all text, and spells out invisible characters."""
-    from jinja2 import DictLoader, Environment, StrictUndefined
-
-    names = ("page.html.j2", "model.html.j2", "parts.html.j2", "pictures.html.j2")
-    environment = Environment(
-        autoescape=True,
-        finalize=_make_visible,
-        loader=DictLoader({name: _text(name) for name in names}),
-        lstrip_blocks=True,
-        trim_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {
-        "short": short,
-        "size": size_text,
-        "steps": steps_text,
-        "time": time_text,
-        "file": lambda path: PurePath(path).name,
-    }
-    environment.globals |= {"policy": POLICY, "implicit": IMPLICIT, "meanings": _MEANINGS}
-    return environment
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _make_visible(value: Any) -> Any:
-    """Spell out invisible characters in every text that is not markup of the templates."""
-    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
-def short(text: str) -> str:
-    """Return a name, without its middle if it is long."""
-    text = visible(text)
-    return text if len(text) <= _HEAD + _TAIL + 1 else f"{text[:_HEAD]}…{text[-_TAIL:]}"
+    """Return the environment of all pages, with what the templates of a comparison use besides."""
+    extended = environment()
+    extended.filters |= {"size": size_text, "steps": steps_text, "time": time_text}
+    extended.globals |= {"policy": POLICY, "implicit": IMPLICIT, "meanings": _MEANINGS}
+    return extended
