@@ -267,7 +267,6 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
     node, spec = scatter.node, scatter.lookup.spec
     severity, related = Severity.ERROR if finding.is_refused else rule.severity, finding.related
     port, index = finding.port, finding.port_index
-    fixed_by = rule.fixed_by if finding.fixed_by is None else finding.fixed_by
     if spec is not None:
         if severity is Severity.ERROR and (finding.is_tolerated or rule.code in spec.tolerated):
             severity = Severity.WARNING
@@ -285,7 +284,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
         port,
         index,
         related + graph.calls,
-        fixed_by and fixed_by.format(type=scatter.lookup.type),
+        finding.fixed_by,
         node.graph.span_of(node, finding.part or _part(scatter, finding, index)),
         finding.label,
         finding.help or rule.fix,

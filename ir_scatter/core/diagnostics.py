@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ir_scatter.core.display import brief, record, short_repr
+from ir_scatter.core.parameters import Parameter
 
 
 class Severity(StrEnum):
@@ -103,7 +104,7 @@ class Diagnostic:
         node: None if the finding is about the file.
         port: the name of the port in the specification; `port_index` counts from 0.
         related: other places: a producer, a constant, a call.
-        fixed_by: the options with which `ir-scatter convert` fixes it; None if it cannot.
+        fixed_by: the arguments with which `convert` fixes it; None if it cannot.
         span: the range of the faulty attribute, port, dimension or edge; None if the format has no lines.
         label: a few words about the span; "" for the name of the port.
         help: how to fix it, in a sentence without a full stop.
@@ -118,7 +119,7 @@ class Diagnostic:
     port: str | None = None
     port_index: int | None = None
     related: tuple[Related, ...] = ()
-    fixed_by: str | None = None
+    fixed_by: tuple[Parameter, ...] | None = None
     span: Span | None = None
     label: str = ""
     help: str = ""

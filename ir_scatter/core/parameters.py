@@ -33,11 +33,13 @@ class Invocation(NamedTuple):
     Attributes:
         arguments: values by the name of their parameter, in this order.
         models: the paths of the models before these.
+        written_to: the file that the result is written to; "" if it is not written.
     """
 
     function: str
     arguments: Mapping[str, object]
     models: tuple[str, ...] = ()
+    written_to: str = ""
 
     def __str__(self) -> str:
         return _spelling[-1](self)
@@ -62,7 +64,8 @@ def in_python(part: Parameter | Invocation) -> str:
     """Return the Python source of an argument or a call."""
     if isinstance(part, Invocation):
         arguments = [in_python(Parameter(*pair)) for pair in part.arguments.items()]
-        return f"{part.function}({', '.join([*map(_literal, part.models), *arguments])})"
+        call = f"{part.function}({', '.join([*map(_literal, part.models), *arguments])})"
+        return f"{call}.write({_literal(part.written_to)})" if part.written_to else call
     return part.name if part.value is None else f"{part.name}={_literal(part.value)}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ir_scatter.core.diagnostics import Diagnostic, Location, Related, Severity
+from ir_scatter.core.parameters import Invocation
 from ir_scatter.core.words import counted
 from ir_scatter.lint import Report
 from ir_scatter.report.characters import visible
@@ -52,15 +53,13 @@ def one_line(diagnostic: Diagnostic) -> str:
 
 
 def help_of(diagnostic: Diagnostic) -> tuple[str, str]:
-    """Return how to fix a finding: a sentence and a command, "" where there is none."""
+    """Return how to fix a finding: a sentence, and a command or call; "" where there is none."""
     path, sentence = diagnostic.location.path, visible(diagnostic.help)
     is_file = not (path.startswith("<") and path.endswith(">"))  # "<stdin>", "<bytes>"
     if diagnostic.fixed_by is None or not is_file:
         return sentence, ""
-    from shlex import quote
-
-    command = f"ir-scatter convert {quote(visible(path))} -o NEW{PurePath(path).suffix}"
-    return sentence, f"{command} {diagnostic.fixed_by}".rstrip()
+    arguments = {parameter.name: parameter.value for parameter in diagnostic.fixed_by}
+    return sentence, str(Invocation("convert", arguments, (visible(path),), f"NEW{PurePath(path).suffix}"))
 
 
 def whole_help(diagnostic: Diagnostic) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import close_words
 from ir_scatter.core.tensors import Constant
 from ir_scatter.core.words import with_article
@@ -102,7 +103,8 @@ def attribute_value(scatter: ScatterNode) -> Findings:
         if intended is not None:
             help = f'did you mean {row.name}="{intended}"?'
         elif defining and defining[0].key.type == scatter.spec.key.type:
-            help, fixed_by = to_opset(defining[0].opsets[0]), f"--opset {defining[0].opsets[0]}"
+            opset = defining[0].opsets[0]
+            help, fixed_by = to_opset(opset), (Parameter("opset", opset),)
         else:
             help = f"choose another {row.name}"
             help += f", or use {defining[0].key.type}, which has {written}" if defining else ""

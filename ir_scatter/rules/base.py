@@ -11,6 +11,7 @@ from typing import TypeAlias
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING, Fact
 from ir_scatter.core.diagnostics import Part, Related, Severity, Side
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.ops.spec import Role
 
 PAGES = Path(__file__).parent.with_name("docs") / "rules"
@@ -34,7 +35,7 @@ class Finding:
         part: the faulty part of the node, if that is not the input.
         label: a few words at the caret of the excerpt, "expected 2".
         help: how to fix this finding, more specific than `Rule.fix`.
-        fixed_by: replaces `Rule.fixed_by` for this finding.
+        fixed_by: the arguments with which `convert` fixes it; None if it cannot.
         is_refused: a runtime refuses the node, so it is an error.
     """
 
@@ -49,7 +50,7 @@ class Finding:
     part: Part | None = None
     label: str = ""
     help: str = ""
-    fixed_by: str | None = None
+    fixed_by: tuple[Parameter, ...] | None = None
     is_refused: bool = False
 
 
@@ -62,6 +63,11 @@ def to_opset(opset: str | int) -> str:
     if isinstance(opset, str):
         return f'write version="{opset}"'
     return f"raise the opset of the model to {opset}"
+
+
+def newest_version(scatter: ScatterNode) -> tuple[Parameter, ...]:
+    """Return the arguments with which `convert` raises an operator to its newest version."""
+    return Parameter("sources", scatter.lookup.type), Parameter("to", scatter.lookup.type)
 
 
 Findings: TypeAlias = Iterator[Finding]
@@ -84,8 +90,6 @@ class Rule:
         reads: all facts that the check reads. Nodes with equal facts are checked once, as a group; by default
             each node is checked.
         is_legality: whether the specification gives no result for a node that breaks the rule.
-        fixed_by: options of `ir-scatter convert` that fix it, with "{type}" for the operator; "" if it fixes
-            the node without options, None if no conversion does.
         needs_row: whether the check runs only if the opset contains the operator, so that the node has a
             specification (`ScatterNode.spec`).
     """
@@ -97,7 +101,6 @@ class Rule:
     text: str = ""
     reads: Set[Fact] = EVERYTHING
     is_legality: bool = True
-    fixed_by: str | None = None
     needs_row: bool = True
 
     def __call__(self, check: Callable[[ScatterNode], Findings]) -> "Rule":

@@ -4,7 +4,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.ops.spec import Role
-from ir_scatter.rules.base import Finding, Findings, Rule, attribute, to_opset
+from ir_scatter.rules.base import Finding, Findings, Rule, attribute, newest_version, to_opset
 
 
 def check_type(scatter: ScatterNode, role: Role) -> Findings:
@@ -146,5 +146,5 @@ def boolean_data(scatter: ScatterNode) -> Findings:
         later = [spec for spec in scatter.lookup.family if type in spec.ports[0].element_types]
         help, fixed_by = f"convert {data.port.name} to u8", None
         if later:
-            help, fixed_by = f"{later[0].key} allows boolean", "--from {type} --to {type}"
+            help, fixed_by = f"{later[0].key} allows boolean", newest_version(scatter)
         yield Finding(message, role=Role.DATA, aspect="type", help=help, fixed_by=fixed_by)

@@ -14,7 +14,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.general_bounds import Interval, show_bounds
 from ir_scatter.ops.index_values import BadIndices, negative
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.rules.base import Finding, Findings, Rule, newest_version
 
 _OF_FAULTS = frozenset(
     {Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS}
@@ -166,8 +166,8 @@ def negative_index(scatter: ScatterNode) -> Findings:
         finding = _bad_indices(scatter, bad, expected, help)
         later = scatter.lookup.family[-1]
         if scatter.wraps and later.index_range is IndexRange.WRAPPING:
-            help, fixed_by = f"{later.key} counts from the end", "--from {type} --to {type}"
-            finding = replace(finding, help=help, fixed_by=fixed_by)
+            help = f"{later.key} counts from the end"
+            finding = replace(finding, help=help, fixed_by=newest_version(scatter))
         yield finding
 
 

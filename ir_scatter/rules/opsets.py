@@ -9,7 +9,7 @@ from ir_scatter.rules.base import Finding, Findings, Rule, to_opset
 _TYPE, _OPSET = Part(Side.NODE, name="type"), Part(Side.NODE, name="opset")
 
 
-@Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False, fixed_by="")
+@Rule("SCT401", "deprecated-operator", reads={Fact.OPERATOR}, is_legality=False)
 def deprecated_operator(scatter: ScatterNode) -> Findings:
     """The operator is deprecated.
 
@@ -30,7 +30,9 @@ def deprecated_operator(scatter: ScatterNode) -> Findings:
         message = (
             f"legal here, deprecated at opset {successor.version}: {key.type}, use {successor.type} there"
         )
-    yield Finding(message, part=_TYPE, help=f"replace it with {successor.type}, which computes the same")
+    yield Finding(
+        message, part=_TYPE, help=f"replace it with {successor.type}, which computes the same", fixed_by=()
+    )
 
 
 _READS = frozenset({Fact.OPERATOR, Fact.ATTRIBUTES})

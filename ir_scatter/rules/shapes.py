@@ -20,7 +20,7 @@ from ir_scatter.core.shapes import (
 )
 from ir_scatter.core.words import counted, listed
 from ir_scatter.ops.spec import IndicesLimit, Layout, Role
-from ir_scatter.rules.base import Finding, Findings, Rule
+from ir_scatter.rules.base import Finding, Findings, Rule, newest_version
 
 
 @Rule(
@@ -222,12 +222,7 @@ def indices_longer_than_data(scatter: ScatterNode) -> Findings:
         yield replace(finding, dim=dim, label=f"expected at most {label}")
 
 
-@Rule(
-    "SCT211",
-    "indices-longer-on-axis",
-    reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES},
-    fixed_by="--from {type} --to {type}",
-)
+@Rule("SCT211", "indices-longer-on-axis", reads={Fact.OPERATOR, Fact.AXIS, Fact.SHAPES})
 def indices_longer_on_axis(scatter: ScatterNode) -> Findings:
     """Indices are longer than data on the axis, which this version does not allow.
 
@@ -249,7 +244,8 @@ def indices_longer_on_axis(scatter: ScatterNode) -> Findings:
         )
         help = f"{scatter.lookup.family[-1].key} allows it"
         finding = Finding(message, role=Role.INDICES, aspect="shape", help=help)
-        yield replace(finding, dim=longer[0] if scatter.axis is None else scatter.axis)
+        dim = longer[0] if scatter.axis is None else scatter.axis
+        yield replace(finding, dim=dim, fixed_by=newest_version(scatter))
 
 
 @Rule("SCT305", "empty-indices", Severity.NOTE, reads={Fact.OPERATOR, Fact.SHAPES})

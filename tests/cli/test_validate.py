@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ir_scatter import read, validate
+from ir_scatter.core.parameters import spelled
 from ir_scatter.report import phrases
+from ir_scatter_cli.spelling import OptionSpelling
 from tests.cli.conftest import SAMPLES, Cli, codes, copy_sample
 from tests.rules.expectations import FOLDER, write_case
 
@@ -211,7 +213,8 @@ def test_the_command_that_is_given_mends_it(name: str, tmp_path: Path, cli: Cli)
     path = write_case(FOLDER / name, tmp_path)
     before = validate(read(path))
     for number, found in enumerate(before):
-        sentence, command = phrases.help_of(found)
+        with spelled(OptionSpelling("validate").spell):
+            sentence, command = phrases.help_of(found)
         assert sentence
         if not command:
             continue

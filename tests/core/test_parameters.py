@@ -28,6 +28,12 @@ SPELLINGS = [
         "ir-scatter convert --guard wrap",
     ),
     (
+        Invocation("convert", {"sources": "ScatterUpdate"}, ("m.xml",), "NEW.xml"),
+        "validate",
+        'convert("m.xml", sources="ScatterUpdate").write("NEW.xml")',
+        "ir-scatter convert m.xml -o NEW.xml --from ScatterUpdate",
+    ),
+    (
         Invocation("compare", {"on": ["numpy", "CPU"], "inputs": "a b.npz"}, ("-m.xml",)),
         "compare",
         'compare("-m.xml", on=["numpy", "CPU"], inputs="a b.npz")',

@@ -63,7 +63,7 @@ ONNX = Diagnostic(
         Related("called here", Location("model.onnx", scope="main/call")),
         Related("stored there", Location("weights.bin")),
     ),
-    fixed_by="",
+    fixed_by=(),
     help="replace it by ScatterElements",
 )
 BROKEN = Diagnostic(

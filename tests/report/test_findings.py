@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,14 +14,23 @@ import pytest
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Severity, Span
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import Source
+from ir_scatter.core.parameters import Parameter, spelled
 from ir_scatter.lint import FileResult, Options, Report, check_file
 from ir_scatter.report import findings_github, phrases
 from ir_scatter.report.characters import cells, fold, visible
 from ir_scatter.report.findings_text import window
 from ir_scatter.report.registry import RenderOptions, formats, render
+from ir_scatter_cli.spelling import OptionSpelling
 from tests.report.golden import assert_golden
 from tests.report.reports import AXIS, BROKEN, EMPTY, HOSTILE_REPORT, ONNX, REPEATED, REPORT, SHAPE, report_of
 from tests.rules.expectations import FOLDER, write_weights
+
+
+@pytest.fixture(autouse=True)
+def as_the_command_line_does() -> Iterator[None]:
+    with spelled(OptionSpelling("validate").spell):
+        yield
+
 
 FORMATS = ("text", "concise", "json", "sarif", "junit", "github")
 # Print the modules that rendering adds to those of a report.
@@ -218,7 +228,7 @@ def test_nothing_is_wider_than_the_terminal() -> None:
         location=far,
         span=Span(1, 4000, 1, 4030),
         message="word " * 40 + "x" * 300,
-        fixed_by="--from ScatterElementsUpdate --to ScatterElementsUpdate",
+        fixed_by=(Parameter("sources", "ScatterElementsUpdate"), Parameter("to", "ScatterElementsUpdate")),
         related=(replace(SHAPE.related[0], span=None, message="y" * 200),),
     )
     report = report_of(place, excerpts={(1, 4000): Excerpt("é" * 2000, 3000, goes_on=True)})
