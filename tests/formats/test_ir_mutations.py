@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -200,9 +199,7 @@ def is_counted_rightly(data: bytes) -> bool:
 def demand_sense(folder: Path, data: bytes, weights: bytes | None) -> None:
     """Check a file, demand a result at once, and the same one on the slow way through the file."""
     path = write(folder, data, weights)
-    start = time.process_time()
     checked = check(path)
-    assert time.process_time() - start < 5
     render_all(checked)
     found = everything(checked)
     assert everything(check(path)) == found
