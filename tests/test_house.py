@@ -17,8 +17,13 @@ MODULES = {
 }
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the modules that a file imports, wherever in the file."""
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return the modules that a file imports, wherever in the file."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -26,6 +31,15 @@ def imports(path: Path) -> Iterator[str]:
                 yield whole if whole in MODULES else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+
+
+@cache
+def strings(text: str) -> tuple[str, ...]:
+    """Return the literals of a module, docstrings aside."""
+    nodes = list(ast.walk(ast.parse(text)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    literals = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    return tuple(node.value for node in literals if isinstance(node.value, str))
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -58,8 +72,7 @@ def test_templates_alone_make_html() -> None:
         name
         for name, path in MODULES.items()
         if name.startswith("ir_scatter.report")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and TAG.search(node.value)
+        if any(map(TAG.search, strings(path.read_text())))
     }
     assert tagged == set()
     for template in (LIBRARY / "report" / "templates").glob("*.j2"):
@@ -77,15 +90,11 @@ def layer_numbers() -> dict[str, int]:
 
 def upward_names(module: str, text: str) -> list[str]:
     """Return strings of a module that name modules of a higher layer, docstrings aside."""
-    numbers, tree = layer_numbers(), ast.parse(text)
+    numbers = layer_numbers()
     own = next((numbers[name] for name in numbers if f"{module}.".startswith(f"{name}.")), -1)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    strings = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    names = [
+        name for string in strings(text) for name in re.findall(r"\bir_scatter(?:_cli)?(?:\.\w+)*", string)
     ]
-    names = [name for text in strings for name in re.findall(r"\bir_scatter(?:_cli)?(?:\.\w+)*", text)]
     above = [name for name, number in numbers.items() if number < own]
     return [name for name in names if any(f"{name}.".startswith(f"{one}.") for one in above)]
 
@@ -141,11 +150,7 @@ def runtime_names(text: str) -> list[str]:
     """Return the literals that are the name of a runner or begin one, without docstrings."""
     runtimes = {name.partition(":")[0] for name in runners.known()}
     name = re.compile(rf"(?:{'|'.join(runtimes)})(?:[:@]\S*)?")
-    tree = ast.parse(text)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    words = [node.value for node in literals if isinstance(node.value, str) and id(node) not in docstrings]
-    return [word for word in words if name.fullmatch(word)]
+    return [word for word in strings(text) if name.fullmatch(word)]
 
 
 def test_the_name_of_a_runtime_is_seen() -> None:

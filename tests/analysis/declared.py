@@ -156,27 +156,43 @@ class _Reader:
 class _Guard:
     """An attribute that asks what is declared; what it is computed from counts for nothing."""
 
-    def __init__(self, reader: _Reader, name: str, original: Any, needed: tuple[Fact, ...]) -> None:
+    def __init__(
+        self, reader: _Reader, name: str, original: Any, needed: tuple[Fact, ...], has_dict: bool
+    ) -> None:
         self.reader, self.name, self.original, self.needed = reader, name, original, needed
+        self.has_dict = has_dict
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self.original if not hasattr(self.original, "__get__") else self
-        self.reader.demand(self.name, self.needed)
-        with self.reader.held_to(None):
+        reads = self.reader.reads
+        if reads[-1] is None:  # nearly always: a context manager here would double the time of all rewrites
             found = self._stored(instance, owner)
+        else:
+            self.reader.demand(self.name, self.needed)
+            reads.append(None)
+            try:
+                found = self._stored(instance, owner)
+            finally:
+                reads.pop()
         return self._freed(found) if callable(found) else found
 
     def _stored(self, instance: Any, owner: type) -> Any:
-        known = getattr(instance, "__dict__", {})
-        if self.original is None or self.name in known:
-            return known[self.name]
+        if self.has_dict:
+            known = instance.__dict__
+            if self.name in known:
+                return known[self.name]
         return self.original.__get__(instance, owner)
 
     def _freed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        reads = self.reader.reads
+
         def call(*arguments: Any, **more: Any) -> Any:
-            with self.reader.held_to(None):
+            reads.append(None)
+            try:
                 return function(*arguments, **more)
+            finally:
+                reads.pop()
 
         return call
 
@@ -219,6 +235,7 @@ def enforced() -> Iterator[_Reader]:
         for owner, names in _GUARDED.items():
             for name, needed in names.items():
                 original = next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), None)
-                guard = _Guard(reader, name, original, needed)
+                has_dict = owner.__dictoffset__ != 0
+                guard = _Guard(reader, name, original, needed, has_dict)
                 patch.setattr(owner, name, guard, raising=False)
         yield reader
