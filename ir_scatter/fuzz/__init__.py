@@ -1,1 +1,1 @@
-"""Finds what runtimes get wrong, by itself, and shrinks it."""
+"""Fuzzes scatter operators on runtimes: finds wrong results, refusals and crashes, and shrinks the inputs."""

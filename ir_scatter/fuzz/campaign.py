@@ -1,4 +1,7 @@
-"""Draws cases, runs them on every runner, and turns failures into findings, one for each signature."""
+"""Runs the fuzzer: draws inputs for operators, runs them on every runner, and turns failures into findings.
+
+A case is the inputs and attributes of one node (`cases.case`); a round is a set of cases that run together.
+"""
 
 import json
 import os
@@ -31,29 +34,35 @@ SCHEMA = 1
 _MODEL_SECONDS = 60.0
 """Time limit of a model with all its cases, in seconds."""
 _PATIENCE = 4
-"""Rounds per operator after which new failures are explained, however few they are."""
+"""Rounds per operator after which new failures are explained even if there are only a few."""
 _MOST_PROCESSES, _ROUNDS_AHEAD = 4, 6
-"""Most processes per runner, if there are processors for them; rounds that are submitted before the oldest
-one is judged."""
+"""Most processes per runner (fewer on machines with fewer processors); rounds that are submitted before
+the oldest one is judged.
+"""
 _DEFAULT_THREADS_EVERY = 4
-"""One in this many forms runs on the default number of threads, which exposes races; the others run on one
-thread, which is faster for small tensors."""
+"""One in this many models runs on the runtime's default number of threads, which exposes races; the others
+run on one thread, which is faster for small tensors.
+"""
 _DRAWING_SHARE, _MOST_WAITING_LOTS, _PAUSE_SECONDS = 0.5, 6, 0.05
-"""After this share of the time, a runner gets no new rounds while this many lots wait to be explained; that
-is checked again after a pause, in seconds."""
+"""After this share of the time limit, a runner gets no new rounds while this many groups of failures wait
+to be explained; that is checked again after a pause, in seconds.
+"""
 _RESERVED_SHARE = 0.1
-"""Share of the time at the end in which no cases are drawn."""
+"""Share of the time limit, at the end, in which no new cases are drawn: it is left for explaining
+failures.
+"""
 _HURRY_SHARE, _HURRY_SECONDS, _WRITING_SHARE = 0.07, 60.0, 0.06
-"""Share and most seconds of the time at the end in which failures are explained hastily; the share of that
-for writing files."""
+"""Share of the time limit, and most seconds, at the end in which failures are explained without shrinking;
+the share of the time limit for writing files.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzPlan:
-    """The plan of a campaign.
+    """What a run of the fuzzer draws, and how long.
 
     Attributes:
-        operators: rows of the operators.
+        operators: the operator versions to test.
         seconds: limit of the wall time; None for no limit.
         cases: number of cases to draw; None for no limit.
         seed: seed of all random decisions.
@@ -84,9 +93,11 @@ class AnswerCounts(NamedTuple):
 
 
 class Rates:
-    """Judged cases per second of each stream (kind of rounds), summed over runners.
+    """Judged cases per second of all runners, for each kind of rounds.
 
-    Wall time of a runner is attributed to a stream in proportion to the busy time of its processes.
+    The kinds are cases in one model, batches of nodes, and illegal cases.
+
+    The wall time of a runner is divided among the kinds in proportion to the busy time of its processes.
     """
 
     def __init__(self) -> None:
@@ -94,7 +105,7 @@ class Rates:
         self._passed: dict[str, float] = {}
 
     def count(self, kind: str, runner: str, cases: int, busy: float, passed: float) -> None:
-        """Add judged cases, the busy seconds of the process, and the wall seconds that passed."""
+        """Add judged cases, the busy seconds of the process, and the wall-clock seconds in between."""
         before = self._counts.get((kind, runner), (0, 0.0))
         self._counts[kind, runner] = before[0] + cases, before[1] + busy
         self._passed[runner] = self._passed.get(runner, 0.0) + passed
@@ -160,7 +171,7 @@ class Campaign:
 
     @property
     def skipped(self) -> int:
-        """The number of answers that were not judged."""
+        """The number of answers that were not compared with NumPy."""
         return sum(explainer.skipped for explainer in self._explainers)
 
     @property
@@ -197,7 +208,8 @@ class Campaign:
         """Yield findings as they are made, until the time is over or all cases are judged."""
         results: SimpleQueue[FuzzFinding | BaseException | None] = SimpleQueue()
         with temporary_folder() as folder:
-            # workshops learn refusals: rounds skip likely ones, explaining runs every case
+            # The first workshop learns refusals, so that rounds skip likely ones; the second, for explaining,
+            # runs every case.
             hurry = min(_HURRY_SHARE * (self.plan.seconds or 0), _HURRY_SECONDS)
             workshop = Workshop(
                 folder, _MODEL_SECONDS, self.deadline - _WRITING_SHARE * hurry, passes_over=False
@@ -264,18 +276,18 @@ class Campaign:
             "findings": [finding.as_json() for finding in self.findings],
         }
 
-    # One round: cases of one operator, on every runner that supports it.
+    # One round: cases of one operator that run on every runner that supports it.
 
     def _is_ending(self) -> bool:
         return self._is_stopped or self._is_late(_RESERVED_SHARE)
 
     def _is_late(self, share: float) -> bool:
-        """Return whether at most a share of the time is left."""
+        """Return whether at most this share of the time limit is left."""
         seconds = self.plan.seconds
         return seconds is not None and monotonic() > self.deadline - share * seconds
 
     def _next(self, runner: Runner) -> "_Round | None":
-        """Return the next round for a runner, or None at the end.
+        """Return the next round (cases to run together) for a runner, or None at the end.
 
         Runners go at their own pace: a slow one skips whole cycles of operators, and rounds that no runner
         supports are not drawn. With a given number of cases all runners get the same rounds, so the fastest
@@ -328,7 +340,7 @@ class Campaign:
         workshop: Workshop,
         results: "SimpleQueue[FuzzFinding | BaseException | None]",
     ) -> None:
-        """Run rounds on a runner, some ahead of judging; judge them, and explain new failures.
+        """Run rounds on one runner, submitting some ahead; judge the answers, and explain new failures.
 
         Which cases a round skips depends on the rounds judged when it was submitted. That is always the same
         number of rounds, so results do not depend on speed. With a time limit, failures are explained in
@@ -379,7 +391,7 @@ class Campaign:
                     else:
                         for finding in explainer.explain(lot):
                             results.put(finding)
-                        last = monotonic()  # nor does explaining
+                        last = monotonic()  # explaining does not count in rates either
                 if is_last:
                     break
             if is_parallel:
@@ -409,7 +421,7 @@ def _explain(
     lots: "PriorityQueue[Lot]",
     results: "SimpleQueue[FuzzFinding | BaseException | None]",
 ) -> None:
-    """Explain lots, the cheapest first, until the program ends."""
+    """Explain groups of failures, the cheapest first, until the program ends."""
     while True:
         lot = lots.get()
         try:
@@ -422,7 +434,7 @@ def _explain(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A submitted round, the refusals known at that time, and its future answers."""
+    """A submitted round: its cases, the refusals known when it was submitted, and its future answers."""
 
     round: "_Round"
     refusals: Refusals
@@ -439,7 +451,9 @@ class _Round:
 
 
 def operators(words: Iterable[str]) -> tuple[OpSpec, ...]:
-    """Return the rows of operators by name, "ScatterNDUpdate-15" or "ScatterNDUpdate"; all without names.
+    """Return operator versions by name: "ScatterNDUpdate-15" for one, "ScatterNDUpdate" for all.
+
+    All operators without names.
 
     Raises:
         UsageError: a name is unknown.

@@ -21,40 +21,53 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.fuzz.features import Feature
 
 _MOST_PREDICATES = 3
-"""Most predicates of a condition; longer ones describe single cases rather than a cause."""
+"""Most predicates of a condition; longer conditions describe single cases rather than a cause."""
 _BEAM_WIDTH, _CANDIDATES_PER_STATE = 120, 8
-"""Conjunctions that are extended in each step, and candidates per conjunction: many cover the same cases."""
+"""Beam width of the search (conjunctions kept in each step), and predicates tried to extend each of them:
+many of these cover the same cases.
+"""
 _MOST_CONDITIONS = 4
 _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
-"""Penalties in units of a covered failure: of a covered passing case, and of a word per failure."""
+"""Penalties, where one covered failure counts 1: of a covered passing case, and of each word of the
+condition (as a share of all failures).
+"""
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
-"""Words of a predicate by its relation."""
+"""Cost of a predicate in words, by its relation."""
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
-"""Words for equality with a number, which is rarely the cause, and for each value of a list."""
+"""Cost in words of equality with a number, which is rarely the cause, and of each value in a list."""
 _COST_OF_LARGE_NUMBER = 2.5
-"""Words for a comparison with a number above `_GREATEST_NUMBER`, which is rarely the cause."""
+"""Cost in words of a comparison with a number above `_GREATEST_NUMBER`, which is rarely the cause."""
 _NEGLIGIBLE_SHARE = 0.03
 """Share of the failures that may stay uncovered."""
 _FEWEST_COVERED, _LEAST_COVERED, _CHANCE = 2, 0.1, 0.01
-"""A pure condition must cover this many failures and this share of them, and so many that the probability of
-finding one by chance, over all conjunctions of its length, is at most `_CHANCE`."""
+"""A pure condition must cover this many failures, this share of them, and so many that the probability of
+finding such a condition by chance, among all conjunctions of its length, is at most `_CHANCE`.
+"""
 _FEW_VALUES = 12
-"""Most thresholds that are tried for a number."""
+"""Most thresholds that are tried for a numeric feature."""
 _GREATEST_NUMBER, _SIZES = 4, ("elements", "dimension")
-"""Equality is tried for numbers up to this, and for features that begin with these words for 0 and 1 only."""
+"""Equality is tried for numbers up to this; for features whose names begin with these words only for 0 and
+1.
+"""
 _LONGEST_NAME = 60
-"""Most characters of a slug before it is cut and gets a hash."""
+"""Length in characters at which a slug is cut and completed by a hash."""
 
 
 class Predicate(NamedTuple):
-    """A requirement on one feature; the relation is "is", "is not", "in", "below" or "above"."""
+    """A requirement on one feature of a case, such as "element type is f32" or "rank above 2".
+
+    The relation is "is", "is not", "in", "below" or "above".
+    """
 
     feature: str
     relation: str
     value: Any
 
     def holds(self, features: Mapping[str, Feature]) -> bool:
-        """Return whether the features of a case satisfy it; False if the case lacks the feature."""
+        """Return whether the features of a case satisfy this predicate.
+
+        False if the case lacks the feature.
+        """
         if self.feature not in features:
             return False
         value = features[self.feature]
@@ -106,7 +119,7 @@ def _negated(feature: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FailureCondition:
-    """A conjunction of predicates about failing cases; an empty one always holds."""
+    """A conjunction of predicates that failing cases satisfy; an empty one is always true."""
 
     predicates: tuple[Predicate, ...] = ()
 
@@ -130,7 +143,7 @@ class FailureCondition:
 
     @classmethod
     def from_json(cls, rows: Iterable[Mapping[str, Any]]) -> "FailureCondition":
-        """Read the result of `as_json`."""
+        """Return the condition that `as_json` wrote."""
         triples = [(row["feature"], row["relation"], row["value"]) for row in rows]
         predicates = [
             Predicate(feature, relation, tuple(value) if isinstance(value, list) else value)
@@ -146,7 +159,7 @@ def learn(
     always: Mapping[str, Feature] | None = None,
     purity: float = 0.0,
 ) -> list[FailureCondition]:
-    """Return conditions that together cover the failures, starting with the one that covers most.
+    """Return conditions that together cover the failing cases, the one that covers most first.
 
     Args:
         failing: features of failing cases.

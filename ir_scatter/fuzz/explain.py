@@ -33,36 +33,43 @@ from ir_scatter.fuzz.shrink import shrink, size
 from ir_scatter.runners.base import Runner, Status, Streamed
 
 _VARIABLE_PARTS = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
-"""Parts of a message that vary for one reason: names, types, numbers, shapes and words of the model."""
+"""Parts of error messages that vary although the cause is the same: names, types, numbers, shapes and
+words of the model.
+"""
 _RECENT_CASES, _SAMPLES, _RECENT_FAILURES = 400, 64, 60
 """Sizes of ring buffers: cases with a result per operator, failing and passing samples per finding, failures
 of one kind that wait to be explained."""
 _FRESH, _VARIED = 150, 200
-"""Cases that are run to learn a condition: drawn anew, and variations of a failing case."""
+"""Cases that are run to learn a condition: newly drawn ones, and variations of a failing case."""
 _FEW = 16
 """Cases that are run instead if each failure costs a process, a model or much memory."""
 _FATAL = frozenset(symptom for symptom in Symptom if symptom.is_fatal)
 """Symptoms that end the process."""
 _COSTLY = frozenset(symptom for symptom in Symptom if symptom.cost > 1)
-"""Symptoms after which the other cases of a model have to run again."""
+"""Symptoms after which the other cases of the same model have to run again."""
 _LEARNING_BUDGET, _SHRINKING_BUDGET = 600, 2400
 """Budgets of one learning and one shrinking step, in the units of `Symptom.cost` rather than seconds, so that
 results do not depend on speed."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
-"""Additional limits of a step if the campaign has a time limit: seconds, and share of the remaining time.
-Both are divided by 1 + the number of waiting lots, of which at most `_MOST_WAITING` count."""
+"""Limits of each step if the campaign has a time limit: seconds, and share of the remaining time. Both are
+divided by 1 + the number of waiting lots (groups of failures), of which at most `_MOST_WAITING` count.
+"""
 _SAMPLE_EVERY, _NOTED_PER_FORM = 16, 8
-"""Of cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` is run. Of the cases of one form
-with the same symptom, `_NOTED_PER_FORM` are kept to learn from."""
+"""Of the cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` is run. Of the cases of one
+model with the same symptom, `_NOTED_PER_FORM` are kept to learn from.
+"""
 _REPETITIONS, _CONFIRMATIONS = 16, 2
-"""Runs of a case to see whether its result changes; attempts to reproduce a failure, and fresh processes that
-the smallest case runs in (twice as many if they disagree)."""
+"""Runs of a case to see whether its result changes; attempts to reproduce a failure, which is also the
+number of fresh processes in which the smallest case runs (twice as many if they disagree).
+"""
 _CONDITIONS, _CHALLENGE_ROUNDS, _CHALLENGE_CANDIDATES = 6, 4, 400
-"""Most conditions per lot; most attempts to disprove a condition; fresh cases that are searched for
-challengers per predicate."""
+"""Most conditions per lot (group of failures); most attempts to disprove a condition; fresh cases that are
+searched per predicate to find ones that disprove it.
+"""
 _PENALTY = 20
-"""Priority penalty in rounds: crashes are explained last, as they cost most; each finding that a lot may
-duplicate counts twice that."""
+"""Priority penalty in rounds for groups of crashes, which are explained last because they cost most; each
+finding that a group may duplicate counts twice that.
+"""
 _DUE_FAILURES, _DUE_COSTLY_FAILURES = 20, 6
 """New failures of one kind after which they are explained; fewer if each costs a process or a model."""
 _FAST_BATCH = 0.5
@@ -70,14 +77,16 @@ _FAST_BATCH = 0.5
 _PATIENCE = 0.08
 """Share of the time limit after which new failures are explained, however few they are."""
 _SAME_DEFECT = 0.8
-"""A condition that holds for this share of the samples of a finding is about the same defect."""
+"""A condition that is true for this share of the samples of a finding describes the same defect."""
 _PURE, _STILL_PURE, _FEWEST_COUNTERS = 0.95, 0.9, 4
-"""Purity (failing / all cases for which a condition holds) that is required when a condition is learned, and
-later. Below that it is learned anew, if there are `_FEWEST_COUNTERS` counterexamples, and twice as many each
-time."""
+"""Purity is the share of failing cases among all cases that satisfy a condition. The first value is
+required when a condition is learned, the second later; below it the condition is learned again, if there
+are `_FEWEST_COUNTERS` counterexamples, and twice as many each time.
+"""
 _PASSING_PER_CRASH = 10
-"""Cases that a crash or hang explains are not sampled but all run if passing / failing exceeds this: the
-condition is then too wide."""
+"""Cases that a known crash or hang seems to explain are all run, not sampled, if passing / failing exceeds
+this: the condition is then too wide.
+"""
 
 _RIGHT, _NOT_RUN = "right", "not run"
 
@@ -91,22 +100,24 @@ class FuzzFinding:
         symptom: what the failing cases show.
         condition: when it happens.
         failing, passing: counts of the cases that satisfy the condition and show the symptom, or disprove it.
-        otherwise: counts of the cases that satisfy the condition and show another symptom, which hides this
-            one.
+        otherwise: counts of the cases that satisfy the condition and show another symptom, which hides the
+            finding's own.
         is_explained: whether the condition separates failing cases from passing ones.
-        case: the smallest case; None in a finding of an earlier run.
+        case: the smallest failing case; None if the finding was read from an earlier run.
         judgement: what the runner does with the smallest case.
         others: what other runners do with it, by runner.
-        twins: what the same runner does with its twins, by name of the change.
+        twins: what the same runner does with changed cases of known output (`cases.twins`), by name of the
+            change.
         path: the folder that the finding was written to; "" if there is none.
         is_known: whether an earlier run found it; `saved` is its JSON record.
         samples: features of some failing cases, from which the condition was learned.
         counters: features of some passing cases for which the condition holds.
         fresh: outcomes of the smallest case in fresh processes, with their counts.
-        also: other symptoms of the same cases, as a damaged process may end or not.
-        reason: the reason of the lot; refusals for other reasons are no evidence for the condition.
-        tried: the number of counterexamples when the condition was last learned anew.
-        defects: codes of the known defects that explain it; empty if it is new.
+        also: other symptoms of the same cases, as a damaged process does not always crash.
+        reason: the reason of the failures (`_reason_of`); refusals for other reasons are no evidence for the
+            condition.
+        tried: the number of counterexamples when the condition was last learned.
+        defects: codes of the known defects that explain it; empty if the defect is new.
         is_hurried: whether the time limit prevented shrinking and challenging.
     """
 
@@ -139,7 +150,7 @@ class FuzzFinding:
 
     @property
     def when(self) -> str:
-        """The condition as a sentence, with the counts of cases and reservations."""
+        """The condition as a sentence, with counts of cases and, if necessary, doubts."""
         total = self.failing + self.passing
         sentence = f"{self.condition}: {self.failing} of {total} {self.symptom.verb}"
         for word, count in sorted(self.otherwise.items()):
@@ -152,17 +163,20 @@ class FuzzFinding:
 
     @property
     def is_steady(self) -> bool:
-        """Whether the case fails in the same way in each fresh process."""
+        """Whether the smallest case fails in the same way in each fresh process."""
         return set(self.fresh) <= {self.symptom.value}
 
     @property
     def is_alone(self) -> bool:
-        """Whether the case fails in a process that has run no other case."""
+        """Whether the smallest case fails in a process that has run no other case."""
         return set(self.fresh) != {_RIGHT}
 
     @property
     def outlier(self) -> str:
-        """The runner if at least two other runners ran the case and all of them are right; else ""."""
+        """The name of the runner if at least two other runners ran the case and all of them are right.
+
+        Else "".
+        """
         run = [summary for summary in self.others.values() if not summary.startswith(_NOT_RUN)]
         return self.runner if len(run) > 1 and set(run) == {_RIGHT} else ""
 
@@ -204,7 +218,7 @@ class FuzzFinding:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> "FuzzFinding":
-        """Read a finding of an earlier run; it has no case."""
+        """Return the finding that `as_json` wrote; it has no case."""
         return cls(
             saved["signature"], saved["runner"], saved["operator"], Symptom(saved["symptom"]),
             FailureCondition.from_json(saved["predicates"]), saved["failing"], saved["passing"], None,
@@ -221,7 +235,7 @@ _Key = tuple[str, Symptom, str]
 
 
 class Explainer:
-    """Counts the failures of one runner that findings explain, and makes findings of the others."""
+    """Assigns the failures of one runner to known findings, and makes new findings from the others."""
 
     def __init__(
         self,
@@ -260,7 +274,7 @@ class Explainer:
         self._patience = _PATIENCE * (until - monotonic())
         self._waiting = set[_Key]()
         self._noted = 0
-        self._lock = Lock()  # one thread judges rounds while another one explains lots
+        self._lock = Lock()  # one thread judges rounds while another one explains groups of failures
 
     @property
     def unexplained(self) -> int:
@@ -268,7 +282,7 @@ class Explainer:
         return self._unexplained
 
     def give_up(self) -> None:
-        """End the run: count all failures in open lots and outside of lots as unexplained."""
+        """End the run: count all failures that are not yet explained as unexplained."""
         with self._lock:
             waiting = sum(map(len, self._failures.values()))
             self._unexplained += waiting + sum(
@@ -278,7 +292,7 @@ class Explainer:
             self._open.clear()
 
     def select(self, cases: Sequence[Case]) -> list[Case]:
-        """Return the cases to run: of those that known crashes, hangs or refusals explain, only a sample."""
+        """Return the cases to run: of those that a known crash, hang or refusal explains, only a sample."""
         selected = list(cases)
         costly = [
             finding for finding in self.findings
@@ -295,7 +309,10 @@ class Explainer:
         return selected
 
     def judge(self, kind: str, cases: Sequence[Case], answers: Sequence[Streamed]) -> None:
-        """Judge the answers of a round; repeated cases must have equal outputs, twins consistent ones."""
+        """Judge the answers of a round.
+
+        Repeated cases must have equal outputs, twins (changed cases) consistent ones.
+        """
         first: dict[tuple[int, ...], tuple[Case, Streamed]] = {}
         counts = Counter[object]()
         for case, answer in zip(cases, answers, strict=True):
@@ -311,7 +328,10 @@ class Explainer:
                 self._note(case, judgement, is_alike=is_alike)
 
     def _note(self, case: Case, judgement: Judgement, *, is_alike: bool) -> None:
-        """Count a case in the findings about it; keep it to learn from, unless it is one of many alike."""
+        """Count a judged case in the findings that concern it, and keep it as a sample to learn from.
+
+        With `is_alike` at most a few cases of the same model and symptom are kept.
+        """
         self._noted += 1
         if not judgement.is_run:
             self.skipped += 1
@@ -321,7 +341,7 @@ class Explainer:
         findings = [finding for finding in self.findings if finding.operator == case.operator]
         findings.sort(
             key=lambda finding: not finding.is_explained
-        )  # unexplained ones last: they count what no other one explains
+        )  # unexplained findings last: they count only cases that no other finding explains
         features, symptom, is_known = features_of(case) if findings else {}, judgement.symptom, False
         for finding in findings:
             if not finding.condition.holds(features):
@@ -348,7 +368,7 @@ class Explainer:
             _keep_recent(failures, (case, judgement._replace(got=None)), self._noted, _RECENT_FAILURES)
 
     def due(self, round: int, patience: int, *, is_last: bool) -> "list[Lot]":
-        """Return lots of unexplained failures that are numerous or old enough to be explained.
+        """Return groups of unexplained failures that are large or old enough to be explained now.
 
         Args:
             round: the number of the current round.
@@ -365,7 +385,7 @@ class Explainer:
             is_old = round - since >= patience or monotonic() - begun > self._patience
             is_due = is_old or len(self._failures[key]) >= enough
             if not is_last and (key in self._waiting or not is_due):
-                continue  # a waiting lot of this kind may explain these failures, too
+                continue  # a group of the same kind that already waits may explain these failures, too
             self._waiting.add(key)
             del self._since[key]
             lot = Lot(operator, symptom, reason, round, self._failures.pop(key))
@@ -377,7 +397,7 @@ class Explainer:
         return lots
 
     def explain(self, lot: "Lot", waiting: int = 0) -> Iterator[FuzzFinding]:
-        """Yield a finding for each condition, until the conditions cover all failures of a lot.
+        """Yield findings, each with its own condition, until their conditions cover all failures of a group.
 
         Each finding starts from a smallest case: its condition holds for that case and for most failures, so
         that it contains nothing but what the fault needs. `waiting` lots share the remaining time.
@@ -391,7 +411,7 @@ class Explainer:
         if self._is_late and self._drop_explained(lot):
             yield from self._explain_hastily(lot)
         with self._lock:
-            if lot in self._open:  # else it was counted when the run ended
+            if lot in self._open:  # otherwise its failures were counted when the run ended
                 self._open.remove(lot)
                 self._unexplained += lot.unexplained
 
@@ -400,7 +420,7 @@ class Explainer:
         return monotonic() > min(self._until, self._workshop.deadline)
 
     def _explain_hastily(self, lot: "Lot") -> Iterator[FuzzFinding]:
-        """Yield findings in the last seconds: the smallest failures that can be reproduced, not shrunk.
+        """Yield findings without shrinking, in the last seconds of a run: the smallest reproducible failures.
 
         Their conditions are learned from the known cases, without challenging.
         """
@@ -447,7 +467,7 @@ class Explainer:
                 yield finding
 
     def _drop_explained(self, lot: "Lot") -> bool:
-        """Drop failures that newer findings explain; return whether any remain."""
+        """Drop failures that newer findings explain from a group; return whether any remain."""
         unexplained = list[tuple[Case, Judgement]]()
         for case, judgement in lot.failing:
             findings, features = self._findings_about(lot), features_of(case)
@@ -508,7 +528,7 @@ class Explainer:
         return finding
 
     def _refine(self) -> None:
-        """Learn conditions with too many counterexamples anew, or mark their findings as unexplained."""
+        """Learn conditions with too many counterexamples again, or mark their findings as unexplained."""
         for finding in self.findings:
             total, count = finding.failing + finding.passing, len(finding.counters)
             is_pure = not finding.samples or finding.failing >= _STILL_PURE * total
@@ -529,7 +549,8 @@ class Explainer:
             passing = [*finding.counters, *self._counterexamples(finding.symptom, finding.operator, broken)]
             learned = learn(failing, passing, 1, case_features, _PURE)
             narrower = [features for features in failing if learned and learned[0].holds(features)]
-            finding.is_explained = 2 * len(narrower) > len(failing)  # else the samples have several causes
+            # otherwise the samples have several causes
+            finding.is_explained = 2 * len(narrower) > len(failing)
             if finding.is_explained:
                 predicates = finding.condition.predicates
                 fixed = tuple(predicate for predicate in predicates if predicate.feature == "broken")
@@ -542,7 +563,10 @@ class Explainer:
                 finding.tried = 0
 
     def _counterexamples(self, symptom: Symptom, operator: str, broken: str) -> list[Mapping[str, Feature]]:
-        """Return the features of recent cases, of one broken rule if illegal, that disprove a symptom."""
+        """Return the features of recent cases of an operator that disprove a symptom.
+
+        `broken` is the broken rule, if any.
+        """
         counterexamples = list[Mapping[str, Feature]]()
         for case, case_symptom in self._recent[operator]:
             features = features_of(case) if isinstance(case, Case) else case
@@ -552,9 +576,9 @@ class Explainer:
         return counterexamples
 
     def _learn_condition(self, lot: "Lot", simplest: Case) -> tuple[FailureCondition, bool]:
-        """Learn the condition for most failures of a lot, and challenge it with cases drawn to disprove it.
+        """Learn the condition for most failures of a group, and test it with cases drawn to disprove it.
 
-        Return the condition, and whether it is pure: whether nearly all cases for which it holds fail.
+        Return the condition, and whether it is pure: nearly all cases that satisfy it fail.
         """
         condition, case_features = None, features_of(simplest)
         fixed = (Predicate("broken", "is", lot.reason),) if self.is_illegal else ()
@@ -563,7 +587,7 @@ class Explainer:
         lot.passing += [counter for finding in similar for counter in finding.counters]
         for attempt in range(_CHALLENGE_ROUNDS):
             failing_features = [case_features, *lot.features()]
-            # earlier samples count only if one pure condition covers them, too
+            # earlier samples count only if one pure condition covers them as well
             pure = learn([*failing_features, *earlier], lot.passing, 1, case_features, _PURE) or learn(
                 failing_features, lot.passing, 1, case_features, _PURE
             )
@@ -578,7 +602,7 @@ class Explainer:
         return best, failing >= _PURE * (failing + passing)
 
     def _neighbours(self, case: Case, lot: "Lot") -> Iterator[Case]:
-        """Yield variations of a failing case, and fresh cases."""
+        """Yield variations of a failing case, then newly drawn cases of its operator."""
         is_few = lot.is_costly or self.is_illegal
         yield from variations(case, _FEW if is_few else _VARIED)
         yield from self._fresh_cases(case, f"around {lot.round}", _FEW if is_few else _FRESH)
@@ -586,7 +610,7 @@ class Explainer:
     def _fresh_cases(
         self, case: Case, seed_word: str, count: int, predicates: Sequence[Predicate] = ()
     ) -> Iterator[Case]:
-        """Yield fresh cases of the operator of a case, with types that the predicates allow.
+        """Yield newly drawn cases of the operator of a case, with types that the predicates allow.
 
         Fresh cases break the same rule as an illegal case. If a case has dynamic shapes, so has every second
         fresh one.
@@ -601,7 +625,10 @@ class Explainer:
                 yield self._drawer.case(case.spec, f"{seed_word} {number}", predicates, is_dynamic=is_dynamic)
 
     def _challengers(self, lot: "Lot", first: Case, condition: FailureCondition, attempt: int) -> list[Case]:
-        """Return fresh cases that satisfy the condition, and per predicate cases that satisfy all others."""
+        """Return new cases to test a condition.
+
+        Some satisfy it; for each predicate, some satisfy all predicates but that one.
+        """
         most = _FEW // 2 if lot.is_costly or self.is_illegal else _FEW
         chosen: list[Case] = []
         for left_out in (None, *condition.predicates):
@@ -619,7 +646,7 @@ class Explainer:
         return chosen
 
     def _run(self, lot: "Lot", cases: Iterable[Case]) -> None:
-        """Run cases, and add failures that no finding explains, and passing cases, to a lot."""
+        """Run cases; add passing ones, and failures that no finding explains, to a group of failures."""
         findings, budget, remaining = self._findings_about(lot), self._budget(_LEARNING_BUDGET), iter(cases)
         is_slow = lot.is_costly or self.is_illegal  # bisecting a large batch may take long
         most = lot.at_once
@@ -646,12 +673,12 @@ class Explainer:
                     lot.failing.append((case, judgement._replace(got=None)))
 
     def _findings_about(self, lot: "Lot") -> list[FuzzFinding]:
-        """Return the findings about the operator and symptom of a lot."""
+        """Return the findings with the operator and symptom of a group of failures."""
         of_operator = [finding for finding in self.findings if finding.operator == lot.operator]
         return [finding for finding in of_operator if lot.symptom in {finding.symptom, *finding.also}]
 
     def _similar_findings(self, lot: "Lot") -> list[FuzzFinding]:
-        """Return the findings with samples that have the operator, symptom and reason of a lot."""
+        """Return the findings that have samples, and the operator, symptom and reason of a lot."""
         return [
             finding
             for finding in self._findings_about(lot)
@@ -679,7 +706,9 @@ class Explainer:
         return _judge(self.runner, case, answers[0], repeats)
 
     def _shrink_first(self, lot: "Lot") -> tuple[Case, Judgement, Counter[str]] | None:
-        """Shrink the first failure; return the case, its judgement and its outcomes in fresh processes.
+        """Shrink the first failure of a group.
+
+        Return the smallest case, its judgement, and its outcomes in fresh processes.
 
         None if the failure cannot be reproduced. If all fresh processes agree on another symptom, the
         judgement is theirs; if all are right, only a process damaged by other cases fails.
@@ -737,13 +766,16 @@ class Explainer:
         return judgements[0] if judgements else Judgement(None, "not run: the time is over", is_run=False)
 
     def _outcomes_elsewhere(self, case: Case) -> dict[str, str]:
-        """Return the outcome of a case on each other runner, by runner."""
+        """Return the outcome of a case on every other runner, by name of the runner."""
         return {
             runner.name: self._outcome(runner, case) for runner in self.others if supports(runner, case.spec)
         }
 
     def _outcomes_of_twins(self, case: Case) -> dict[str, str]:
-        """Return the outcome of each twin of a legal case on the same runner, by twin."""
+        """Return the outcomes of the twins of a legal case on the same runner, by name of the twin.
+
+        Twins are changed cases of known output, see `cases.twins`.
+        """
         twins = [twin(case, name) for name in TWINS] if case.broken is None else []
         return {
             twin_case.twin: self._outcome(self.runner, twin_case)
@@ -771,7 +803,7 @@ def _judge(runner: Runner, case: Case, answer: Streamed, repeats: Sequence[Array
 
 @dataclass(slots=True)
 class _Budget:
-    """The remaining cost units for cases, and the time limit on the monotonic clock."""
+    """The cost units that are left for running cases, and the time limit on the monotonic clock."""
 
     remaining: int
     until: float
@@ -787,11 +819,11 @@ class _Budget:
 
 @dataclass(slots=True)
 class Lot:
-    """Failures of one kind that are explained together.
+    """Failures with the same operator, symptom and reason, which are explained together.
 
     Attributes:
-        operator, symptom, reason: the kind of the failures, see `_reason_of`.
-        round: the round in which the lot became due.
+        operator, symptom, reason: common to all failures; see `_reason_of`.
+        round: the number of the round in which the lot became due.
         failing: the failures.
         passing: features of cases that disprove the symptom.
     """
@@ -803,14 +835,17 @@ class Lot:
     failing: list[tuple[Case, Judgement]]
     passing: list[Mapping[str, Feature]] = field(default_factory=list)
     large_failing: list[Mapping[str, Feature]] = field(default_factory=list)
-    """Features of further failures whose cases are too large to be kept."""
+    """Features of further failures whose cases are too large to be kept in memory."""
     unexplained: int = 0
     """Failures that were not examined for lack of time."""
     duplicates: int = 0
     """The number of findings that the failures may belong to."""
 
     def __lt__(self, other: "Lot") -> bool:
-        """Order lots by age, the oldest first; crashes and possible duplicates count as younger."""
+        """Order lots by age, the oldest first.
+
+        Crashes and possible duplicates of findings count as younger.
+        """
         return self._turn < other._turn
 
     @property
@@ -824,7 +859,7 @@ class Lot:
 
     @property
     def at_once(self) -> int:
-        """The number of cases per batch; few if they are large, as a model of them takes much memory."""
+        """The number of cases to run at once: few if they are large, to save memory."""
         return _FEW if any(case.within.elements for case, _ in self.failing) else NODES
 
     def features(self) -> list[Mapping[str, Feature]]:
@@ -849,7 +884,7 @@ def _covers(condition: FailureCondition, samples: Sequence[Mapping[str, Feature]
 
 
 def _disproves(case_symptom: Symptom | None, symptom: Symptom, features: Mapping[str, Feature]) -> bool:
-    """Return whether a case with one symptom, or none, is evidence against another symptom.
+    """Return whether a case with the first symptom (None: it passed) is evidence against the second symptom.
 
     A case with a result, right or wrong, was not refused and did not end the process. A case without a result
     is no evidence about results; nor is a case without elements about wrong values.
@@ -864,7 +899,10 @@ def _is_explained_by(findings: Iterable[FuzzFinding], features: Mapping[str, Any
 
 
 def _reason_of(case: Case, judgement: Judgement) -> str:
-    """Return the reason of a failure: the broken rule, or the invariable words of a refusal, else ""."""
+    """Return why a case failed: the broken rule, or the message of a refusal without variable parts.
+
+    "" for any other failure.
+    """
     if case.broken is not None:
         return case.broken
     return _VARIABLE_PARTS.sub("", judgement.message) if judgement.symptom is Symptom.REFUSED else ""

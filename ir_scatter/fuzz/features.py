@@ -1,4 +1,4 @@
-"""Features of cases: the facts that conditions can be about."""
+"""Features of cases: facts such as ("element type", "f32") that conditions of failures refer to."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -22,7 +22,7 @@ _FEATURES: "WeakKeyDictionary[Case, Mapping[str, Feature]]" = WeakKeyDictionary(
 
 
 def features_of(case: Case) -> Mapping[str, Feature]:
-    """Return the features of a case, including those of the result of a legal case."""
+    """Return the features of a case by name; for a legal case also those of its result."""
     if (features := _FEATURES.get(case)) is None:
         features = _FEATURES[case] = _all_features(case)
     return features
@@ -45,7 +45,7 @@ def _all_features(case: Case) -> Mapping[str, Feature]:
 
 
 def _recompute_in(case: Case, type: type[Any]) -> Array:
-    """Compute a case with data and updates of another type."""
+    """Return the output of a case that is computed with data and updates of another type."""
     operation = case.operation()
     with np.errstate(all="ignore"):
         data, updates = operation.data.astype(type), operation.updates.astype(type)
@@ -53,7 +53,7 @@ def _recompute_in(case: Case, type: type[Any]) -> Array:
 
 
 def input_features(case: Case) -> dict[str, Feature]:
-    """Return the features of inputs and attributes; their names are parts of sentences."""
+    """Return the features of inputs and attributes; the names are parts of sentences: "rank of data"."""
     spec, data, updates, axis = case.spec, case.data, case.updates, case.axis_from_front
     features: dict[str, Feature] = {
         "element type": case.element_type.name,
@@ -80,7 +80,8 @@ def input_features(case: Case) -> dict[str, Feature]:
     features["a constant is empty"] = any(not array.size for array in inputs)
     is_shape_static = case.shapes == "static" or Role.UPDATES in case.constants
     is_folded = case.iterations > 0 or (Role.DATA in case.constants and is_shape_static)
-    features["empty data is folded"] = not data.size and is_folded  # OpenVINO folds such nodes
+    # OpenVINO computes such nodes before it compiles the model
+    features["empty data is folded"] = not data.size and is_folded
     features["every input is constant"] = {port.role for port in spec.ports} <= case.constants
     if case.indices is not None:
         features["index type"] = case.index_type.name
@@ -123,7 +124,7 @@ def input_features(case: Case) -> dict[str, Feature]:
 
 
 def _range_features(case: Case) -> dict[str, Feature]:
-    """Return on which side of their range illegal indices are, and by how many elements."""
+    """Return whether illegal indices are below or above their range, and by how many elements."""
     assert case.indices is not None
     numbers, sizes = case.indices.astype(np.int64), np.array(case.limits, np.int64)
     below, above = int((-sizes - numbers).max()), int((numbers - sizes + 1).max())
@@ -131,7 +132,7 @@ def _range_features(case: Case) -> dict[str, Feature]:
 
 
 def value_features(arrays: Sequence[Array], subject: str = "a value") -> dict[str, Feature]:
-    """Return which special values arrays of one type contain: those that some computations cannot hold."""
+    """Return which special values arrays contain: NaN, numbers that f16 cannot represent, and the like."""
     features: dict[str, Feature] = {}
     flat = [array.reshape(-1) for array in arrays]
     number_kind = kind(flat[0])

@@ -1,4 +1,4 @@
-"""Writes findings to folders: model, inputs, expected outputs, a program to run, a report to paste."""
+"""Writes findings to folders: model, inputs, expected outputs, a program that reproduces it, a bug report."""
 
 import json
 import os
@@ -30,7 +30,9 @@ from ir_scatter.runners.base import ISSUE_FORM, Runner, plain_name
 RECORD = "finding.json"
 """File name of the JSON record of a finding; written last, so that a folder with it is complete."""
 CASE = "case.json"
-"""File name of the facts about the case that the program needs, for `replay`."""
+"""File name of the JSON with the facts about the case that the program `repro.py` needs; `replay` reads
+it.
+"""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
 _RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
@@ -116,7 +118,7 @@ def _storable(array: Array) -> Array:
 
 
 def about_type(row: ElementType) -> dict[str, Any]:
-    """Return the facts about an element type that the program needs."""
+    """Return the facts about an element type that the program `repro.py` needs."""
     numpy_type = dtype(row)
     is_native = numpy_type is not None and numpy_type.isbuiltin == 1 and row.kind != "string"
     return {
@@ -128,7 +130,7 @@ def about_type(row: ElementType) -> dict[str, Any]:
 
 
 def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) -> tuple[dict[str, Any], str]:
-    """Return the facts about a case that the program needs, and the packages that it needs."""
+    """Return the facts about a case that the program `repro.py` needs, and the packages that it imports."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -159,18 +161,21 @@ def _about_case(finding: FuzzFinding, model: str, feeds: Mapping[str, Array]) ->
 
 
 def _runner_of(finding: FuzzFinding) -> Runner | None:
-    """Return the runner of a finding as it is installed here; None if this machine does not know it."""
+    """Return the runner of a finding on this machine; None if the name is unknown here."""
     return find_or_none(plain_name(finding.runner.rpartition("/")[2]))
 
 
 def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
-    """Return the program that runs the model beside it; JSON in it never contains three quotes."""
+    """Return the text of `repro.py`, which runs the model in its folder.
+
+    JSON inside never contains three quotes.
+    """
     text = _PROGRAM.read_text(encoding="utf-8").replace("@TITLE@", title).replace("@NEEDS@", needs)
     return text.replace("@ABOUT@", json.dumps(about, indent=1, ensure_ascii=True))
 
 
 def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> str:
-    """Return the report under the headings of the issue form of the runtime's project."""
+    """Return a bug report under the headings of the runtime project's issue form."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")
@@ -254,7 +259,7 @@ def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> st
 
 
 def _regression(finding: FuzzFinding, version: str) -> list[str]:
-    """Return whether measured earlier releases were right, with the history of each defect."""
+    """Return lines that say whether measured earlier releases were right, with the history of each defect."""
     regressions = [is_regression(code, finding.runner, version) for code in finding.defects]
     if not finding.defects:
         return ["Not known: no known defect matches. Run `repro.py` with other releases."]

@@ -1,4 +1,4 @@
-"""Prepares and runs a campaign on request of a user, and writes its findings to a folder."""
+"""Prepares and runs the fuzzer as a user requested it, and writes findings to a folder."""
 
 import json
 import os
@@ -19,12 +19,12 @@ from ir_scatter.runners.base import Runner
 
 REPORT, PAGE = "fuzz.json", "index.html"
 MARK = b'<p class="brand">ir-scatter fuzz</p>'
-"""Bytes by which a page of findings is recognised."""
+"""Bytes by which a page that fuzz wrote is recognised, before it is replaced."""
 _VALUES = ("any", "plain", "edge")
 
 
 class UnavailableRunner(UsageError):
-    """A requested runner cannot run here."""
+    """Error: a requested runner cannot run on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def prepare(request: FuzzRequest, directory: Directory = HERE) -> Campaign:
 
 
 def _demand_own_page(path: Path) -> None:
-    """Check that a page to be replaced was written by fuzz.
+    """Check that a page that will be replaced was written by fuzz.
 
     Raises:
-        UsageError: it was not.
+        UsageError: another program wrote it.
     """
     if os.path.lexists(path):
         with suppress(OSError):
@@ -97,7 +97,7 @@ def _demand_own_page(path: Path) -> None:
 
 
 def earlier_report(folder: Path) -> dict[str, Any]:
-    """Return the report of an earlier run, with findings written before it was killed.
+    """Return the report of an earlier run, including findings that it wrote before it was killed.
 
     Raises:
         UsageError: the file is damaged, or is not a report.
@@ -111,7 +111,7 @@ def earlier_report(folder: Path) -> dict[str, Any]:
     if not isinstance(findings, list) or len(signatures) < len(findings):
         raise UsageError(f"{folder / REPORT} is not a report of fuzz")
     for path in sorted(folder.glob(f"*/{RECORD}")):
-        with suppress(OSError, ValueError, RecursionError):  # an incomplete file
+        with suppress(OSError, ValueError, RecursionError):  # skip an incomplete file
             record = json.loads(read_regular(path).decode("utf-8"))
             is_ours = isinstance(record, dict) and record.get("signature") == path.parent.name
             if path.parent.name not in signatures and is_ours:
@@ -136,7 +136,7 @@ def _available(names: Sequence[str], directory: Directory) -> list[Runner]:
 
 
 def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None, None]:
-    """Yield findings as they are made, each written to the folder of the request.
+    """Yield findings during the run, each already written to the requested folder.
 
     Raises:
         CannotWrite: a finding cannot be written.
@@ -149,7 +149,8 @@ def run(request: FuzzRequest, campaign: Campaign) -> Generator[FuzzFinding, None
                 yield finding
     finally:
         for finding in campaign.findings:
-            if finding.case is not None and request.folder is not None:  # its counts have grown since
+            # write it again: its counts have grown since
+            if finding.case is not None and request.folder is not None:
                 write_finding(finding, request.folder, campaign.versions)
         for runner in campaign.runners:
             runner.close()

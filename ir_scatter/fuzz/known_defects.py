@@ -1,4 +1,4 @@
-"""Matches findings with known defects, and reports since which release a defect exists."""
+"""Matches findings with known defects, and tells since which release a defect exists."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,8 +31,8 @@ def known_defects(
     Defects that the release (or, if not measured, the latest measured one before it) was measured to get
     right are excluded. Refusals are explained by refusals only; other symptoms by all others, as an
     out-of-bounds write may cause a wrong value, a varying one or a crash. A defect that depends on values
-    counts, unless the values of the case exclude it. `inferences` is the number of consecutive runs without
-    a reset of states.
+    counts, unless the values of the case rule it out. `inferences` is the number of consecutive runs of the
+    model without a reset of its states.
     """
     target = Target(plain_name(runner.rpartition("/")[2]), release)
     is_refused = symptom is Symptom.REFUSED
@@ -85,7 +85,7 @@ def _meetings(case: Case, defects: list[Defect]) -> Iterator[tuple[Defect, Meeti
             (Path(folder) / f"model{suffix}").write_bytes(data)
         try:
             model = read(Path(folder) / f"model{next(iter(files))}")
-        except UnreadableModel:  # some illegal cases cannot be read
+        except UnreadableModel:  # some illegal cases give no readable model
             return
         check = Check(model, [rule for rule in all_rules() if rule.is_legality])
         for scatter in scatter_nodes(model, check.facts):
@@ -134,7 +134,7 @@ def _results_by_release(code: str, runner: str) -> list[tuple[Result, list[str]]
 
 
 def _rows_of(runner: str) -> list[Row]:
-    """Return the records of a runner, or of the emulated plugin in its place."""
+    """Return the measurements of a runner, or of the emulator of its device if it has none."""
     rows = [row for row in history() if row.runner == runner]
     return rows or [row for row in history() if row.runner == runners.emulator(runner)]
 

@@ -34,7 +34,9 @@ _SCRIPT = "repro.py"
 _MODEL_FILES = {"model.xml": ("model.xml", "model.bin"), "model.onnx": ("model.onnx",)}
 _ARRAYS = ("inputs.npz", "expected.npz")
 _ABOUT_PATTERN = re.compile(r'^ABOUT = json\.loads\(r"""(.*?)"""\)$', re.MULTILINE | re.DOTALL)
-"""The facts about a case in a script, for folders that older releases wrote without `CASE`; read as JSON."""
+"""Pattern of the facts about a case in `repro.py`, for folders that older releases wrote without `CASE`;
+its match is read as JSON.
+"""
 _MOST_DIMENSIONS = 64
 
 
@@ -105,7 +107,7 @@ def _replay_finding(
 
 
 def _run(program: Path, environment: Mapping[str, str]) -> tuple[int | None, str]:
-    """Return the exit code of a program, None after a timeout, and its last line of output."""
+    """Run a program; return its exit code (None after a timeout) and its last line of output."""
     try:
         completed = subprocess.run(
             python_command(str(program)),
@@ -179,7 +181,7 @@ def _refuse_external_weights(model: Path) -> None:
 
 
 def _facts(folder: Path, model: str, runner: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a case that the program needs; only checked words and numbers are copied.
+    """Return the facts about a case that `repro.py` needs; only checked words and numbers are copied.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: the facts are missing or malformed.

@@ -1,4 +1,7 @@
-"""Draws the cases of a round, preferring pairs of features that were not drawn yet."""
+"""Draws the cases of a round, preferring pairs of features that were not drawn before.
+
+A form is the common part of cases that can run in one model with dynamic dimensions (`cases.draw.Form`).
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,16 +18,21 @@ from ir_scatter.fuzz.features import Feature
 from ir_scatter.ops.spec import OpSpec, Role
 
 _FORM_CANDIDATES, _BATCH_CANDIDATES = 6, 3
-"""Forms that are drawn before the one with most new pairs of features is chosen: for a round of one form, and
-for each case of a batch."""
+"""Forms that are drawn to choose the one with most new pairs of features: for a round of one form, and for
+each case of a batch.
+"""
 _SHAPES_PER_FORM, _CASES_PER_SHAPE = 64, 4
-"""Shapes per form, and cases per shape. A runtime prepares for each shape; compiling a model takes as long as
-200 cases."""
+"""Shapes per form, and cases per shape. A runtime prepares for each new shape; compiling a model takes as
+long as running 200 cases.
+"""
 _REPEATED_CASES, _TWIN_EVERY = 4, 4
-"""Cases of a form that are run twice; in a batch one in this many cases is a twin."""
+"""Cases of a form that are run twice; in a batch, one in this many cases is a twin (a changed case of
+known output).
+"""
 _ILLEGAL_CASES, _VALUE_RULE_WEIGHT, _MOST_TRIES = 24, 4, 60
-"""Illegal cases per round, the weight of rules about values among the ways to break a rule, and most
-attempts."""
+"""Illegal cases per round; how much likelier a rule about values is chosen than another rule; most
+attempts to draw a case.
+"""
 _LARGE_EVERY, _LARGE_REPETITIONS = 6, 16
 """One form in this many has large data; its cases are run this often, which exposes races."""
 _BATCH_LIMITS = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
@@ -35,7 +43,7 @@ _ILLEGAL_LIMITS = Limits(shapes=("static", "static", "dynamic"), values="plain")
 
 @dataclass(slots=True)
 class FeatureCoverage:
-    """Counts of the drawn values of each feature, and the drawn pairs of values."""
+    """Counts how often each value of a feature was drawn, and remembers drawn pairs of values."""
 
     values: dict[str, Counter[str]] = field(default_factory=dict)
     pairs: set[int] = field(default_factory=set)
@@ -46,7 +54,7 @@ class FeatureCoverage:
         return len(self._pairs(operator, features) - self.pairs)
 
     def count(self, operator: str, features: Mapping[str, Feature], cases: int) -> None:
-        """Add cases with these features."""
+        """Record `cases` drawn cases with these features."""
         self.pairs |= self._pairs(operator, features)
         for name, value in [("operator", operator), *features.items()]:
             self.values.setdefault(name, Counter())[str(value)] += cases
@@ -94,7 +102,10 @@ class Drawer:
     coverage: FeatureCoverage
 
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
-        """Draw cases of one form for a model with dynamic dimensions; the first ones are repeated."""
+        """Draw cases of one form, to run in one model with dynamic dimensions.
+
+        The first ones are repeated.
+        """
         is_large = self._seed(f"large {number}") % _LARGE_EVERY == 0
         limits = replace(_LARGE_LIMITS if is_large else _FORM_LIMITS, values=self.values)
         head, form = self._form(spec, f"forms {number}", limits)
@@ -110,7 +121,7 @@ class Drawer:
         return cases * _LARGE_REPETITIONS if is_large else cases + cases[:_REPEATED_CASES]
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
-        """Draw cases of many forms for one model; some are twins of the case before."""
+        """Draw cases of many forms, to run as nodes of one model; some are twins of the case before."""
         names, cases, limits = cycle(TWINS), list[Case](), replace(_BATCH_LIMITS, values=self.values)
         for position in range(count):
             twin_case = twin(cases[-1], next(names)) if position % _TWIN_EVERY == _TWIN_EVERY - 1 else None
@@ -171,7 +182,7 @@ class Drawer:
     def _form(
         self, spec: OpSpec, seed_word: str, limits: Limits, candidates: int = _FORM_CANDIDATES
     ) -> tuple[list[int], Form]:
-        """Return the decisions and the form with most new pairs among several candidates."""
+        """Return the form with most new pairs of features among several, and the decisions that draw it."""
         best: tuple[int, list[int], Form] | None = None
         for candidate in range(candidates):
             draws = Draws(self._seed(f"{seed_word} {candidate}"))
@@ -195,7 +206,10 @@ def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate
 
 
 def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Case | None:
-    """Draw a case again with other decisions; None if its rule cannot be broken, or it has no twin."""
+    """Draw a case again with other decisions.
+
+    None if its rule cannot be broken then, or if it has no such twin.
+    """
     draws = Draws(seed, decisions)
     drawn: Case | None = draw_case(draws, draw_form(draws, case.spec, case.within))
     if case.broken is not None:
@@ -208,7 +222,7 @@ def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Cas
 
 
 def variations(case: Case, count: int) -> Iterator[Case]:
-    """Yield cases that share decisions with a case: all but one of them, or the first ones."""
+    """Yield cases that share some decisions with a case: all decisions but one, or only the first ones."""
     random, decisions = Draws(len(case.decisions)), case.decisions
     for number in range(count):
         position = random.below(len(decisions))

@@ -72,7 +72,7 @@ def size(case: Case) -> tuple[int, ...]:
 
 
 def _simpler(case: Case, seen: set[tuple[int, ...]]) -> Iterator[Case]:
-    """Yield cases of fewer or smaller decisions, the largest reductions first."""
+    """Yield cases with fewer or smaller decisions, the largest reductions first."""
     decisions, yielded = case.decisions, set[tuple[int, ...]]()
     for reduced in _reduced(decisions):
         simpler = redraw(case, reduced)
@@ -99,7 +99,7 @@ def _reduced(decisions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _plainer(case: Case) -> Iterator[Case]:
-    """Yield the case with simpler numbers: 1, 2, 3 in data, 10, 20, 30 in updates."""
+    """Yield the case with simple numbers instead of random ones: 1, 2, 3 in data, 10, 20, 30 in updates."""
     for role, array, step in (("data", case.data, 1), ("updates", case.updates, 10)):
         plain = _counting(array, step)
         if plain is None or np.array_equal(plain, array):
@@ -114,7 +114,10 @@ def _plainer(case: Case) -> Iterator[Case]:
 
 
 def _counting(array: Array, step: int) -> Array | None:
-    """Return an array of step, 2 step, 3 step ...; None if the type cannot represent them."""
+    """Return an array of the same shape with step, 2 step, 3 step ....
+
+    None if its type cannot represent them.
+    """
     if kind(array) not in {"float", "signed", "unsigned"}:
         return None
     with np.errstate(all="ignore"):
