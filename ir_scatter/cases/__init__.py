@@ -1,1 +1,1 @@
-"""Cases of one operator: drawn, broken on purpose, run in models, and judged."""
+"""Cases (inputs and attributes for one operator): drawn, made illegal on purpose, run, and judged."""

@@ -1,4 +1,4 @@
-"""Breaks one rule of a legal case on purpose."""
+"""Makes illegal cases: breaks one rule of a legal case on purpose."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -35,7 +35,10 @@ class Way(NamedTuple):
 
 
 def break_case(draws: Draws, case: Case, way: str) -> Case | None:
-    """Return a copy of a legal case that breaks one rule, or None if the rule cannot be broken in it."""
+    """Return a copy of a legal case that breaks one rule, in the way named `way`.
+
+    None if that is not possible.
+    """
     broken_case = WAYS[way].apply(draws, case)
     return None if broken_case is None else replace(broken_case, broken=way, decisions=tuple(draws.decisions))
 
@@ -57,7 +60,10 @@ def _negative_index(draws: Draws, case: Case) -> Case | None:
 
 
 def _draw_index(draws: Draws, case: Case) -> tuple[int, int | None]:
-    """Pick an index; return its flat position and dimension size, (0, None) if every value is legal."""
+    """Pick an index of the case; return its flat position and the size of its dimension.
+
+    The result is (0, None) if every value is legal.
+    """
     if case.indices is None or not case.indices.size or not case.limits:
         return 0, None
     position = draws.below(case.indices.size)
@@ -172,7 +178,10 @@ def _rank_too_small(draws: Draws, case: Case) -> Case | None:
 
 
 def _with_index(case: Case, position: int, value: int) -> Case | None:
-    """Replace one index; None if the index type cannot represent the value."""
+    """Return the case with the index at a flat position replaced.
+
+    None if the index type cannot represent the value.
+    """
     assert case.indices is not None
     if clip_to_type(case.index_type, value, value) != (value, value):
         return None

@@ -1,4 +1,4 @@
-"""A case (inputs and attributes for one operator) and its node in a model."""
+"""A case (inputs and attributes for one operator), and the node of a model that computes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,8 @@ class Limits:
     """Limits within which a case is drawn.
 
     Attributes:
-        reductions, element_types, index_types: allowed ones; None allows all of the operator row.
+        reductions, element_types, index_types: allowed ones; None allows all that the operator version
+            allows.
         may_repeat: whether targets may repeat if there is no reduction.
         ranks: the largest rank of data; ranks above `LARGEST_RANK` are drawn rarely.
         is_wild: whether index tuples may have zero coordinates.
@@ -54,7 +55,7 @@ class Case:
     """Inputs and attributes for one operator.
 
     Attributes:
-        spec: the row of the operator.
+        spec: the operator version.
         data: the input of role data.
         indices: the input of role indices; None if the case omits optional indices.
         updates: the input of role updates.
@@ -64,8 +65,8 @@ class Case:
         index_type: the type of indices.
         reduction: how updates are combined with old values.
         broken: the rule that the case breaks on purpose; None if the case is legal.
-        constants, shapes, axis_shape, iterations, within: see `draw.Form`.
-        before, keeps_state, in_function: see `OneNode`.
+        constants, shapes, axis_shape, iterations, within: how the model is built; see `draw.Form`.
+        before, keeps_state, in_function: what surrounds the node; see `OneNode`.
         twin: how the case differs from the case drawn with the same decisions; a key of `TWINS`, or "".
         decisions: the recorded decisions from which `draw` makes the case again.
     """
@@ -97,7 +98,7 @@ class Case:
 
     @property
     def axis_from_front(self) -> int:
-        """The axis as a number from 0 on; 0 for operators without axis."""
+        """The axis counted from the front, so never negative; 0 for operators without axis."""
         return 0 if self.axis is None else self.axis % max(self.data.ndim, 1)
 
     @property
@@ -144,7 +145,7 @@ class Case:
         return index_values.sizes(layout, self.data.shape, axis, shape, run)
 
     def node(self, prefix: str = "") -> OneNode:
-        """Return the case as a node of a model; inputs are named prefix + role."""
+        """Return the case as a node for a model; its inputs are named prefix + role, such as "n3_data"."""
         spec, attributes, inputs = self.spec, dict(self.attributes), list[OneInput | None]()
         arrays = {
             Role.DATA: (self.data, self.element_type),
@@ -181,7 +182,10 @@ class Case:
         )
 
     def feeds(self, prefix: str = "") -> dict[str, Array]:
-        """Return the inputs of a model of the node by name, without constants."""
+        """Return the inputs of a model with this node, by name.
+
+        Inputs that are constants of the model are left out.
+        """
         node = self.node(prefix)
         return {
             input.name: input.array for input in node.inputs if input is not None and not input.is_constant

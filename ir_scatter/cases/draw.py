@@ -1,4 +1,4 @@
-"""Draws legal cases of one operator from its row.
+"""Draws random legal cases (inputs and attributes) of one operator version.
 
 A case is determined by decisions: integers below a bound, where 0 is the simplest. Recorded decisions can be
 replayed, also after some were replaced by simpler ones; every sequence of decisions gives a legal case.
@@ -31,25 +31,27 @@ _EMPTY_DIM, _LONGER_INDICES, _ONE_ELEMENT, _LEFT_OUT = 0.04, 0.3, 0.3, 0.3
 tensor replaces 0-D updates, and that optional indices are omitted."""
 
 _NEGATIVE, _EXPLICIT, _HIGH_RANK, _REPEATED = 0.3, 0.5, 0.2, 0.3
-"""Probabilities that an axis is negative or indices may be, that a default is written explicitly, that a rank
-may exceed `LARGEST_RANK`, and that targets may repeat without a reduction."""
+"""Probabilities that an axis or indices may be negative, that a default is written explicitly, that a rank
+may exceed `LARGEST_RANK`, and that targets may repeat without a reduction.
+"""
 
 _DIM_OF_ONE, _CONSTANT, _CONSTANT_AXIS, _EDGES = 0.25, 0.3, 0.9, 0.3
 """Probabilities that a dimension is 1, that an input is constant, that the axis is constant, and that half of
 the elements are edge values of their type."""
 
 _WRAPPED = 0.5
-"""The share of negative indices where indices may be negative."""
+"""Share of negative indices among all, where the specification allows negative ones."""
 
 _WIDEST = (1 - 2**31, 2**31 - 1)
 """The widest range of indices that is drawn."""
 _LARGEST_INDEX = 1000
-"""Upper bound of indices that bounds dimensions; narrow index types lower it."""
+"""Upper bound of drawn indices, and so of dimensions; narrow index types lower it."""
 _SEEDS = 1 << 32
 """The number of seeds for the values of a case."""
 _MANY_INDICES, _MANY_UPDATES, _CROWDED_DIM = 4096, 1 << 18, 3
-"""Limits for large data: indices, updates, and distinct index values per axis. The last one is small
-so that many updates share a target."""
+"""Limits for large data: number of indices, number of updates, and distinct index values per axis. The
+last one is small so that many updates share a target.
+"""
 
 _IN_LOOP, _FEW_ITERATIONS = 0.12, 3
 """Probability that a node is inside a loop, if allowed, and the largest number of iterations."""
@@ -95,7 +97,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The common part of cases that can run in one model with dynamic dimensions.
+    """The properties that cases share if they run in one model with dynamic dimensions.
 
     Attributes:
         axis: the axis from 0 on, 0 for operators without axis; `is_negative` says how it is written.
@@ -131,7 +133,7 @@ class Form:
 
 
 def draw_form(draws: Draws, spec: OpSpec, limits: Limits = Limits()) -> Form:
-    """Draw the common part of many cases.
+    """Draw a form: the properties that many cases share.
 
     The limits must allow at least one reduction, one element type and one index type.
     """
@@ -190,7 +192,7 @@ def draw_case(draws: Draws, form: Form) -> Case:
 
 
 def draw_sizes(draws: Draws, form: Form) -> Sizes:
-    """Draw legal shapes of data, indices (None if omitted) and updates."""
+    """Draw legal shapes (data, indices, updates) for a form; indices are None if omitted."""
     spec, axis = form.spec, form.axis
     _, largest_index = clip_to_type(form.index_type, 0, _LARGEST_INDEX)
     largest = 2 if form.rank > LARGEST_RANK else largest_index + 1
@@ -317,7 +319,10 @@ def _draw_shapes(draws: Draws, form: Form, data: _Shape) -> tuple[_Shape | None,
 
 
 def _limit_positions(shape: Sequence[int], room: int, *, is_unique: bool) -> _Shape:
-    """Return a shape of at most `room` positions if targets must be unique; an empty one without room."""
+    """Return a shape of at most `room` positions if targets must be unique, else the shape.
+
+    Empty without room.
+    """
     dims = list(shape)
     if room == 0:
         return (0, *dims[1:])

@@ -1,4 +1,4 @@
-"""Converts the probe of a known defect to a case."""
+"""Converts the probe of a known defect (a recorded test input) to a case that can be run."""
 
 from math import prod
 from typing import Any
@@ -13,7 +13,7 @@ from ir_scatter.ops.lookup import by_text
 from ir_scatter.ops.spec import Reduction
 
 _FIRST_UPDATE = 101
-"""First value of generated updates; far from the values of generated data, which begin with 1."""
+"""First value of generated updates: far from the values of generated data, which begin with 1."""
 
 
 def case_of(probe: Probe) -> Case:
@@ -50,7 +50,11 @@ def case_of(probe: Probe) -> Case:
 
 
 def _array(numbers: Numbers, type: Any, first: int | None = None) -> Array:
-    """Return an array of the numbers; a tuple is a shape, filled with first, first + 1, ... or with zeros."""
+    """Return an array of a probe's numbers.
+
+    A list gives its values; a tuple is a shape, filled with first, first + 1, ... or with zeros without
+    `first`.
+    """
     if isinstance(numbers, tuple):
         values = (
             np.zeros(numbers) if first is None else np.arange(first, first + prod(numbers)).reshape(numbers)

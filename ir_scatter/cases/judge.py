@@ -18,12 +18,12 @@ from ir_scatter.runners.base import Status, Streamed
 
 
 class Judgement(NamedTuple):
-    """The judgement of one answer.
+    """The result of checking a runner's answer to one case.
 
     Attributes:
         symptom: what is wrong; None if nothing is wrong, or if the case was not run.
         message: the symptom in words, or why the case was not run or was refused.
-        got: the output, if there is one.
+        got: the runner's output, if there is one.
         is_run: whether the runner ran the case.
     """
 

@@ -1,4 +1,4 @@
-"""Twins: changed cases whose output is known from the output of the original case.
+"""Twins: changed copies of a case whose output follows from the output of the original case.
 
 They check a runner against itself (metamorphic tests), without a reference.
 """
@@ -14,7 +14,7 @@ from ir_scatter.ops.spec import Layout, Reduction, Role
 
 
 def _swap_constants(case: Case) -> Case:
-    """Make runtime indices and updates constant, or constant inputs runtime inputs."""
+    """Make runtime indices and updates constants, or constants of the case runtime inputs."""
     constant_inputs = case.constants - {Role.AXIS}
     constants = frozenset(
         {Role.INDICES, Role.UPDATES} if not constant_inputs and case.indices is not None else ()
@@ -36,7 +36,7 @@ def _reverse_updates(case: Case) -> Case | None:
 
 
 def _rewrite_data(case: Case) -> Case | None:
-    """Replace updates so that the output equals data: old values, or zeros for a sum."""
+    """Replace updates so that the output equals data: by the old values, or by zeros for a sum."""
     indices, axis = case.indices, case.axis_from_front
     if case.reduction in {Reduction.SUM, Reduction.SUB} and case.attribute("use_init_val") is not False:
         is_text = case.data.dtype.kind in "OU"
@@ -60,11 +60,13 @@ TWINS: Mapping[str, Callable[[Case], Case | None]] = {
     "in another order": _reverse_updates,
     "with nothing new": _rewrite_data,
 }
-"""Twins by the name of their change. Each has the output of the original case; the last one outputs data."""
+"""Functions that make a twin, by the name of the change. Each twin has the output of the original case;
+the last one outputs data.
+"""
 
 
 def twin(case: Case, name: str) -> Case | None:
-    """Return a twin of a legal case, with the same decisions; None if the change is not possible."""
+    """Return the twin of a legal case with a named change; None if the change is not possible."""
     twin_case = TWINS[name](case)
     return None if twin_case is None else replace(twin_case, twin=name)
 

@@ -1,4 +1,4 @@
-"""Runs cases on a runner: as many feeds of one model, or as many nodes of one model."""
+"""Runs many cases on a runner: as successive inputs of one model, or as nodes of one model."""
 
 import re
 from collections import Counter, defaultdict
@@ -25,8 +25,9 @@ NODES = 100
 """Most nodes per model; above that, compile time grows faster than the saving."""
 
 _CERTAIN_REFUSALS = 3
-"""After this many nodes that share a trait were refused when run alone, skip other nodes of the operator with
-that trait, unless one with it was accepted."""
+"""After this many nodes with a common trait (such as a type) were refused when run alone, other nodes of
+the operator with that trait are skipped, unless one with it was accepted.
+"""
 _REFUSED_PER_ACCEPTED = 4
 """A trait is a suspected cause of refusal if refused / accepted exceeds this ratio."""
 _NODE_NUMBER = re.compile(r"\bn(\d+)_")
@@ -66,7 +67,7 @@ class Workshop:
         threads: int = 0,
         refusals: "Refusals | None" = None,
     ) -> Sequence[Streamed]:
-        """Run the cases of a round: "forms" as one model, "batches" as nodes of models, "illegal" ones alone.
+        """Run cases: kind "forms" in one model, "batches" as nodes of models, "illegal" each alone.
 
         `refusals` replaces what this workshop learned about the runner.
         """
@@ -107,7 +108,7 @@ class Workshop:
         *,
         keeps_states: bool = False,
     ) -> list[Streamed]:
-        """Run cases of one form one after the other, as feeds of one model with dynamic dimensions.
+        """Run cases of equal types and ranks one after the other in one model with dynamic dimensions.
 
         With `keeps_states` the states of the model are not reset between cases.
         """
@@ -148,7 +149,7 @@ class Workshop:
             evidence = {number: refusals.evidence(traits[number]) for number in remaining}
             remaining.sort(key=evidence.__getitem__)
             part = [number for number in remaining if not any(evidence[number])]
-            if not part:  # nodes that only one refusal speaks against are likely innocent
+            if not part:  # nodes that only one refusal makes suspect are likely innocent
                 part = [number for number in remaining if evidence[number][0] == 1]
                 part = part[: (len(part) + 1) // 2] or remaining[:1]
             chosen = {number: cases[number] for number in part[:NODES]}
@@ -158,7 +159,10 @@ class Workshop:
     def _run_part(
         self, runner: Runner, cases: Mapping[int, Case], refusals: "Refusals"
     ) -> dict[int, Streamed]:
-        """Run nodes together; return all answers, or those up to the first guilty node."""
+        """Run cases as nodes of one model.
+
+        Return all answers, or those up to the first node that is refused or crashes.
+        """
         answers: dict[int, Streamed] = {}
         remaining = list(cases)
         part = remaining
@@ -178,14 +182,14 @@ class Workshop:
             part = [part[named.pop()]] if len(named) == 1 else remaining[: (len(remaining) + 1) // 2]
 
     def _run_as_one_model(self, runner: Runner, cases: Sequence[Case], refusals: "Refusals") -> Streamed:
-        """Run cases as nodes of one model; cases that the format cannot express are not run."""
+        """Run cases as nodes of one model; cases that the file format cannot express are left out."""
         if monotonic() > self.deadline:
             return _TIME_OVER
         is_alone = len(cases) == 1
         prefixes = [""] if is_alone else [f"n{number}_" for number in range(len(cases))]
         try:
             model = self._write(cases, prefixes)
-        except CannotWrite:  # the folder is at fault, not the case
+        except CannotWrite:  # the folder is at fault, not a case
             raise
         except (Error, TypeError, ValueError) as error:
             status = Status.UNAVAILABLE if is_alone else Status.REFUSED
@@ -213,7 +217,7 @@ class Workshop:
         limit = min(self.timeout, max(self.deadline - monotonic(), _SHORTEST_LIMIT))
         try:
             answers = runner.stream(model, feeds, timeout=limit, threads=threads, **options)
-        except RuntimeError as error:  # a plugin that writes out of bounds may damage anything
+        except RuntimeError as error:  # a plugin that writes out of bounds may damage the process in any way
             message = f"the process is damaged: {str(error).strip().splitlines()[-1]}"
             return [Streamed(Status.CRASHED, message=message)] * len(feeds)
         if limit == self.timeout:
@@ -238,14 +242,16 @@ class Workshop:
 
 _Pair: TypeAlias = tuple[str, str, str]
 _Traits: TypeAlias = frozenset[_Pair]
-"""Pairs of properties of a node, once with its operator and once with "" for all operators."""
+"""Traits: pairs of properties of a node such as (type, reduction), each with its operator and with "" for
+all operators.
+"""
 
 
 class Refusals:
-    """Counts which traits the nodes have that a runner refused and accepted.
+    """Counts how many nodes with a trait (a pair of properties) a runner refused and accepted.
 
     Attributes:
-        noted: in a copy, what was noted since it was made; None in an original.
+        noted: in a copy, the nodes that were counted since it was copied; None in an original.
     """
 
     def __init__(self) -> None:
@@ -254,7 +260,7 @@ class Refusals:
         self._suspects = set[_Pair]()
 
     def copy(self) -> "Refusals":
-        """Return an independent copy; `learn` adds what was noted in it."""
+        """Return an independent copy; `learn` adds the nodes that were counted in the copy to an original."""
         copied = Refusals()
         copied.noted = []
         copied._refused, copied._accepted = self._refused.copy(), self._accepted.copy()
@@ -262,12 +268,15 @@ class Refusals:
         return copied
 
     def learn(self, copied: "Refusals") -> None:
-        """Add what was noted in a copy."""
+        """Add the nodes that were counted in a copy."""
         for traits, is_refused in copied.noted or ():
             self.note(traits, is_refused=is_refused)
 
     def note(self, traits: _Traits, *, is_refused: bool) -> None:
-        """Count a node. If certain causes explain a refusal, its other traits are not blamed."""
+        """Count a refused or accepted node.
+
+        If certain causes explain a refusal, its other traits are not counted.
+        """
         if self.noted is not None:
             self.noted.append((traits, is_refused))
         changed = self._certain_traits(traits) or traits if is_refused else self._suspects & traits
@@ -282,7 +291,7 @@ class Refusals:
         return max(counts, default=0), len(counts)
 
     def is_certain(self, traits: _Traits) -> bool:
-        """Return whether enough nodes of the operator with a trait of this one were refused to skip it."""
+        """Return whether a node can be skipped: enough nodes with one of its traits were refused."""
         return bool(self._certain_traits(traits))
 
     def _certain_traits(self, traits: _Traits) -> set[_Pair]:
@@ -310,5 +319,5 @@ def _traits(case: Case) -> _Traits:
 
 
 def supports(runner: Runner, spec: OpSpec) -> bool:
-    """Return whether a runner reads models in the format of an operator."""
+    """Return whether a runner reads models in the format (IR or ONNX) of an operator."""
     return (ONNX_FORMAT if spec.key.domain == ONNX else IR) in runner.formats
