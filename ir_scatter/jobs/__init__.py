@@ -1,10 +1,10 @@
 """Jobs and executors: a job is a call of one of our functions by name, and an executor runs jobs somewhere.
 
-The module that defines such a function registers it. A process that does jobs for others must first import
-all these modules: the worker is told which module does that.
+The module that defines such a function registers it under a name. A process that does jobs for others must
+first import all these modules; the worker gets the name of a module that imports them.
 
-`submit(job, needs)` returns a `Future` at once. The caller submits all its work and then reads the results in
-any order; the executor decides whether this process, several processes or other machines do it.
+`submit(job, needs)` returns a `Future` at once. The caller submits all jobs and then reads the results in any
+order; the executor decides whether this process, several processes or other machines do them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from ir_scatter.core.errors import Error
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 TABLE: dict[str, Callable[..., Any]] = {}
-"""All that can be asked for: functions by name, as the modules that define them registered them."""
+"""All functions that a job can call, by registered name."""
 
 
 def register(name: str) -> Callable[[_Function], _Function]:
-    """Return a decorator that makes a function of a module a job by this name."""
+    """Return a decorator that registers a function as a job under this name."""
 
     def enter(function: _Function) -> _Function:
         assert TABLE.setdefault(name, function) is function, f"two functions are the job {name!r}"
@@ -29,7 +29,7 @@ def register(name: str) -> Callable[[_Function], _Function]:
 
 
 class NotDone(Error):
-    """A job was not done: it `ended` its process, or its model did not arrive."""
+    """Error: a job was not done, because it `ended` its process or its model did not arrive."""
 
     def __init__(self, message: str, *, ended: bool = False) -> None:
         super().__init__(message)
@@ -37,15 +37,18 @@ class NotDone(Error):
 
 
 class Gone(Error):
-    """The scheduler is gone; this job was not done, although earlier ones were."""
+    """Error: the connection to the scheduler is lost, so this job was not done.
+
+    Earlier ones may have been.
+    """
 
 
 class Job(NamedTuple):
-    """A function of the table and its arguments: numbers, words, arrays, and records of this package.
+    """The name of a registered function and its arguments: numbers, words, arrays and records.
 
     Attributes:
-        model: the path of a model that it reads, which is sent with the job; "" if it reads none.
-        machine: the name of the machine that must do it; "" for any.
+        model: the path of a model that the function reads, which is sent with the job; "" if none.
+        machine: the name of the machine that must do the job; "" for any.
     """
 
     name: str
@@ -74,15 +77,18 @@ class Future(Protocol):
 
 
 class Executor(Protocol):
-    """Does jobs."""
+    """Does jobs, here or on other machines."""
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> Future:
-        """Accept a job; `needs` are the runners that its machine must have."""
+        """Accept a job; `needs` are the names of runners that the machine must have.
+
+        Return its future result.
+        """
 
     def close(self) -> None:
-        """End running jobs; the caller no longer needs their results."""
+        """End running jobs, whose results the caller no longer needs."""
 
 
 def perform(job: Job) -> Any:
-    """Do a job here."""
+    """Call the function of a job in this process."""
     return TABLE[job.name](*job.arguments)

@@ -1,4 +1,4 @@
-"""The child process of a worker: executes one job at a time, in a mirror of the client's file system."""
+"""The child process of a worker: does one job at a time, in a copy of the client's files (`store`)."""
 
 import os
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from ir_scatter.jobs import TABLE
 from ir_scatter.jobs.wire import RequestRefused, decode, encode
 
 SPELLINGS: dict[str, Spelling] = {}
-"""How messages of a job spell parameters, by the name of the job; others are spelled as in Python.
+"""How error messages of a job name parameters, by the name of the job; as in Python if missing.
 
-A client reads the messages as if its own process had done the job.
+A client that uses the command line reads "--option" instead, as if its own process had done the job.
 """
 
 
@@ -25,7 +25,10 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 def _perform(name: str, folder: str, payload: bytes, root: str) -> dict[str, Any]:
-    """Do a job in the mirror, and return its result with the paths of the client."""
+    """Do a job in the copy of the client's files rooted at `root`.
+
+    Return the result with paths as on the client.
+    """
     os.chdir(root + folder)
     try:
         arguments = decode(payload, root=root, large=lambda hash: Path(root, ".arrays", hash).read_bytes())

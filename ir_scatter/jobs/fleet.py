@@ -1,8 +1,8 @@
-"""The executor that does jobs on the machines of a Dask scheduler.
+"""The executor that does jobs on several machines, connected through a Dask scheduler.
 
 The scheduler only passes messages on and knows the workers. This client assigns each job when a machine has
-a free slot. So a job goes to a machine with the device that it needs, large files are sent once, and the
-jobs of a lost machine are known and go to another one.
+a free slot. So a job goes to a machine with the device that it needs, large files are sent once, and jobs of
+a lost machine are sent to another one.
 """
 
 import asyncio
@@ -37,26 +37,28 @@ from ir_scatter.jobs.wire import INLINE_BYTES, Head, RequestRefused, SentFile, d
 from ir_scatter.reading import files_beside
 
 _AHEAD = 2
-"""Number of jobs per slot of a machine: one runs, and the next is already there when it ends."""
+"""Jobs that a machine gets per slot: one runs, and the next one is already there when it ends."""
 _WATCH = 0.5
 """Seconds between requests for the list of workers."""
 _DEATHS = 2
-"""Number of machines that may end during a job before the job is given up."""
+"""Number of machines that may be lost during a job before the job is given up."""
 _ATTEMPTS = 4
-"""Number of times that a job is sent if its files change, or are removed to make room."""
+"""How often a job is sent if its files change, or are removed from the machine to make room."""
 _RETURN = 120.0
-"""Seconds that a job waits for a suitable machine after the last one has gone."""
+"""Seconds that a job waits for a suitable machine after the last one was lost."""
 _SILENCE = 60.0
-"""Seconds without an answer after which a scheduler counts as gone."""
+"""Seconds without an answer after which the scheduler counts as lost."""
 _FAREWELL = 5.0
-"""Time limit in seconds to tell the workers that the client leaves."""
+"""Time limit in seconds to tell the workers that the client disconnects."""
 _SLOW, _BAR = 0.5, 30
-"""A machine is slow below this share of the median rate; the length in characters of a bar for all jobs."""
+"""A machine is marked as slow below this share of the median rate; the length in characters of a progress
+bar.
+"""
 
 
 @dataclass(eq=False)
 class _Task(Promise[Any]):
-    """A submitted job; `number` is its place in the order of submission."""
+    """A submitted job and its future result; `number` is its place in the order of submission."""
 
     number: int
     job: Job
@@ -66,7 +68,7 @@ class _Task(Promise[Any]):
     breaks: int = 0
     """Number of connections that broke during the job although the scheduler stayed."""
     without: dict[str, str] = field(default_factory=dict)
-    """Machines that have no room for it, and their messages."""
+    """Machines that have no room for the job's files, with their messages."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -76,7 +78,7 @@ class _Task(Promise[Any]):
         return is_there and all(map(machine.offers, self.needs))
 
     def finish(self, result: Any) -> None:
-        with suppress(InvalidStateError):  # a machine that seemed lost has answered before
+        with suppress(InvalidStateError):  # a machine that seemed lost has already given the result
             self.set_result(result)
 
     def fail(self, error: BaseException) -> None:
@@ -86,13 +88,13 @@ class _Task(Promise[Any]):
 
 @dataclass(eq=False)
 class _Member:
-    """A connected machine: the address of its worker, and its current tasks."""
+    """A connected machine: the address of its worker, and the tasks that it works on."""
 
     address: str
     machine: Machine
     tasks: dict[_Task, None] = field(default_factory=dict)
     sent_hashes: set[str] = field(default_factory=set)
-    """Hashes of the data that was sent to it."""
+    """Hashes of the data that was sent to the machine."""
     slots: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def stop(self) -> None:
@@ -102,7 +104,7 @@ class _Member:
 
 @dataclass
 class Share:
-    """The work that a machine has done; `rate` is in jobs per second since its first job began."""
+    """The work that one machine has done; `rate` is in jobs per second since its first job began."""
 
     jobs: int = 0
     bytes: int = 0
@@ -115,18 +117,18 @@ class Share:
 
 
 class Fleet:
-    """The machines of a scheduler.
+    """Executor for the machines of a Dask scheduler.
 
-    Every unfinished task is in `_open`. One lock guards both adding a task and ending the loop: the end fails
-    all tasks that were added before, and a later task is refused. So no caller waits forever.
+    Every unfinished task is in `_open`. The same lock guards adding a task and ending the event loop: the end
+    fails all tasks that were added before, and later ones are refused, so that no caller waits forever.
     """
 
     def __init__(self, address: Address, *, results_folder: Path | None = None, resume: bool = False) -> None:
-        """Connect.
+        """Connect to a scheduler.
 
         Args:
-            address: of the scheduler.
-            results_folder: a folder for results, so that another run can reuse them.
+            address: the address of the scheduler.
+            results_folder: a folder for results, so that another run can reuse the results.
             resume: whether to reuse the results in that folder.
 
         Raises:
@@ -142,7 +144,7 @@ class Fleet:
         self._waiting = list[_Task]()
         self._name, self._count, self._done = secrets.token_hex(8), 0, 0
         self._lock, self._open = Lock(), dict[_Task, bool]()
-        """Unfinished tasks; True if the loop will finish them, False for a thread of this process."""
+        """Unfinished tasks; True if the event loop will finish them, False for a thread of this process."""
         self._has_ended = self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = Event()
@@ -162,7 +164,7 @@ class Fleet:
         return [machine for _, (machine, _) in sorted(self._seen.copy().items())]
 
     def demand(self, runner: str) -> None:
-        """Check that a machine has a runner, "lab-arc/openvino:GPU" or "openvino:GPU".
+        """Check that some machine has a runner, "lab-arc/openvino:GPU" or "openvino:GPU".
 
         Raises:
             UsageError: no machine has this name.
@@ -201,7 +203,14 @@ class Fleet:
     # Jobs
 
     def submit(self, job: Job, needs: Sequence[str] = ()) -> _Task:
-        """Accept a job. If no single machine fits, it is done in this process, with runners on the machines.
+        """Accept a job and return its future result.
+
+        If no single machine has all needed runners, the job runs in this process and uses runners on the
+        machines.
+
+        Raises:
+            UsageError: a machine that the job names does not exist.
+            Absent: no machine has a needed runner.
 
         Raises:
             UsageError: a machine that it names does not exist.
@@ -225,16 +234,16 @@ class Fleet:
             self._finished.forget()
 
     def close(self) -> None:
-        """Disconnect without waiting for running jobs, which fail for their callers."""
+        """Disconnect without waiting for running jobs; waiting for their results then raises an error."""
         if (loop := self._loop) is not None:
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(self._leaving.set)
         self._thread.join()
         self._here.shutdown(wait=False, cancel_futures=True)
         self._fail_open(is_closed=True)
 
     def _give_to_loop(self, task: _Task) -> None:
-        """Queue a task for the machines; fail it if the loop has ended."""
+        """Queue a task for the machines; fail it if the event loop has ended."""
         with self._lock:
             is_open = not self._has_ended
             if is_open:
@@ -243,7 +252,7 @@ class Fleet:
             task.fail(self._reason())
             return
         assert self._loop is not None
-        with suppress(RuntimeError):  # the loop has ended since, and failed all open tasks
+        with suppress(RuntimeError):  # the event loop has ended since, and failed all open tasks
             self._loop.call_soon_threadsafe(self._enter, task)
 
     def _give_to_thread(self, task: _Task, *, is_alone: bool = False) -> None:
@@ -281,10 +290,10 @@ class Fleet:
             self._done += 1
             self._open.pop(task, None)
 
-    # The thread of the loop
+    # The thread of the event loop
 
     def _run(self) -> None:
-        """Run the loop; when it ends for any reason, fail its open tasks."""
+        """Run the event loop; when it ends for any reason, fail its open tasks."""
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._watch())
@@ -295,7 +304,7 @@ class Fleet:
             self._ready.set()
 
     async def _watch(self) -> None:
-        """Update the list of machines regularly, until the scheduler is gone or the client leaves."""
+        """Update the list of machines regularly, until the scheduler is lost or the client disconnects."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._changed, self._leaving = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -326,7 +335,7 @@ class Fleet:
             self._ready.set()
 
     async def _leave(self) -> None:
-        """Tell the machines that this client no longer waits for their jobs."""
+        """Tell the workers to end jobs of this client."""
         for member in self._members.values():
             member.stop()
             if member.tasks:
@@ -353,7 +362,7 @@ class Fleet:
             task.fail(NotDone("; ".join(reasons) or nobody))
 
     def _add_member(self, address: str, worker: dict[str, Any]) -> None:
-        """Give work to a new worker, if it runs this library."""
+        """Start to give jobs to a new worker, if it runs this library."""
         try:
             machine = read_announcement(worker.get(ANNOUNCED))
         except RequestRefused as error:
@@ -379,7 +388,7 @@ class Fleet:
                 task.fail(NotDone(reason, ended=True))
 
     def _enter(self, task: _Task) -> None:
-        """Queue a task for the next suitable machine; if the loop ends, `_fail_open` fails it."""
+        """Queue a task for the next suitable machine; it fails when the event loop ends (`_fail_open`)."""
         insort(self._waiting, task, key=lambda task: task.number)
         self._changed.set()
 
@@ -397,13 +406,13 @@ class Fleet:
             await self._changed.wait()
 
     async def _work(self, member: _Member) -> None:
-        """Send a machine one job after the other."""
+        """Send a machine one job after the other, until it is lost."""
         share = self.shares.setdefault(member.machine.name, Share())
         while True:
             task = await self._next(member)
             try:
                 await self._have_done(member, task, share)
-            except OSError as error:  # if the scheduler is gone, `_watch` finds out and reports it
+            except OSError as error:  # if the scheduler is lost, `_watch` finds out and reports it
                 await asyncio.sleep(_WATCH)
                 task.breaks += 1
                 del member.tasks[task]
@@ -426,14 +435,14 @@ class Fleet:
         """Send one job to a machine and finish its task, unless the machine has no room for it.
 
         Raises:
-            NotDone: it was not done.
-            RuntimeError: there is a bug.
+            NotDone: the machine could not do the job.
+            RuntimeError: the answer shows a bug in this library.
         """
         name = member.machine.name
         for _ in range(_ATTEMPTS):
             try:
                 parcel = await asyncio.to_thread(_pack, task.job)
-            except OSError:  # the job itself reports best, in this process, what cannot be read
+            except OSError:  # run the job in this process: it reports best which file cannot be read
                 self._give_to_thread(task, is_alone=True)
                 return
             if (stored := self._finished.get(parcel.key)) is not None:
@@ -470,7 +479,10 @@ class Fleet:
     async def _ship(
         self, member: _Member, parcel: "_Parcel", hashes: Sequence[str], share: Share
     ) -> dict[str, Any]:
-        """Upload missing data in pieces; return {"status": "again"} or the worker's failure."""
+        """Upload data that a machine lacks, in pieces.
+
+        Return {"status": "again"}, or the worker's failure.
+        """
         for hash in hashes:
             token, offset, size = secrets.token_hex(8), 0, parcel.head.wanted[hash]
             for data in pieces(parcel.large.get(hash) or parcel.small[hash]):
@@ -485,7 +497,7 @@ class Fleet:
         return {"status": "again"}
 
     async def _ask(self, member: _Member, **question: Any) -> dict[str, Any]:
-        """Return the answer of a machine; after a broken connection ask again while the machine is there."""
+        """Send a request to a machine and return the answer; repeat it after a broken connection."""
         message = {"op": OPERATION, **question}
         while True:
             answers = await self._scheduler.broadcast(
@@ -494,7 +506,7 @@ class Fleet:
             if answers:
                 answer: dict[str, Any] = answers[member.address]
                 return answer
-            await asyncio.sleep(2 * _WATCH)  # if the machine is gone, `_watch` cancels this
+            await asyncio.sleep(2 * _WATCH)  # if the machine is lost, `_watch` cancels this
 
 
 def _do_here(task: _Task) -> None:
@@ -505,7 +517,7 @@ def _do_here(task: _Task) -> None:
 
 
 def _settle(task: _Task, result: bytes, status: str = "done") -> None:
-    """Finish a task with an encoded result; with status "raised" fail it with that error."""
+    """Give a task its encoded result; with status "raised" the result is the error to raise."""
     value = decode(result)
     if status == "done":
         task.finish(value)
@@ -515,13 +527,16 @@ def _settle(task: _Task, result: bytes, status: str = "done") -> None:
 
 
 class _Parcel(NamedTuple):
-    """A job ready to be sent: small files and arrays go with it, large ones only if the worker lacks them."""
+    """A job ready to be sent.
+
+    Small files and arrays go with the message, large ones only if the worker lacks them.
+    """
 
     head: Head
     payload: bytes
     small: dict[str, bytes]
     large: dict[str, str | bytes]
-    """The path of a file, or the bytes of an array, by hash."""
+    """Large data by hash: the path of a file, or the bytes of an array."""
 
     @property
     def key(self) -> str:
@@ -529,7 +544,7 @@ class _Parcel(NamedTuple):
 
 
 def _pack(job: Job) -> _Parcel:
-    """Return a job with the current files of its model.
+    """Encode a job with the current files of its model.
 
     Raises:
         OSError: a file cannot be read.
@@ -556,6 +571,9 @@ def _pack(job: Job) -> _Parcel:
 
 
 def split(runner: str) -> tuple[str, str]:
-    """Split the name of a runner into its machine, "" without one, and the rest."""
+    """Split the name of a runner: "lab/openvino:GPU" -> ("lab", "openvino:GPU").
+
+    The machine is "" if the name has none.
+    """
     host, slash, name = runner.partition("/")
     return (host, name) if slash else ("", runner)

@@ -1,4 +1,4 @@
-"""Executors on this machine: in this process when a result is read, or in a pool of processes."""
+"""Executors on this machine: in this process, when a result is read, or in a pool of processes."""
 
 import os
 import threading
@@ -38,7 +38,7 @@ class _Later:
 
 
 class Processes:
-    """Does jobs in several processes.
+    """Does jobs in a pool of processes.
 
     If one process ends, the whole pool is lost. A new pool then retries the unfinished jobs one at a time, so
     that only the job that ends its process again is given up.
@@ -83,7 +83,10 @@ class Processes:
             future.running = self._begin(future.job)
 
     def _begin(self, job: Job) -> "Running[Any]":
-        """Submit the function itself: it is pickled by its module, which a spawned process imports."""
+        """Submit the function itself, not its name.
+
+        It is pickled by its module, which a spawned process then imports.
+        """
         return self._pool.submit(TABLE[job.name], *job.arguments)
 
     def close(self) -> None:
@@ -109,7 +112,7 @@ def _pool(count: int) -> "ProcessPoolExecutor":
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    # A fork has all imported modules, but a lock that another thread holds would stay locked.
+    # A forked process has all modules imported, but a lock that another thread holds would stay locked in it.
     if hasattr(os, "fork") and threading.active_count() == 1:
         return ProcessPoolExecutor(count, get_context("fork"), initializer=_end_with_parent)
     from ir_scatter.core.process import safe_path
@@ -125,7 +128,7 @@ def _begin(spelling: Spelling) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let a process of the pool end when its parent is killed, and leave Ctrl-C to the parent."""
+    """Make a process of the pool end when its parent is killed, and ignore Ctrl-C."""
     import signal
     from multiprocessing import parent_process
     from multiprocessing.util import Finalize
@@ -149,5 +152,5 @@ def _end_with_parent() -> None:
 
 
 def local(count: int = 1) -> "closing[Here | Processes]":
-    """Return, for a `with`, an executor with `count` processes; with 1 it uses this process."""
+    """Return an executor with `count` processes, as a context manager; with 1 it uses this process."""
     return closing(Processes(count) if count > 1 else Here())

@@ -1,4 +1,4 @@
-"""Descriptions of machines: name, hardware, runners, and what distinguishes two machines."""
+"""Descriptions of machines: name, hardware, runners, and the differences of two machines."""
 
 import json
 import os
@@ -18,26 +18,26 @@ from ir_scatter.runners.releases.environments import THIS_PYTHON, installed
 from ir_scatter.version import __version__, versions
 
 ANNOUNCED = "ir-scatter"
-"""The key of the announcement among a worker's startup information."""
+"""The key under which a worker announces its machine, in Dask's startup information."""
 OPERATION = "ir_scatter"
-"""The name of the operation that workers handle for us."""
+"""The name of the Dask operation by which workers receive our requests."""
 
 _INSTRUCTIONS = ("amx_int8", "amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One worker.
+    """A machine that does jobs (one Dask worker).
 
     Attributes:
         name: the prefix of its runners, as in "lab-arc/openvino:GPU".
         host: the name of the computer.
         system: operating system and architecture.
         cpu: the processor.
-        instructions: instruction sets of the CPU, of those by which runtimes choose kernels.
+        instructions: instruction sets of the CPU, only those by which runtimes choose kernels.
         version: the version of this library.
         packages: the versions of other packages.
-        slots: the number of jobs that it does at a time.
+        slots: the number of jobs that the machine does at a time.
         devices: all runners, including those that cannot run there.
         releases: other releases that are installed there, "openvino@2025.4.0".
         fingerprint: identifies the results of `doctor` there; "" if it did not run.
@@ -57,7 +57,7 @@ class Machine:
     fingerprint: str = ""
 
     def offers(self, runner: str) -> bool:
-        """Return whether a runner, named without a machine, can run there."""
+        """Return whether a runner can run on this machine; its name is given without a machine."""
         runtime = runner.partition(":")[0]
         if "@" in runtime and not any(f"{release}.".startswith(f"{runtime}.") for release in self.releases):
             return False
@@ -76,7 +76,10 @@ class Machine:
 
     @property
     def kind(self) -> tuple[tuple[str, str], ...]:
-        """(name, value) of all that results may depend on; machines of one kind should give equal results."""
+        """(name, value) pairs of everything that results may depend on.
+
+        Machines with equal pairs should give equal results.
+        """
         devices = [
             (device.runner, f"{device.full_name} {device.driver}".strip())
             for device in self.devices
@@ -88,15 +91,15 @@ class Machine:
 
 
 def announcement(machine: Machine) -> dict[str, Any]:
-    """Return the announcement of a machine, which `read_announcement` reads."""
+    """Return the description of a machine as plain data, which `read_announcement` reads."""
     return {"version": machine.version, "machine": encode(machine)[0]}
 
 
 def read_announcement(message: Any) -> Machine:
-    """Return the machine in an announcement.
+    """Return the machine that a worker announced.
 
     Raises:
-        RequestRefused: the worker has another release, or is not one of ours.
+        RequestRefused: the worker has another release, or is a worker of another program.
     """
     version = message.get("version") if isinstance(message, dict) else "none"
     if version != __version__:
@@ -109,7 +112,7 @@ def read_announcement(message: Any) -> Machine:
 
 
 def differences(first: Machine, second: Machine) -> list[str]:
-    """Return the differences of two machines: "openvino 2026.4.1, 2025.4.0"."""
+    """Return the differences of two machines as texts such as "openvino 2026.4.1, 2025.4.0"."""
     here, there = dict(first.kind), dict(second.kind)
     names = dict.fromkeys((*here, *there))
     return [
@@ -128,7 +131,7 @@ def groups(machines: Sequence[Machine]) -> list[list[Machine]]:
 
 
 def this_machine(name: str, slots: int) -> Machine:
-    """Describe this machine; every runner runs a small model to find out whether it can."""
+    """Describe this machine; every runner runs a small model to find out whether it works here."""
     devices = tuple(runners.survey())
     used = {
         package: version
@@ -156,7 +159,7 @@ def this_machine(name: str, slots: int) -> Machine:
 def _processor() -> tuple[str, set[str]]:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # another system
+    except OSError:  # not Linux
         return platform.processor(), set()
     fields = {
         key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())
@@ -167,7 +170,7 @@ def _processor() -> tuple[str, set[str]]:
 
 
 def _fingerprint(devices: Sequence[Availability]) -> str:
-    """Return twelve letters that are equal if doctor found the same about the installed releases."""
+    """Return twelve letters that are equal on two machines if `doctor` found the same on both."""
     used = {(device.runner, version) for device in devices for version in device.versions.values()}
     rows = [row for row in read_rows(cache_file()) if (row.runner, row.release) in used]
     if not rows:

@@ -16,7 +16,7 @@ from ir_scatter.runners.base import Availability, Outcome, Runner, Status, Strea
 
 
 class FleetRunner(Runner):
-    """A runner of one machine, or of any machine that has it."""
+    """A runner on one other machine, or on any machine that has it."""
 
     def __init__(self, fleet: Fleet, host: str, there: Runner) -> None:
         self._fleet, self._host, self._there = fleet, host, there
@@ -29,13 +29,13 @@ class FleetRunner(Runner):
 
     @property
     def machines(self) -> list[Machine]:
-        """The machines that may run it."""
+        """The machines that may run the models of this runner."""
         machines = (machine for machine in self._fleet.machines if self._host in {"", machine.name})
         return [machine for machine in machines if machine.offers(self._there.name)]
 
     @cached_property
     def about(self) -> Availability:
-        """The description of the device on the first of the machines."""
+        """The description of the device, taken from the first of the machines."""
         devices = [device for machine in self.machines for device in machine.devices]
         devices = [device for device in devices if device.runner == self._there.name]
         return replace(devices[0], runner=self.name) if devices else Availability(self.name, True)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from distributed import Security
 
 _PATIENCE = 5.0
-"""Seconds that a scheduler may take to answer."""
+"""Seconds within which a scheduler must answer."""
 _DAYS = 365
 _MOST = 1 << 20
-"""Largest number of bytes of a certificate file; all public authorities together need a fifth of it."""
+"""Largest size of a certificate file in bytes; all public authorities together need a fifth of it."""
 _PORT = 8786
 NAMES = ("ca.pem", "lab.pem", "lab-key.pem")
 
@@ -50,7 +50,7 @@ class Address:
         """Protocol, host and port.
 
         Raises:
-            UsageError: it is not an address, or an unsafe one.
+            UsageError: the text is no address, or an unencrypted one that other machines can reach.
         """
         try:
             split = urlsplit(self.text)
@@ -89,7 +89,7 @@ class Address:
             for role in ("client", "scheduler", "worker"):
                 files = security.get_tls_config_for_role(role)
                 for file in filter(None, (files["ca_file"], files["cert"], files["key"])):
-                    if "\n" not in file:  # or else it is the certificate itself
+                    if "\n" not in file:  # otherwise the text is the certificate itself
                         read_regular(file, _MOST)
             security.get_connection_args("client")
         except (OSError, ssl.SSLError) as error:
@@ -111,7 +111,7 @@ def demand_reachable(address: Address) -> None:
     """Check that a scheduler answers at an address, and that both sides accept the certificates.
 
     Raises:
-        Absent: with the reason.
+        Absent: it does not; the message has the reason.
     """
     protocol, host, port = address.parts
     context = address.security().get_connection_args("client").get("ssl_context")
@@ -121,7 +121,7 @@ def demand_reachable(address: Address) -> None:
                 plain.recv(1)
                 return
             with context.wrap_socket(plain, server_hostname=host) as secure:
-                secure.recv(1)  # the other side reports here that it refuses our certificate
+                secure.recv(1)  # here the scheduler reports it if it refuses our certificate
     except ssl.SSLCertVerificationError as error:
         raise Absent(f"{address.text}: its certificate is not accepted: {error.verify_message}") from None
     except ssl.SSLError as error:
@@ -134,7 +134,7 @@ def demand_reachable(address: Address) -> None:
 
 
 def make_certificates(folder: str) -> list[Path]:
-    """Write a certificate authority for a lab and one certificate that all of its machines share, for a year.
+    """Write a certificate authority for a lab, and one certificate for all of its machines, valid for a year.
 
     The key of the authority is discarded, so that it cannot sign anything else.
 

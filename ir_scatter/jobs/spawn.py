@@ -1,4 +1,7 @@
-"""Processes of `multiprocessing` that import nothing from the current folder; it starts Python without -P."""
+"""Spawned processes of `multiprocessing` that never import modules from the current folder.
+
+`multiprocessing` starts Python without -P, which would allow that.
+"""
 
 from multiprocessing.context import SpawnContext, SpawnProcess
 
@@ -6,7 +9,7 @@ from ir_scatter.core.process import safe_path
 
 
 class SafeProcess(SpawnProcess):
-    """A spawned process; at module level, since the process imports this class by its name."""
+    """A spawned process; defined at module level because the process imports this class by its name."""
 
     def start(self) -> None:
         with safe_path():

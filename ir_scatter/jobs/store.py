@@ -1,8 +1,10 @@
-"""Stores files and arrays that a machine received, by SHA-256, within a limit; and builds mirrors of them.
+"""Stores files and arrays that a machine received, by SHA-256, up to a size limit.
+
+And builds mirrors of them.
 
 A mirror is a folder in which files have the same paths, below a root, as on the client. A folder that all
 machines share becomes a symbolic link if all files of the job below it are equal on both machines; otherwise
-all of these files are written into the mirror. So nothing is ever written through a link.
+all of these files are written into the mirror. So writing into a mirror never changes a shared folder.
 """
 
 import io
@@ -25,11 +27,11 @@ _NUMBERS = count()
 
 
 class NoRoom(Exception):
-    """Data does not fit into the limit, or onto the disk."""
+    """Error: data does not fit into the size limit, or onto the disk."""
 
 
 class Changed(Exception):
-    """Received data does not have the announced hash."""
+    """Error: received data does not have the announced hash."""
 
 
 class Store:
@@ -60,10 +62,10 @@ class Store:
         return [hash for hash in head.wanted if hash not in there and not self._touched(hash)]
 
     def put(self, hash: str, data: bytes) -> None:
-        """Store data that arrived as a whole.
+        """Store data that arrived in one message.
 
         Raises:
-            Changed: it has another hash.
+            Changed: the data has another hash.
             NoRoom: it cannot be stored.
         """
         self.put_piece(hash, f"{next(_NUMBERS):x}", 0, len(data), data)
@@ -138,24 +140,25 @@ class Store:
             shutil.rmtree(root, ignore_errors=True)
 
     def _link(self, hash: str, root: Path, place: Path) -> None:
-        """Link a stored file to a place in a mirror; the place must not lead out of the mirror."""
-        if not place.parent.resolve().is_relative_to(root.resolve()):  # via a link, if case does not matter
+        """Link a stored file into a mirror; refuse a place that leads out of the mirror."""
+        # it could through a link, if file names ignore case
+        if not place.parent.resolve().is_relative_to(root.resolve()):
             raise RequestRefused(f"{str(place.relative_to(root))[:80]!r} leads out of the mirror")
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(self._kept / hash, place)
         except FileNotFoundError:
-            if self._shared:  # it was in a shared folder when the job was accepted
+            if self._shared:  # not stored: it was in a shared folder when the job was accepted
                 raise Changed from None
             raise RequestRefused("data was removed to make room: the limit is too small") from None
-        except FileExistsError:  # the same file twice; a different one was refused before
+        except FileExistsError:  # two files of the job are the same; different ones were refused before
             return
-        except OSError:  # a file system without links
+        except OSError:  # this file system has no links
             with (self._kept / hash).open("rb") as source, place.open("xb") as copy:
                 shutil.copyfileobj(source, copy)
 
     def _links(self, head: Head) -> list[str]:
-        """Return the shared folders to link to: the outermost ones in which all files are the same."""
+        """Return the outermost shared folders whose files are all the same as the client's."""
         usable = []
         for folder in self._shared:
             files = [file for file in head.files if _is_below(file.path, [folder])]
@@ -170,7 +173,8 @@ class Store:
 
     def _touched(self, hash: str) -> bool:
         try:
-            file = self._kept / hash  # set atime only: open models compare mtime
+            # set the access time only: programs compare the modification time of open models
+            file = self._kept / hash
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         except OSError:
             return False
@@ -212,7 +216,7 @@ class Finished:
         return result
 
     def put(self, key: str, result: bytes) -> None:
-        """Store a result; ignore errors of the disk."""
+        """Store the result of a job by its hash; ignore errors of the disk."""
         if self._folder is None:
             return
         with suppress(OSError):
@@ -222,7 +226,7 @@ class Finished:
             self._used.add(part.replace(self._folder / key))
 
     def forget(self) -> None:
-        """Remove all results that were read or stored."""
+        """Remove all results that this run read or stored."""
         for path in self._used:
             path.unlink(missing_ok=True)
 
@@ -243,7 +247,7 @@ def _hash(path: str, size: int, time: int) -> str:
 
 
 def forget_hashes() -> None:
-    """Clear the cache of hashes: a file may have changed although its size and time did not."""
+    """Clear the cache of hashes: a file may change without changing its size and time."""
     _hash.cache_clear()
 
 
@@ -255,7 +259,7 @@ def pieces(source: str | bytes) -> Iterator[bytes]:
 
 
 def _place(root: Path, path: str) -> Path:
-    """Return the place of an absolute path in a mirror."""
+    """Return where a mirror holds a file with this absolute path."""
     return root / path.lstrip("/")
 
 

@@ -51,7 +51,7 @@ class RequestRefused(Error):
 
 
 class SentFile(NamedTuple):
-    """A file that is sent with a job, by its path on the client."""
+    """A file that is sent with a job: its path on the client, and its size and hash."""
 
     path: str
     hash: str
@@ -63,7 +63,7 @@ class Head:
     """The facts about a job that a worker needs before it decodes the payload.
 
     Attributes:
-        name: of a row of the table.
+        name: the registered name of the function.
         folder: the client's current folder, where relative paths begin.
         files: the files that must be in the mirror.
         arrays: hash and size of each large array.
@@ -81,15 +81,15 @@ class Head:
 
     @property
     def wanted(self) -> dict[str, int]:
-        """The sizes of all files and arrays that the job needs, by hash."""
+        """The size in bytes of every file and array that the job needs, by hash."""
         return {**{file.hash: file.size for file in self.files}, **dict(self.arrays)}
 
 
 def read_head(text: object, payload: object) -> Head:
-    """Return the head of a job.
+    """Decode and check the head of a job.
 
     Raises:
-        RequestRefused: it is malformed, too large, of another version, or not a row of the table.
+        RequestRefused: it is malformed, too large, of another version, or names no registered function.
     """
     if not isinstance(text, str) or not isinstance(payload, bytes):
         raise RequestRefused("this is not a job: a text and bytes are expected")
@@ -128,12 +128,12 @@ def hash_of(data: bytes) -> str:
 
 
 def encode(value: Any, *, paths: Collection[str] = (), root: str = "") -> tuple[bytes, dict[str, bytes]]:
-    """Return a value as bytes, and its large arrays by their hashes.
+    """Encode a value as bytes; return these, and its large arrays by their hashes.
 
     Args:
         value: data and records of this package.
         paths: paths of files that are sent with it.
-        root: root of a mirror, which is removed from every text.
+        root: root folder of a mirror, which is removed from every path.
     """
     stream = io.BytesIO()
     pickler = _Pickler(stream, paths, root)

@@ -1,7 +1,7 @@
 """The processes of a fleet: Dask's scheduler, and workers, which do jobs in child processes.
 
-A worker handles three kinds of requests, each a message of plain data without code. It never does a job
-itself: a child does, which runs plugins in its own children.
+A worker handles three kinds of requests, each a message of plain data without code. A worker never does a job
+itself: a child process does, which runs runtimes in its own children.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Tell = Callable[[str], object]
 
 
 def _without_pages(kind: type[Any]) -> type[Any]:
-    """Return a subclass without web pages, which would show everything to anyone who can reach them."""
+    """Return a subclass of a Dask server without web pages, which would show all data to anyone."""
     return type(kind.__name__, (kind,), {"start_http_server": lambda *_, **__: None})
 
 
@@ -47,10 +47,12 @@ class _Arrivals(SchedulerPlugin):  # type: ignore[misc]
 
 
 async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> None:
-    """Run a scheduler until it is stopped; `dashboard` is the address of its web pages, ":8787", if any.
+    """Run a scheduler until it is stopped.
+
+    `dashboard` is the address of its web pages such as ":8787", "" for none.
 
     Raises:
-        Absent: it cannot listen there.
+        Absent: it cannot listen at the address.
     """
     _configure()
     protocol, host, port = address.parts
@@ -74,7 +76,7 @@ class RequestHandler:
     """Handles the requests that a worker receives."""
 
     def __init__(self, store: Store, slots: int, child: str) -> None:
-        """Do `slots` jobs at a time, each in a process with the handlers of the module `child`."""
+        """Handle requests with `slots` jobs at a time, each in a process that runs the module `child`."""
         self._store = store
         self._children = SimpleQueue[Child]()
         self._at_work: dict[Child, str] = {}
@@ -84,7 +86,7 @@ class RequestHandler:
         self._slots = asyncio.Semaphore(slots)
 
     async def answer(self, comm: Any = None, ask: Any = None, **fields: Any) -> dict[str, Any]:
-        """Return the answer to a request: a `status`, and the fields of that status."""
+        """Return the answer to a request: a dictionary with `status`, and the fields of that status."""
         try:
             match ask:
                 case "job":
@@ -105,7 +107,7 @@ class RequestHandler:
             return {"status": "changed"}
 
     def _leave(self, client: str) -> dict[str, Any]:
-        """End the jobs of a client that no longer waits for them."""
+        """End the jobs of a client that disconnects."""
         with self._lock:
             self._left.add(client)
             for child, who in self._at_work.items():
@@ -136,14 +138,20 @@ class RequestHandler:
         finally:
             with self._lock:
                 del self._at_work[child]
-            if client in self._left:  # it may be killed after its answer: the next job needs a new process
+            # the process may be killed after it answered: the next job needs a new one
+            if client in self._left:
                 child.close()
             self._children.put(child)
         return dict(answer)
 
 
 async def serve_worker(address: Address, machine: Machine, store: Store, tell: Tell, child: str) -> None:
-    """Do jobs, in processes of the module `child`, until it is stopped; wait for a lost scheduler.
+    """Run a worker until it is stopped; if the scheduler is lost, wait for it to come back.
+
+    Each job runs in a process of the module `child`.
+
+    Raises:
+        Absent: the scheduler cannot be reached at the start, or has a worker with this name.
 
     Raises:
         Absent: the scheduler cannot be reached at the start, or has a worker with this name.
