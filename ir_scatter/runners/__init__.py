@@ -1,7 +1,7 @@
 """Runtimes that execute models or parts of them: a folder for each, always in a child process.
 
-A folder has a module `runner` with `FAMILIES`; there is no list of them. What a runtime is, its `Runner` and
-its `Family` say: no module outside of this folder spells the name of a runtime.
+A folder has a module `runner` with `FAMILIES`; they are found by scanning. All facts about a runtime are
+attributes of its `Runner` and `Family`: no module outside of this folder contains the name of a runtime.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ _RUNNERS: "dict[str, Runner]" = {}
 
 
 class Directory(Protocol):
-    """Resolves names of runners: to those of this machine (`HERE`), or to those of a fleet."""
+    """Resolves names of runners: to those of this machine (`HERE`), or to those of a fleet of machines."""
 
     def find(self, name: str, also: "Sequence[str]" = ()) -> "Runner": ...
 
@@ -35,11 +35,11 @@ HERE: Directory = _ThisMachine()
 
 
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
-    """Return the runner of a name on this machine, always the same one: it keeps its process between runs.
+    """Return the runner with a name on this machine, always the same object, which keeps its process.
 
     Args:
         name: long or short, in any case: "openvino:CPU", "gpu.1", "AUTO:GPU,CPU", "onnxruntime".
-        also: names that the caller resolves itself, for the message.
+        also: further valid names, which the error message also suggests.
 
     Raises:
         UsageError: there is no runner of this name.
@@ -62,7 +62,7 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
 
 
 def find_or_none(name: str) -> "Runner | None":
-    """Return the runner of a name on this machine; None if there is no such runner."""
+    """Return the runner with a name on this machine; None if there is no such runner."""
     word = name.strip()
     for full in (word, *(prefix + word for prefix in _prefixes())):
         for family in _families():
@@ -74,7 +74,7 @@ def find_or_none(name: str) -> "Runner | None":
 
 
 def known() -> "list[str]":
-    """Return the long names of the runners that are listed on this machine, available or not."""
+    """Return the long names of all runners that this machine lists, whether or not they can run here."""
     return [name for family in _families() for name in family.names]
 
 
@@ -92,14 +92,14 @@ def default_runners(format: str | None = None, directory: Directory = HERE) -> "
 
 
 def short(name: str) -> str:
-    """Return the name of a runner as users write it: "CPU"."""
+    """Return the name of a runner as users write it: "openvino:CPU" -> "CPU"."""
     for prefix in _prefixes():
         name = name.removeprefix(prefix)
     return name
 
 
 def original(name: str) -> str:
-    """Return the long name of the runner that a runner emulates, or its own name if it emulates none."""
+    """Return the long name of the runner that a runner emulates, or its own long name if it emulates none."""
     runner = find_or_none(name)
     return name if runner is None else runner.emulates or name
 

@@ -33,14 +33,17 @@ if TYPE_CHECKING:
     from ir_scatter.defects.base import Stage
 
 MODEL_PRECISION = "model"
-"""The precision of a runtime that always computes in the types of the model."""
+"""The precision reported for a runtime that always computes in the types of the model."""
 
 PROGRESS_BYTES = 4
-"""Size of the number of the current feed, in a file that outlives the process."""
+"""Size in bytes of the number of the current feed, in a file that survives a crash of the process.
+
+A feed is one set of model inputs: arrays by name.
+"""
 _LOADING = (1 << 8 * PROGRESS_BYTES) - 1
 
 OTHER_FORMAT = "format"
-"""The reason if a runtime cannot read files of the model's format at all."""
+"""The reason of an `Outcome` if the runtime cannot read files of the model's format at all."""
 
 
 ISSUE_FORM: Mapping[str, str] = MappingProxyType(
@@ -55,27 +58,29 @@ ISSUE_FORM: Mapping[str, str] = MappingProxyType(
         "Is it a regression": "regression",
     }
 )
-"""The form of a bug report to a project without one; see `Runner.issue_form`."""
+"""The default form of a bug report, heading -> part of the report, for projects without an issue form; see
+`Runner.issue_form`.
+"""
 
 _RELEASE = re.compile(r"@\d[\w.]*")
 _NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
 
 
 def plain_name(runner: str) -> str:
-    """Return the long name of a runner without a release and without the number of a device."""
+    """Return a long name without release and device number: "openvino@2025.1:GPU.1" -> "openvino:GPU"."""
     return _NUMBER.sub("", _RELEASE.sub("", runner))
 
 
 class Status(StrEnum):
-    """How a run ended; each of these is a result, not an error of ours."""
+    """How a run ended; each status is a result, not an error of this library."""
 
     OK = "ok"
     REFUSED = "refused"
-    """It rejects the model or these inputs with a message."""
+    """The runtime rejects the model or these inputs with a message."""
     UNSUPPORTED = "unsupported"
-    """It does not support an operator, an opset, a format or an element type of the model."""
+    """The runtime does not support an operator, an opset, a format or an element type of the model."""
     UNAVAILABLE = "unavailable"
-    """It is not installed, or the device is missing."""
+    """The runtime is not installed, or the device is missing."""
     CRASHED = "crashed"
     TIMEOUT = "timeout"
     INPUTS_DO_NOT_FIT = "inputs-do-not-fit"
@@ -83,15 +88,15 @@ class Status(StrEnum):
 
 
 class Tap(NamedTuple):
-    """A node whose inputs and first output are wanted.
+    """A node whose inputs and first output a run should return.
 
     Attributes:
-        scope: the path to it as `validate` prints it, "branch:then_body/scatter".
+        scope: the path to the node as `validate` prints it, "branch:then_body/scatter".
         output: the name of its first output's tensor, by which ONNX knows a node; "" in an IR.
-        types: in ONNX the element types of the inputs, then of the output; "" where not known.
-        shapes: in ONNX the shapes of the same; None where they are not known altogether.
-        callers: the paths to the nodes that call the function which holds the node; only these calls
-            are meant, as attributes may depend on the call.
+        types: in ONNX the element types of the inputs, then of the output; "" if unknown.
+        shapes: in ONNX the shapes of these; None if unknown.
+        callers: for a node of a function, the paths to the nodes that call the function: only these calls are
+            returned, as attributes may depend on the call.
     """
 
     scope: str
@@ -102,8 +107,8 @@ class Tap(NamedTuple):
 
 
 def tap_of(node: Node, format: str) -> Tap:
-    """Return the tap of a node of a model that was read from a format."""
-    if format == IR or not node.outputs:  # names in an IR are unique
+    """Return the tap (request for inputs and output) of a node of a model in a format, IR or ONNX."""
+    if format == IR or not node.outputs:  # in an IR the name of a node suffices: it is unique
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
     types = tuple(value.element_type.name if value and value.element_type else "" for value in values)
@@ -132,24 +137,24 @@ class RunRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """One computation of a tapped node: its inputs, None for one that was left out, and its first output."""
+    """One computation of a tapped node: its inputs (None for an omitted one), and its first output."""
 
     place: tuple[int, ...]
     """The number of the iteration in each loop around the node, the outermost first."""
     inputs: "tuple[Array | None, ...]"
     output: "Array"
     caller: str = ""
-    """For a node of a function the path to the node that called it."""
+    """For a node of a function, the path to the node that called the function."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tapped:
-    """The executions of a tapped node."""
+    """All executions of one tapped node during a run."""
 
     tap: Tap
     executions: tuple[Execution, ...] = ()
     problem: str = ""
-    """Why it could not be tapped; "" if it was."""
+    """Why the node could not be tapped; "" if it was."""
 
 
 @record()
@@ -158,16 +163,16 @@ class NodeFacts:
 
     name: str
     originals: tuple[str, ...]
-    """The names of the model's nodes that it replaces."""
+    """The names of the model's nodes that this runtime node replaces."""
     kind: str
-    """Its type in the runtime, "ScatterUpdate" or "Reorder"."""
+    """Its type in the runtime, such as "ScatterUpdate" or "Reorder"."""
     kernel: str
-    """The implementation, "jit_avx512_I32"."""
+    """The name of the implementation, such as "jit_avx512_I32"."""
     precision: str
-    """The element type that the kernel computes in; `outputs` are those of its outputs."""
+    """The element type that the kernel computes in."""
     outputs: tuple[str, ...]
     microseconds: float | None
-    """None where it was not measured or did not run."""
+    """The execution time; None if it was not measured or the node did not run."""
 
 
 @record(eq=False, is_brief=True)
@@ -177,8 +182,8 @@ class Outcome:
     Attributes:
         message: the message of the runtime, shortened; "" if there is none.
         runs: the outputs by name, once for each repetition.
-        tapped: one for each tap, in the order in which they were asked for.
-        seconds: the time of reading, compiling and the first run in the runtime's process.
+        tapped: one for each requested tap (node whose inputs and output are returned), in order.
+        seconds: time of reading, compiling and the first run, in the runtime's process.
         precision: as requested, "f32"; "model" if the runtime always computes in the model's types.
         reason: `OTHER_FORMAT` or None.
         implicit: whether the user did not name the runner.
@@ -215,7 +220,7 @@ class Streamed(NamedTuple):
 
 @record()
 class Availability:
-    """Whether a runner can run here, what is missing if not, and a description of its device."""
+    """Whether a runner can run on this machine, what is missing if not, and a description of its device."""
 
     runner: str
     is_available: bool
@@ -233,15 +238,15 @@ class Availability:
 
     @property
     def why_not(self) -> str:
-        """The reason it cannot run here, with the remedy."""
+        """Why the runner cannot run here, and how to fix that."""
         return f"{self.reason}; needed: {self.remedy}" if self.remedy else self.reason
 
 
 class Optimizations(NamedTuple):
-    """Nodes that a runtime leaves out, each from some stage on.
+    """The nodes that a runtime removes from a model, and the stage (reading, compiling ...) from which on.
 
     Attributes:
-        dropped: for nodes that are used in one way only, the stage by that use.
+        dropped: the stage at which nodes are removed, by their only use.
         skipped_loops: the stage for the body of a Loop whose stored condition is false; None if it runs.
     """
 
@@ -256,12 +261,15 @@ class Runner:
     `handlers` prepare the process and then return those of the original module.
 
     Attributes:
-        name: the long one, "openvino:CPU".
-        module: has the function `handlers`; see `core.process`. It gives at least "run" and "describe".
-        packages: the distributions that it needs, the runtime first; `install` is the command for them.
+        name: the long name, "openvino:CPU".
+        module: the child's module; its function `handlers` (see `core.process`) returns at least "run" and
+            "describe".
+        packages: the distributions that the runner needs, the runtime first; `install` is the command that
+            installs them.
         device: the device, for runtimes with several.
-        declines: the end of its message if it leaves an operator to others, which is not a refusal.
-        is_default: whether it is used if the caller names no runners; not if it emulates another device, or
+        declines: the end of the runtime's message if it has no implementation for an operator, which does not
+            count as a refusal.
+        is_default: whether it is used if the caller names no runners; False if it emulates another device, or
             if users do not deploy models on it.
         emulates: the long name of the device that it emulates; "" if it emulates none.
         folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
@@ -295,26 +303,29 @@ class Runner:
 
     @property
     def listed_name(self) -> str:
-        """The name under which `known` lists it: of device 1 that of the device, without a release."""
+        """The name under which `known` lists the runner: without release and device number."""
         return plain_name(self.name)
 
     def optimizations(self) -> Optimizations:
-        """Return which nodes the runtime leaves out; its tables are no part of starting a process."""
+        """Return which nodes the runtime removes.
+
+        A method, so that starting a process does not load the tables.
+        """
         return Optimizations()
 
     def environment(self) -> dict[str, str]:
-        """Return additional environment variables of the process."""
+        """Return environment variables to add in the child process."""
         return {}
 
     @cached_property
     def problem(self) -> str:
-        """Why it cannot run here, if that is known without trying; "" if it may run."""
+        """Why the runner cannot run here, if that is known without trying; "" if it may run."""
         missing = [name for name in self.packages if not version_of(name)]
         return f"{', '.join(missing)} is not installed" if missing else ""
 
     @property
     def is_on_cpu(self) -> bool:
-        """Whether it computes on the CPU, so that results may depend on the instruction set."""
+        """Whether the runner computes on the CPU, so that results may depend on the instruction set."""
         return True
 
     def remedy(self) -> str:
@@ -322,7 +333,10 @@ class Runner:
         return self.install
 
     def remedy_of(self, problem: str) -> str:
-        """Return what to install for a problem; "" for a shortage, where installing would not help."""
+        """Return what to install to solve a problem.
+
+        "" for lack of memory and the like, where that does not help.
+        """
         return "" if names_shortage(problem) else self.remedy()
 
     @cached_property
@@ -336,7 +350,7 @@ class Runner:
         return versions if all(versions.values()) else {}
 
     def availability(self) -> Availability:
-        """Run a small model and return whether that works, and why not."""
+        """Run a small model; return whether that works, and why not."""
         about: dict[str, Any] = {"remarks": self.remarks, "versions": self.versions}
         try:
             description, _ = self.ask("describe", self.device)
@@ -345,13 +359,13 @@ class Runner:
         return Availability(self.name, True, **description, **about)
 
     def another(self) -> Self:
-        """Return an equal runner with its own process."""
+        """Return an equal runner with a child process of its own."""
         runner = copy(self)
         runner.__dict__.pop("child", None)
         return runner
 
     def start(self) -> None:
-        """Start its process, which imports the runtime, without waiting."""
+        """Start the child process, which imports the runtime, without waiting for it."""
         if not self.problem:
             self.child.start()
 
@@ -368,12 +382,12 @@ class Runner:
         timeout: float = QUESTION_TIME_LIMIT,
         keeps_states: bool = False,
     ) -> Outcome:
-        """Run a model, several times if memory does not allow all taps at once.
+        """Run a model, once or, if memory does not allow all taps at once, several times.
 
         Args:
             model_path: the path of the file.
             feeds: one array for each input, by any of its names.
-            taps: nodes whose inputs and output are returned, from the first run.
+            taps: nodes whose inputs and output the first run returns.
             precision: the floating-point precision; "default" leaves it to the device.
             repeat: number of runs.
             profile: whether to report how the runtime executes nodes, and their times.
@@ -383,8 +397,8 @@ class Runner:
                 reset.
 
         Returns:
-            How it ended. A feed that the runtime rejects is refused; the caller checks whether feeds fit the
-            model as it was read.
+            How the run ended: "refused" if the runtime rejects a feed. The caller checks whether feeds fit
+                the model as it was read.
 
         Raises:
             UsageError: there is no such precision.
@@ -459,7 +473,7 @@ class Runner:
             timeout: in seconds, for all of them.
             most_deaths: after this many crashes the remaining feeds are not run ("unavailable"); the feed
                 that was running at the last crash is reported as its cause.
-            threads: number of threads, if the runtime can be told; 0 leaves it to the runtime.
+            threads: number of threads, if the runtime has that option; 0 is the runtime's default.
             keeps_states: whether each feed continues with the states of the previous one; else they are
                 reset.
 
@@ -504,7 +518,7 @@ class Runner:
         try:
             return stream(feeds)
         finally:
-            with suppress(OSError):  # removed with its folder: the program is ending
+            with suppress(OSError):  # the folder of the file was removed: the program is ending
                 os.unlink(progress)
 
     def ask(
@@ -522,12 +536,12 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Runners of one kind, of which some are listed and others made on demand.
+    """Runners of one kind; some are listed, and others are made when they are named.
 
     Attributes:
         names: the long names that are listed.
         make: returns the runner of a long name, or None if the name belongs to another family.
-        order: of families in lists, ascending.
+        order: position of the family in lists, ascending.
         prefix: the beginning of its long names that users may leave out.
     """
 
@@ -538,12 +552,12 @@ class Family:
 
     @classmethod
     def of_one(cls, name: str, make: Callable[[], Runner], order: int) -> "Family":
-        """Return the family of a single runner."""
+        """Return the family of one listed runner."""
         return cls((name,), lambda long: make() if long == name else None, order)
 
 
 def _checked(feeds: "Mapping[str, Array]") -> "dict[str, Array]":
-    """Return the feeds as arrays; raise BadFeed for types that no model has."""
+    """Return the feeds (model inputs by name) as arrays; raise BadFeed for types that no model has."""
     import numpy as np
 
     arrays = {}

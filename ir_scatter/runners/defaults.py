@@ -1,4 +1,4 @@
-"""Defaults of runs that the library, the command line and the runners share; imports nothing."""
+"""Defaults of runs that the library, the command line and the runners share; this module imports nothing."""
 
 PRECISIONS = ("f32", "f16", "bf16", "default")
 """Floating-point precisions of inference; "default" leaves the choice to the device."""

@@ -1,7 +1,8 @@
-"""Runs a model in the process of its runtime, with as many taps as the runtime and memory allow.
+"""Runs a model in the process of its runtime, and returns the inputs and outputs of requested nodes (taps).
 
-A tapped value is stored as a pair: the key of an array and the number of loops around the node that have
-stacked it, each on one leading dimension; or the name of a feed and None.
+As many nodes are tapped at once as the runtime and memory allow. A tapped value is a pair: the key of an
+array, and the number of loops around the node, each of which has stacked the value on one leading dimension;
+or the name of a feed (model input) and None.
 """
 
 from abc import ABC, abstractmethod
@@ -34,37 +35,43 @@ from ir_scatter.runners.base import (
 )
 
 _REFUSALS = 3
-"""Number of feeds refused with the same message after which the other feeds are not tried."""
+"""After this many feeds are refused with the same message, the other feeds are not tried."""
 
 HELD = 3
-"""Copies of an output value in memory: in the runtime, as its output, and as the copy that is sent."""
+"""Copies of an output in memory at the same time: in the runtime, as its output array, and the copy to be
+sent.
+"""
 
 _MODELS = 3
-"""Number of models that a runtime keeps, with taps and without: two that are compared, and the one before."""
+"""Number of loaded models that a runtime keeps: two that are compared, and the one before."""
 
 INSIDE = "it is inside a body"
-"""The problem of a tap that was left out because outputs of bodies did not work."""
+"""The problem of a tapped node in a body that was left out because the runtime refuses outputs of bodies."""
 
 Value: TypeAlias = tuple[str, int | None]
 
 
 class TapRun(NamedTuple):
-    """Which outputs of the tapped model hold the inputs and the output of a node.
+    """Where the inputs and the output of one tapped node are among the outputs of the tapped model.
 
-    A node of a function has one such record for each call. `executions` reads the values back.
+    A node of a function has one record for each call.
     """
 
     inputs: Sequence[Value | None]
     output: Value
     markers: Sequence[Value] = ()
-    """Values that are 1 if a branch around the node was taken, with the loops around the branch."""
+    """Values that are 1 if a branch around the node was taken, each with the number of loops around that
+    branch.
+    """
     counts: Sequence[Value] = ()
-    """The number of iterations of each loop around the node, the outermost first, with the loops around it:
-    stacked values beyond that were never computed. Empty if the runtime stacks computed values only."""
+    """The number of iterations of each loop around the node, the outermost first, each with the number of
+    loops around it. Stacked values beyond that were never computed. Empty if the runtime stacks computed
+    values only.
+    """
     caller: str = ""
 
     def executions(self, arrays: Mapping[str, Array], feeds: Mapping[str, Array]) -> Iterator[Execution]:
-        """Yield one execution for each iteration in which the branches around the node were taken."""
+        """Yield the tapped inputs and output for each iteration in which the node was executed."""
 
         def array(value: Value) -> Array:
             key, loops = value
@@ -82,7 +89,7 @@ class TapRun(NamedTuple):
 
 
 class TappedSize(NamedTuple):
-    """The known facts about the memory of a value: its type, its shape, and how many loops stack it."""
+    """What is known of the size of a tapped value: type, shape, and how many loops stack it."""
 
     type: str = ""
     shape: tuple[int, ...] | None = None
@@ -91,14 +98,14 @@ class TappedSize(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Loaded:
-    """A model that a runtime has loaded, with more outputs if nodes are tapped.
+    """A model that a runtime has loaded, with additional outputs for tapped nodes.
 
     Attributes:
-        taps: for each tap the places of its values, or the problem.
-        sizes: of the values that are outputs for taps, by key.
-        constants: values that the model holds, by key.
+        taps: for each tapped node the places of its values, or why there are none.
+        sizes: sizes of the additional outputs, by key.
+        constants: arrays of constants that need no output, by key.
         sessions: the loaded sessions, by their options.
-        shapes: of values, by the shapes of feeds; None if they cannot be inferred.
+        shapes: shapes of values, by the shapes of feeds; None if they cannot be inferred.
     """
 
     model: Any
@@ -110,19 +117,19 @@ class Loaded:
 
 
 class RunAnswer(NamedTuple):
-    """The result of a run."""
+    """The outputs of a run, and which tapped values they contain."""
 
     runs: list[dict[str, Array]]
     seconds: float
     taps: "list[list[TapRun] | str]"
-    """For each of the first taps the places of its values by key, or the problem."""
+    """For each of the first taps where its values are, or why there are none."""
     arrays: dict[str, Array]
     too_large: int = 0
-    """Bytes that taps held, if they exceed the limit; 0 otherwise."""
+    """Bytes of the tapped values, if they exceed the limit; 0 otherwise."""
     facts: tuple[NodeFacts, ...] = ()
 
     def tapped(self, taps: Sequence[Tap], feeds: Mapping[str, Array]) -> Iterator[Tapped]:
-        """Yield the executions of the tapped nodes, of all requested taps or the first ones."""
+        """Yield the executions of the tapped nodes, for all requested taps or only the first ones."""
         for tap, places in zip(taps, self.taps, strict=False):
             if isinstance(places, str):
                 yield Tapped(tap, problem=places)
@@ -133,7 +140,7 @@ class RunAnswer(NamedTuple):
 
 @contextmanager
 def as_failures(failure: Callable[[Exception], Failure], *, at_inference: bool = False) -> Iterator[None]:
-    """Convert exceptions of a runtime in this block to failures, which say whether this is the inference."""
+    """Convert exceptions of a runtime in this block to failures; `at_inference` is noted in them."""
     try:
         yield
     except Failure:
@@ -148,14 +155,14 @@ class Engine(ABC):
     """One model with its feeds in a runtime; each runtime has a subclass."""
 
     fed: tuple[str, ...] = ()
-    """The names of the feeds, in the order that taps expect."""
+    """The names of the feeds (model inputs), in the order that `add_taps` expects."""
     names: Sequence[str]
-    """The names of the outputs."""
+    """The names of the model's outputs."""
     begins_anew = True
     """Whether states are reset before the next inference."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
-        """Read the model; subclasses check the feeds against its inputs."""
+        """Read the model; subclasses check the feeds against the model's inputs."""
         self.request = request
         self.feeds = feeds
         path = Path(request.model)
@@ -174,7 +181,7 @@ class Engine(ABC):
     @classmethod
     @abstractmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
-        """Return a copy of a model with taps, inside bodies and functions only with `bodies`."""
+        """Return a copy of a model with outputs for tapped nodes; with `bodies` also for nodes in bodies."""
 
     @abstractmethod
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
@@ -182,10 +189,10 @@ class Engine(ABC):
 
     @abstractmethod
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        """Run once and return arrays that own their memory: the outputs, and those that taps need."""
+        """Run once; return the outputs and the tapped values as arrays that own their memory."""
 
     def facts(self) -> tuple[NodeFacts, ...]:
-        """Return how the runtime executes nodes, if it reports that."""
+        """Return how the runtime executes nodes (kernels, times), if it reports that."""
         return ()
 
 
@@ -202,9 +209,9 @@ def _tapped(
 
 
 def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -> RunAnswer:
-    """Run with all taps; if that fails without taps in bodies; and if that fails too without taps.
+    """Run with all taps; if that fails, without taps in bodies; if that fails too, without taps.
 
-    If memory does not allow all taps, only the first ones are answered.
+    If memory does not allow all taps, only the first ones are returned.
     """
     started = perf_counter()
     made = engine(request, feeds)
@@ -214,7 +221,7 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
         try:
             tapped = _tapped(engine, made.file, request.taps, made.fed, bodies)
             count, held = _fitting(made, tapped)
-            if count < len(request.taps):  # a model with some of the taps is not kept
+            if count < len(request.taps):  # not kept for later runs: it has only some of the taps
                 tapped = _tapped.__wrapped__(engine, made.file, request.taps[:count], made.fed, bodies)
             answer = _run(made, tapped)
         except Failure as failure:
@@ -236,10 +243,10 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
 def stream(
     engine: type[Engine], request: RunRequest, feeds: Sequence[Mapping[str, Array]], progress: str
 ) -> list[Streamed]:
-    """Run a model once for each of many feeds of the same names; a file holds the number of the current one.
+    """Run a model once for each feed; the file `progress` holds the number of the current one.
 
-    A refusal concerns one feed only. But if the first feeds are all refused with the same message, all are
-    refused, as each would load the model again.
+    All feeds have the same names. A refusal concerns one feed only; but if the first feeds are all refused
+    with the same message, all are refused, since each would load the model again.
     """
     answers: list[Streamed] = []
     with open(progress, "r+b", buffering=0) as file:
@@ -274,14 +281,14 @@ def _run(engine: Engine, loaded: Loaded) -> RunAnswer:
 
 
 def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
-    """Return the number of taps that fit into memory, at least one, and their bytes, if known."""
+    """Return how many taps fit into memory, at least one, and their size in bytes, if known."""
     sizes = tapped.sizes
     unknown = [key for key, size in sizes.items() if size.shape is None]
     feeds = tuple((name, feed.shape) for name, feed in engine.feeds.items())
     if feeds not in tapped.shapes:
         try:
             tapped.shapes[feeds] = engine.shapes(tapped, unknown) if unknown else {}
-        except Failure:  # the run itself will report it
+        except Failure:  # the run itself will report the failure
             tapped.shapes[feeds] = None
     shapes = tapped.shapes[feeds]
     if shapes is None or any(size.type not in ELEMENT_TYPES for size in sizes.values()):
@@ -300,21 +307,21 @@ def _fitting(engine: Engine, tapped: Loaded) -> tuple[int, int | None]:
 
 
 def _keys(tap: "Sequence[TapRun] | str") -> set[str]:
-    """Return the keys of the arrays that a tap needs."""
+    """Return the keys of the arrays that hold the values of a tap."""
     runs = () if isinstance(tap, str) else tap
     values = [value for run in runs for value in (*run.inputs, run.output, *run.markers, *run.counts)]
     return {value[0] for value in values if value is not None and value[1] is not None}
 
 
 class ModelInput(NamedTuple):
-    """An input of a model in a runtime: all of its names, the usual one first."""
+    """An input of a model as its runtime describes it: all names, the usual one first."""
 
     names: Sequence[str]
     type: str
     """Our name of the element type, or the runtime's if we have none."""
     shape: Shape
     is_optional: bool = False
-    """Whether it has a default value."""
+    """Whether the input has a default value, so that it need not be fed."""
 
 
 def names_of_feeds(inputs: Sequence[ModelInput], feeds: Mapping[str, Array]) -> tuple[str, ...]:

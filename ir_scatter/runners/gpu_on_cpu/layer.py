@@ -1,4 +1,4 @@
-"""Compiles the OpenCL layer once and keeps it in the user's cache."""
+"""Compiles the OpenCL layer (a library between loader and driver) once, and keeps it in the user's cache."""
 
 import hashlib
 import os
@@ -20,10 +20,10 @@ _TIME_LIMIT = 60.0
 
 
 def build_layer() -> Path:
-    """Return the compiled layer, alone in a folder for such layers.
+    """Return the path of the compiled layer; its folder contains nothing else.
 
-    It is built if the cache has none of this source and this compiler. Where the cache cannot be
-    written, it is built in a temporary folder that lives as long as this process.
+    It is compiled if the cache has none for this source and compiler. If the cache cannot be written, it goes
+    to a temporary folder that lives as long as this process.
 
     Raises:
         UsageError: there is no C compiler, or it fails, or no folder can be written.
@@ -33,7 +33,7 @@ def build_layer() -> Path:
     command = [*compiler, *_FLAGS, str(file.st_size), str(file.st_mtime_ns)]
     key = hashlib.sha256("\0".join(command).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
     name = f"layer-{key}.so"
-    folder = cache_folder()  # the loader takes a list of layers with colons between them
+    folder = cache_folder()  # the loader expects a list of layers, separated by colons
     cached = None if folder is None or ":" in str(folder) else folder / "opencl"
     if cached is not None:
         with suppress(OSError):
@@ -51,7 +51,7 @@ def build_layer() -> Path:
 
 
 def _find_compiler() -> list[str]:
-    """Return the command of the C compiler, the program by its whole path."""
+    """Return the command of the C compiler, starting with its full path."""
     wanted = os.environ.get("CC", "").split()
     for name in wanted[:1] or _COMPILERS:
         found = shutil.which(name)
@@ -70,7 +70,7 @@ def _temporary_folder() -> str:
 
 
 def _keep(compiler: list[str], layer: Path) -> Path:
-    """Compile what is not there, beside its place, and move it there: nobody ever sees half a file."""
+    """Compile the layer if it is missing, and move it to its place, so that no process sees half a file."""
     if layer.is_file():
         return layer
     layer.parent.mkdir(parents=True, exist_ok=True)

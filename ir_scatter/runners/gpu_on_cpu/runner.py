@@ -1,4 +1,4 @@
-"""A runner whose "GPU" is this device and no other one, a real GPU of the machine included."""
+"""A runner for OpenVINO's GPU plugin on the CPU; its "GPU" is never a real GPU of the machine."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ from ir_scatter.runners.openvino.runner import PREFIX, OpenVinoRunner
 from ir_scatter.version import version_of
 
 NAME = "GPU plugin on the CPU OpenCL runtime"
-"""The name of the device in reports: never "GPU"."""
+"""The name of the device in reports; never just "GPU", since no GPU is involved."""
 
 FIDELITY = (
     f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
@@ -34,7 +34,7 @@ FIDELITY = (
     "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
     "Times measured here say nothing about a GPU.",
 )
-"""Sentences for every report that has a result of this runner."""
+"""Sentences that every report with a result of this runner shows."""
 
 _MACHINE = "Linux on x86_64"
 _LAYERS = "OPENCL_LAYERS"
@@ -43,10 +43,10 @@ _MODELS_PER_PROCESS = 200
 """Compiled models after which the child process is replaced: each leaks about 3 MB."""
 
 _RUNTIME = "libintelocl.so"
-"""The driver that the OpenCL loader is told to load."""
+"""The OpenCL driver that the loader loads."""
 
 _OPENVINO = (2026, 0)
-"""The first release whose kernels this runtime compiles."""
+"""The first OpenVINO release whose kernels this OpenCL runtime compiles."""
 
 _INSTALL = 'pip install "ir-scatter[gpu-on-cpu]"'
 
@@ -55,14 +55,14 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "intel-cmplr-lib-rt": ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"),
     "intel-opencl-rt": ("libOpenCL.so.1", _RUNTIME),
 }
-"""The libraries by package, in the order of loading: each after those that it needs.
+"""The libraries by package, in the order of loading: each after the libraries that it needs.
 
-intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, and does not load without it.
+The package intel-opencl-rt does not name intel-cmplr-lib-rt as a dependency, but does not load without it.
 """
 
 
 class GpuOnCpuRunner(OpenVinoRunner):
-    """The unchanged GPU plugin; `FIDELITY` lists how far its results are those of a GPU."""
+    """The unchanged GPU plugin on a CPU; `FIDELITY` says how far its results are those of a GPU."""
 
     module = __name__
     remarks = FIDELITY
@@ -79,7 +79,7 @@ class GpuOnCpuRunner(OpenVinoRunner):
 
     @cached_property
     def problem(self) -> str:
-        """Why the plugin cannot run on this machine's CPU and what to install; "" if it can.
+        """Why the plugin cannot run on this machine's CPU, and what to install; "" if it can.
 
         The first answer may take a moment: the OpenCL layer is compiled for it.
         """
@@ -109,13 +109,13 @@ class GpuOnCpuRunner(OpenVinoRunner):
         return {
             _LAYERS: str(layer),
             "OCL_ICD_FILENAMES": str(runtime),
-            # where drivers and further layers are registered: a folder that has none
+            # a folder without registered drivers and further layers
             "OCL_ICD_VENDORS": str(layer.parent),
             "OPENCL_LAYER_PATH": str(layer.parent),
         }
 
     def remedy(self) -> str:
-        return ""  # the reason says what to install
+        return ""  # the text of the problem says what to install
 
     def availability(self) -> Availability:
         available = super().availability()
@@ -124,11 +124,11 @@ class GpuOnCpuRunner(OpenVinoRunner):
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    """Load the OpenCL runtime, before anything imports openvino, and return what answers questions.
+    """Load the OpenCL runtime before openvino is imported, and return the handlers of the child process.
 
     openvino brings an older oneTBB under the name of the one that the runtime needs. Whichever is loaded
-    first serves both; with the older one the runtime does not load. The OpenCL loader says nothing of a
-    library that it cannot load, but that there is no device: here it is said why.
+    first serves both; with the older one the runtime does not load. For a library that it cannot load, the
+    OpenCL loader only reports that there is no device; loading the libraries here gives the reason.
     """
     for path in [*map(str, _find_libraries().values()), os.environ[_LAYERS]]:
         try:
@@ -144,7 +144,7 @@ def _find_libraries() -> dict[str, Path]:
     """Return the paths of the libraries by their names, in the order in which they must be loaded.
 
     Raises:
-        UsageError: a package is not installed, or not whole.
+        UsageError: a package is missing or incomplete.
     """
     installed = dict[str, Distribution]()
     for name in _PACKAGES:

@@ -1,4 +1,4 @@
-"""The part of a child process that all runtimes of ONNX models share."""
+"""The part of a child process that all runtimes of ONNX models have in common."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,13 @@ from ir_scatter.runners.onnx.taps import add_taps, shape_model
 
 
 class OnnxEngine(Engine):
-    """An engine for ONNX models; a session is a loaded model, with None for the model of the file."""
+    """An engine for ONNX models. A session is a loaded model.
+
+    The session with key None is the model of the file.
+    """
 
     loops_join = False
-    """See `add_taps`."""
+    """Whether the runtime joins scan outputs of loops instead of stacking them; see `taps.add_taps`."""
 
     def __init__(self, request: RunRequest, feeds: Mapping[str, Array]) -> None:
         super().__init__(request, feeds)
@@ -34,7 +37,7 @@ class OnnxEngine(Engine):
 
     @abstractmethod
     def load(self, model: Any) -> Any:
-        """Return a session of a changed model, or of the file if that is None."""
+        """Return a session of a changed model, or of the model in the file if `model` is None."""
 
     @abstractmethod
     def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
@@ -42,19 +45,19 @@ class OnnxEngine(Engine):
 
     @abstractmethod
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        """Return some outputs as arrays that own their memory."""
+        """Run the model and return some outputs as arrays that own their memory."""
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
         if any(tapped.sizes[key].loops for key in keys):
             return None
-        model, given = shape_model(tapped.model, keys)
-        found = self.compute(self.load(model), given)
-        return {key: shape.tolist() for key, shape in zip(keys, found, strict=True)}
+        model, outputs = shape_model(tapped.model, keys)
+        arrays = self.compute(self.load(model), outputs)
+        return {key: shape.tolist() for key, shape in zip(keys, arrays, strict=True)}
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        wanted = list(dict.fromkeys([*self.names, *keys]))
-        found = dict(zip(wanted, self.compute(self._session(loaded), wanted), strict=True))
-        return [found[name] for name in (*self.names, *keys)]
+        outputs = list(dict.fromkeys([*self.names, *keys]))
+        arrays = dict(zip(outputs, self.compute(self._session(loaded), outputs), strict=True))
+        return [arrays[name] for name in (*self.names, *keys)]
 
     def _session(self, loaded: Loaded) -> Any:
         threads = self.request.threads
@@ -64,7 +67,7 @@ class OnnxEngine(Engine):
 
 
 def message_of(path: str) -> Any:
-    """Return the model of a file without its external tensors."""
+    """Return the ONNX model of a file without its external tensors."""
     import onnx
 
     with as_failures(lambda error: Failure("refused", shortened(str(error)))):

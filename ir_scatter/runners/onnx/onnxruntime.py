@@ -22,7 +22,7 @@ from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
 _PROVIDERS = ["CPUExecutionProvider"]
 _FATAL = 4
-"""The lowest severity that onnxruntime prints."""
+"""The lowest severity of messages that onnxruntime prints: fatal errors only."""
 
 _HEAD = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (\w+) : (?:Load model from .*? failed:\s*)?")
 _PLACE = re.compile(r"(?:/[^/\s:]+)+:\d+ [^\n]*?\)\s(?=\S)")
@@ -40,18 +40,18 @@ def handlers() -> dict[str, Callable[..., Any]]:
     require("onnxruntime.InferenceSession", "onnxruntime.OrtValue", "onnxruntime.get_device")
     import onnxruntime
 
-    told = {"full_name": f"CPU, {onnxruntime.get_device()} build"}
-    with suppress(AttributeError):  # of older releases
-        told["driver"] = onnxruntime.get_build_info().removeprefix("ORT Build Info: ")
+    description = {"full_name": f"CPU, {onnxruntime.get_device()} build"}
+    with suppress(AttributeError):  # older releases lack it
+        description["driver"] = onnxruntime.get_build_info().removeprefix("ORT Build Info: ")
     return {
         "run": partial(run, _OnnxRuntime),
         "stream": partial(stream, _OnnxRuntime),
-        "describe": lambda device: told,
+        "describe": lambda device: description,
     }
 
 
 class _OnnxRuntime(OnnxEngine):
-    """The provider for processors."""
+    """onnxruntime with the provider for CPUs."""
 
     def load(self, model: Any) -> Any:
         import onnxruntime
@@ -67,31 +67,32 @@ class _OnnxRuntime(OnnxEngine):
             return onnxruntime.InferenceSession(source, options, providers=_PROVIDERS)
 
     def ends(self, session: Any) -> tuple[list[ModelInput], list[str]]:
-        required = [(one, False) for one in session.get_inputs()]
-        optional = [(one, True) for one in session.get_overridable_initializers()]
+        required = [(input, False) for input in session.get_inputs()]
+        optional = [(input, True) for input in session.get_overridable_initializers()]
         inputs = [
-            ModelInput((one.name,), _type(one.type), _shape(one), flag) for one, flag in required + optional
+            ModelInput((input.name,), _type(input.type), _shape(input), flag)
+            for input, flag in required + optional
         ]
         return inputs, [output.name for output in session.get_outputs()]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
         with as_failures(_failure, at_inference=True):
             if any(array.dtype == object for array in self.feeds.values()):
-                # onnxruntime makes no value of its own kind of strings, and no array of bfloat16
-                return [np.asarray(found) for found in session.run(list(names), dict(self.feeds))]
+                # onnxruntime cannot make one of its own values from strings, nor an array from bfloat16
+                return [np.asarray(output) for output in session.run(list(names), dict(self.feeds))]
             values = {name: _value(array) for name, array in self.feeds.items()}
             outputs = session.run_with_ort_values(list(names), values)
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 
 def _type(text: str) -> str:
-    """Return our name of "tensor(float)"."""
+    """Return our name of an onnxruntime type: "tensor(float)" -> "f32"."""
     name = text.removeprefix("tensor(").removesuffix(")")
     return next((row.name for row in ELEMENT_TYPES.values() if row.onnx_name == name), text)
 
 
 def _shape(input: Any) -> Shape:
-    """Return a shape; without dimensions it is unknown: a scalar, or an input without a shape."""
+    """Return the shape of an input; unknown without dimensions, which means a scalar or a missing shape."""
     if not input.shape:
         return None
     return tuple(dim if isinstance(dim, int) else Bounds(symbol=dim or None) for dim in input.shape)
@@ -110,7 +111,7 @@ def _value(array: Array) -> Any:
 
 
 def _array(value: Any, name: str) -> Array:
-    """Return a copy of a tensor: onnxruntime itself has no NumPy type for bfloat16 and the like."""
+    """Return a copy of a tensor; types that NumPy lacks, such as bfloat16, need a conversion of their own."""
     if not value.has_value() or not value.is_tensor():
         raise Failure("unsupported", f"output {name} is no tensor")
     row = from_onnx_number(value.element_type())
@@ -122,9 +123,9 @@ def _array(value: Any, name: str) -> Array:
     if 0 in shape:
         return np.empty(shape, dtype(row))
     raw = ctypes.string_at(value.data_ptr(), row.byte_size(prod(shape)))
-    found = decode(memoryview(raw), row, shape)
-    assert found is not None
-    return found
+    array = decode(memoryview(raw), row, shape)
+    assert array is not None
+    return array
 
 
 def _failure(error: Exception) -> Failure:

@@ -1,4 +1,4 @@
-"""Nodes that onnxruntime leaves out of a model, and the stage from which on.
+"""The nodes that onnxruntime removes from a model, and from which stage on.
 
 Measured on onnxruntime 1.31.1, which computes nodes that nothing reads, and may or may not infer a shape that
 the file does not store.

@@ -17,7 +17,9 @@ from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 _UNSUPPORTED = (NotImplementedError, ImportError)
 _UNSUPPORTED_WORDS = re.compile("no (?:registered )?implementation", re.IGNORECASE)
 _TALK = re.compile(r", schema\.has_function.*", re.DOTALL)
-"""The beginning of a hint to developers of onnx, which lists all operators."""
+"""The beginning of a hint to developers of onnx in error messages: a list of all operators, which is cut
+off.
+"""
 
 _OTHER = "no tensor of a known type"
 
@@ -32,7 +34,7 @@ def handlers() -> dict[str, Callable[..., Any]]:
 
 
 class _Reference(OnnxEngine):
-    """A session is a pair: the model, and its evaluator."""
+    """The reference evaluator; a session is a pair of the model and its evaluator."""
 
     loops_join = True
 
@@ -55,14 +57,15 @@ class _Reference(OnnxEngine):
         return inputs, [output.name for output in graph.output]
 
     def compute(self, session: Any, names: Sequence[str]) -> list[Array]:
-        feeds = {name: feed.copy() for name, feed in self.feeds.items()}  # evaluators may write to them
+        # evaluators may overwrite their inputs
+        feeds = {name: feed.copy() for name, feed in self.feeds.items()}
         with as_failures(_failure, at_inference=True), np.errstate(all="ignore"):
             outputs = session[1].run(list(names), feeds)
         return [_array(output, name) for name, output in zip(names, outputs, strict=True)]
 
 
 def _array(output: Any, name: str) -> Array:
-    """Return a copy of an output: evaluators may return their inputs."""
+    """Return a copy of an output, since evaluators may return their inputs."""
     if not isinstance(output, np.ndarray | np.generic):
         raise Failure("unsupported", f"output {name} is no tensor")
     array = np.array(output)

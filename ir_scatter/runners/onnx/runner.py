@@ -4,7 +4,7 @@ from ir_scatter.formats.base import ONNX_FORMAT
 from ir_scatter.runners.base import Family, Optimizations, Runner
 
 NOT_FROM_NUMPY = "from NumPy"
-"""The end of the message if a release cannot receive an element type from NumPy."""
+"""The end of onnxruntime's message if a release cannot accept an element type from NumPy."""
 
 
 ISSUE = {

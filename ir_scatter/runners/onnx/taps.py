@@ -1,4 +1,9 @@
-"""Adds the inputs and outputs of tapped nodes to an ONNX model as outputs, in the process of a runtime."""
+"""Adds the inputs and outputs of tapped nodes to an ONNX model as model outputs, in the runtime's process.
+
+A tap is a request for the inputs and the output of one node (`runners.base.Tap`). Values in bodies and
+functions are passed out level by level: to stacked outputs of loops, outputs of branches, and outputs of
+calls.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -16,20 +21,23 @@ from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 
 _PREFIX = "ir_scatter_tap"
 _AXES_ARE_AN_INPUT = 13
-"""The opset from which on Squeeze and Unsqueeze have no attribute."""
+"""The opset since which the axes of Squeeze and Unsqueeze are an input instead of an attribute."""
 
 MAIN, FUNCTION, BRANCH, LOOP, SCAN = "main", "function", "branch", "loop", "scan"
 _KINDS = {"If": BRANCH, "Loop": LOOP, "Scan": SCAN}
 OTHER = "other"
-"""A body of a node with unknown control flow."""
+"""The kind of a body whose node is no If, Loop or Scan."""
 
 Call: TypeAlias = tuple[int, ...]
-"""The numbers of the calls that lead to a function, the outermost first; () outside of functions."""
+"""The numbers of the calls that lead to a function, the outermost first; () outside of functions.
+
+A function that is called twice gets the numbers 0 and 1.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class TappedGraph:
-    """One graph, or the definition of a function, in the model: taps are added to it."""
+    """A graph, body or function definition of the model, to which outputs are added."""
 
     proto: "GraphProto | FunctionProto"
     kind: str
@@ -37,24 +45,27 @@ class TappedGraph:
     """The graph around it, None for the main graph and for functions."""
     owner: NodeProto | None = None
     body: str = ""
-    """The name of the owner's attribute that holds it."""
+    """The name of the owner's attribute that holds this body, such as "then_branch"."""
     defined: set[str] = field(default_factory=set)
     calls: "list[tuple[TappedGraph, NodeProto, str]]" = field(default_factory=list)
-    """For a function: the graphs and the nodes that call it, and the paths to these."""
+    """For a function: each call as (graph of the call, calling node, path to that node)."""
     marker: str = ""
-    """For a branch: the name of a value in it that is 1."""
+    """For a branch: the name of a value in the branch that is always 1."""
 
     def around(self) -> "list[TappedGraph]":
         """Return the graphs around this one and itself, from the main graph or a function inwards."""
-        found: list[TappedGraph] = []
+        graphs: list[TappedGraph] = []
         level: TappedGraph | None = self
         while level is not None:
-            found.insert(0, level)
+            graphs.insert(0, level)
             level = level.parent
-        return found
+        return graphs
 
     def contexts(self) -> "Iterator[tuple[Call, list[tuple[TappedGraph, Call]]]]":
-        """Yield for each way to call it the graphs it is in, from outside in, and how they are called."""
+        """Yield, for each chain of calls that leads to this graph, the chain and the graphs around this one.
+
+        The graphs are ordered from the outermost inwards, each with the calls that lead to it.
+        """
         chain = self.around()
         if chain[0].kind == MAIN:
             yield (), [(level, ()) for level in chain]
@@ -65,24 +76,24 @@ class TappedGraph:
                 yield whole, [*outside, *((level, whole) for level in chain)]
 
     def caller(self, call: Call) -> str:
-        """Return the path to the node that calls the function which this belongs to."""
+        """Return the path to the node that calls the function around this graph."""
         return self.around()[0].calls[call[-1]][2] if call else ""
 
     def definer(self, name: str) -> "TappedGraph":
-        """Return the graph in which a name that is used here is defined."""
+        """Return the graph that defines a name used in this graph: itself, or one around it."""
         return next((level for level in reversed(self.around()) if name in level.defined), self)
 
 
 class PlacedNode(NamedTuple):
-    """A node, and the graph that it is in."""
+    """A node and the graph that contains it."""
 
     node: NodeProto
     level: TappedGraph
 
 
 def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
-    """Return the nodes by scope and name of the first output: one for each, unless names repeat."""
-    found = defaultdict[tuple[str, str], list[PlacedNode]](list)
+    """Return the nodes by (scope, name of the first output): one node for each key, unless names repeat."""
+    places = defaultdict[tuple[str, str], list[PlacedNode]](list)
     functions = {
         function_key(function): TappedGraph(function, FUNCTION) for function in reversed(model.functions)
     }
@@ -100,7 +111,7 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
         for position, node in enumerate(proto.node):
             first = next((name for name in node.output if name), f"{text(node.op_type)}_{position}")
             name = scope + text(node.name or first)
-            found[name, text(node.output[0]) if node.output else ""].append(PlacedNode(node, level))
+            places[name, text(node.output[0]) if node.output else ""].append(PlacedNode(node, level))
             called = functions.get(function_key(node))
             if called is not None:
                 called.calls.append((level, node, name))
@@ -112,38 +123,40 @@ def find_nodes(model: ModelProto) -> dict[tuple[str, str], list[PlacedNode]]:
     walk(TappedGraph(model.graph, MAIN), "")
     for key, level in functions.items():
         domain, name, overload = map(text, key)
-        shown = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
-        walk(level, f"{shown}/")
-    return found
+        label = f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
+        walk(level, f"{label}/")
+    return places
 
 
 _Lifted: TypeAlias = dict[Call, tuple[str, int]]
-"""For each way to call a graph: the output that shows a value of it, and how many loops stack it."""
+"""For each chain of calls to a graph: the model output with one of its values, and the number of loops
+that stack it.
+"""
 
 
 def add_taps(
     model: ModelProto, taps: Sequence[Tap], feeds: Collection[str], *, bodies: bool, loops_join: bool = False
 ) -> Loaded:
-    """Add outputs to a model for the inputs and outputs of nodes, except for its own inputs.
+    """Add model outputs for the inputs and outputs of tapped nodes, except for inputs of the model itself.
 
-    Loops join if a Loop puts its scan outputs one behind the other, at least as matrices, and not on a new
-    axis as its document says.
+    With `loops_join` the runtime concatenates the scan outputs of a Loop (at least as matrices), instead of
+    stacking them on a new axis as the specification requires.
     """
     tapper = _Tapper(model, feeds, loops_join)
-    tapper.loaded.taps += [tapper.tap(one, bodies) for one in taps]
+    tapper.loaded.taps += [tapper.tap(tap, bodies) for tap in taps]
     return tapper.loaded
 
 
 def shape_model(model: ModelProto, names: Sequence[str]) -> tuple[ModelProto, list[str]]:
-    """Return a model whose outputs are the shapes of some values of another model, and their names."""
+    """Return a model that outputs the shapes of some values of another model, and the output names."""
     copy = ModelProto()
     copy.CopyFrom(model)
     additions = _Additions(copy)
     del copy.graph.output[:]
-    given = [additions.add(copy.graph, "Shape", [name]) for name in names]
-    for name in given:
+    outputs = [additions.add(copy.graph, "Shape", [name]) for name in names]
+    for name in outputs:
         copy.graph.output.append(helper.make_tensor_value_info(name, TensorProto.INT64, None))
-    return copy, given
+    return copy, outputs
 
 
 class _Additions:
@@ -165,24 +178,24 @@ class _Additions:
         self, graph: "GraphProto | FunctionProto", type: str, inputs: list[str], **attributes: Any
     ) -> str:
         """Add a node and return its output."""
-        given = self.name()
-        graph.node.append(helper.make_node(type, inputs, [given], **attributes))
-        return given
+        output = self.name()
+        graph.node.append(helper.make_node(type, inputs, [output], **attributes))
+        return output
 
     def give_out(self, graph: GraphProto, name: str) -> None:
-        """Add a copy of a value as an output: a graph cannot output a value of a graph around it."""
+        """Add a copy of a value as an output: a graph cannot output a value of an outer graph directly."""
         graph.output.add().name = self.add(graph, "Identity", [name])
 
     def add_output(self, node: NodeProto, number: int) -> str:
-        """Give a node the output of a number; those before it that it left out get names too."""
+        """Name the output of a node with this number, and omitted outputs before it; return the new name."""
         node.output.extend(self.name() for _ in range(number + 1 - len(node.output)))
         return str(node.output[number])
 
     def with_axes(self, level: TappedGraph, type: str, name: str, axes: list[int]) -> str:
-        """Add a node with axes, which are an input from opset 13 on, and return its output."""
+        """Add a node with axes, which are an input since opset 13, else an attribute; return its output."""
         function = level.around()[0].proto
         imports = self._model.opset_import if isinstance(function, GraphProto) else function.opset_import
-        opset = next((one.version for one in imports if one.domain in DEFAULT_DOMAINS), 0)
+        opset = next((opset_id.version for opset_id in imports if opset_id.domain in DEFAULT_DOMAINS), 0)
         if opset < _AXES_ARE_AN_INPUT:
             return self.add(level.proto, type, [name], axes=axes)
         tensor = TensorProto(dims=[len(axes)], data_type=TensorProto.INT64, int64_data=axes)
@@ -204,27 +217,27 @@ class _Tapper:
         self._outputs = {output.name for output in model.graph.output}
 
     def tap(self, asked: Tap, bodies: bool) -> list[TapRun] | str:
-        """Add outputs for one node and return their places, or the problem."""
-        found = self._nodes.get((asked.scope, asked.output), ())
-        if len(found) != 1:
-            count = "no node" if not found else f"{len(found)} nodes"
+        """Add outputs for one tapped node; return where its values are, or why that is not possible."""
+        places = self._nodes.get((asked.scope, asked.output), ())
+        if len(places) != 1:
+            count = "no node" if not places else f"{len(places)} nodes"
             return f"the model has {count} of this name and output"
-        if found[0].level.kind != MAIN and not bodies:
+        if places[0].level.kind != MAIN and not bodies:
             return INSIDE
         try:
-            return self._runs(found[0], asked)
+            return self._runs(places[0], asked)
         except Failure as failure:
             return failure.message
 
-    def _runs(self, found: PlacedNode, asked: Tap) -> list[TapRun]:
-        """Return one run for each way in which the graph of the node is called."""
-        names = [*found.node.input, found.node.output[0]]
+    def _runs(self, place: PlacedNode, asked: Tap) -> list[TapRun]:
+        """Return one record of places for each chain of calls that leads to the node's graph."""
+        names = [*place.node.input, place.node.output[0]]
         hints = [TappedSize(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
         if len(hints) != len(names):
             hints = [TappedSize()] * len(names)
         values: list[_Lifted | str | None] = []
         for name, hint in zip(names, hints, strict=True):
-            definer = found.level.definer(name)
+            definer = place.level.definer(name)
             if not name:
                 values.append(None)
             elif definer.kind == MAIN and name in self._feeds:
@@ -232,8 +245,8 @@ class _Tapper:
             else:
                 values.append(self._lift(definer, name, hint))
         runs = []
-        for call, levels in found.level.contexts():
-            caller = found.level.caller(call)
+        for call, levels in place.level.contexts():
+            caller = place.level.caller(call)
             if asked.callers and caller not in asked.callers:
                 continue
             placed = [self._placed(value, call, hint) for value, hint in zip(values, hints, strict=True)]
@@ -259,7 +272,7 @@ class _Tapper:
         return name, loops
 
     def _lift(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
-        """Pass a value out to the main graph, once."""
+        """Pass a value out of all bodies and functions to a model output; repeated requests add nothing."""
         key = (id(level), name)
         if key not in self._lifted:
             if level.kind == MAIN:
@@ -287,10 +300,10 @@ class _Tapper:
             outer = self._out_of_branch(level, level.owner, name, hint)
         level.parent.defined.add(outer)
         lifted = self._lift(level.parent, outer, hint)
-        return {call: (found, loops + is_loop) for call, (found, loops) in lifted.items()}
+        return {call: (output, loops + is_loop) for call, (output, loops) in lifted.items()}
 
     def _out_of_loop(self, level: TappedGraph, parent: TappedGraph, owner: NodeProto, name: str) -> str:
-        """Add an output with the values of all iterations."""
+        """Add a loop output with the values of all iterations, and return its name."""
         assert isinstance(level.proto, GraphProto)
         is_joined = self._loops_join and level.kind == LOOP
         if is_joined:
@@ -306,19 +319,25 @@ class _Tapper:
     def _out_of_function(self, level: TappedGraph, name: str, hint: TappedSize) -> _Lifted:
         assert isinstance(level.proto, FunctionProto)
         imports = level.proto.opset_import
-        if not any(one.domain in DEFAULT_DOMAINS for one in imports):  # it only calls other functions
-            imports.append(next(one for one in self._model.opset_import if one.domain in DEFAULT_DOMAINS))
+        # the function only calls other functions
+        if not any(opset_id.domain in DEFAULT_DOMAINS for opset_id in imports):
+            imports.append(
+                next(opset_id for opset_id in self._model.opset_import if opset_id.domain in DEFAULT_DOMAINS)
+            )
         level.proto.output.append(self._additions.add(level.proto, "Identity", [name]))
-        found = {}
+        lifted_by_call = {}
         for number, (caller, node, _) in enumerate(level.calls):
             outer = self._additions.add_output(node, len(level.proto.output) - 1)
             caller.defined.add(outer)
             for call, lifted in self._lift(caller, outer, hint).items():
-                found[(*call, number)] = lifted
-        return found
+                lifted_by_call[(*call, number)] = lifted
+        return lifted_by_call
 
     def _out_of_branch(self, level: TappedGraph, owner: NodeProto, name: str, hint: TappedSize) -> str:
-        """Add an output to both branches: in the other branch it is empty, or zeros if a loop stacks it."""
+        """Add an If output with a value of one branch.
+
+        In the other branch it is empty, or zeros in a loop.
+        """
         is_stacked = any(
             outer.kind in {LOOP, SCAN} for _, levels in level.contexts() for outer, _ in levels[:-1]
         )
@@ -339,7 +358,10 @@ class _Tapper:
         return self._additions.add_output(owner, len(owner.output))
 
     def _marker(self, level: TappedGraph) -> str:
-        """Return the name of a value that is 1 in a branch; outside it is 0 if the branch was not taken."""
+        """Return the name of a value that is 1 in a branch.
+
+        Passed out, it is 0 if the branch was not taken.
+        """
         if not level.marker:
             one = TensorProto(dims=[1], data_type=TensorProto.INT64, int64_data=[1])
             level.marker = self._additions.add(level.proto, "Constant", [], value=one)
@@ -348,7 +370,7 @@ class _Tapper:
 
 
 def _zeros(row: ElementType, shape: tuple[int, ...]) -> TensorProto:
-    """Return a tensor of zeros, or of empty strings."""
+    """Return a tensor of zeros, or of empty strings for strings."""
     found = TensorProto(dims=shape, data_type=row.onnx_number)
     if row.kind == "string":
         found.string_data.extend([b""] * prod(shape))

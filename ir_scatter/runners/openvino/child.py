@@ -27,7 +27,7 @@ _PROPERTIES = {
 }
 _NPU_DRIVER = "NPU_DRIVER_VERSION"
 _MOST_DEVICES, _ANY, _IS_GPU, _DEVICE_TYPE, _DRIVER_VERSION = 16, 0xFFFFFFFF, 1 << 2, 0x1000, 0x102D
-"""Constants of the OpenCL API."""
+"""Constants of the OpenCL API: most devices that are listed, and numbers of device types and properties."""
 _VERSION_10 = re.compile(rb"(<net\b[^>]*?\bversion\s*=\s*[\"'])10(?=[\"'])")
 _HEAD = 4096
 _DEFAULT, _CPU = "default", "CPU"
@@ -85,9 +85,9 @@ class OpenVinoEngine(Engine):
     def read(cls, path: str) -> Any:
         """Read a model with the types and names that the file has.
 
-        A file of version 10 is adapted to the programs of its time: f16 inputs become f32, outputs i32 or
-        f32, and conversions take over the names of nodes. It is read as one of version 11, which differs
-        in nothing else.
+        OpenVINO adapts a file of IR version 10 to the programs of its time: f16 inputs become f32, outputs
+        i32 or f32, and added conversions take over names of nodes. To avoid that, the file is read as one of
+        version 11, which differs in nothing else.
         """
         with as_failures(failure):
             with suppress(OSError), open(path, "rb") as file:
@@ -104,11 +104,11 @@ class OpenVinoEngine(Engine):
         return add_taps(model, taps, fed, bodies=bodies)
 
     def shapes(self, tapped: Loaded, keys: Sequence[str]) -> Mapping[str, Sequence[int]] | None:
-        # as OpenVINO infers them, or by running a model that gives them out
+        # the shapes as OpenVINO infers them, or as a model that outputs shapes computes them
         import openvino
 
         model = tapped.model.clone()
-        with suppress(Exception):  # then the shapes that are known must do
+        with suppress(Exception):  # fall back to the shapes that are known without a run
             feed_shapes = enumerate(openvino.PartialShape(tensor.get_shape()) for tensor in self.tensors)
             model.reshape(dict(feed_shapes))
         inferred = {key: model.output(int(key)).get_partial_shape() for key in keys}
@@ -126,7 +126,7 @@ class DeviceEngine(OpenVinoEngine):
     """An engine that runs models on a device.
 
     Attributes:
-        ran: the compiled model that ran last, and the request.
+        ran: the compiled model that ran last, and its inference request.
     """
 
     ran: tuple[Any, Any]
@@ -136,15 +136,15 @@ class DeviceEngine(OpenVinoEngine):
         return self._infer(request, range(len(model.outputs)))
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        wanted = self.request
-        options = (wanted.device, wanted.precision, wanted.profile, wanted.threads)
+        request = self.request
+        options = (request.device, request.precision, request.profile, request.threads)
         if options not in loaded.sessions:
-            loaded.sessions[options] = _compiled(loaded.model, wanted)
+            loaded.sessions[options] = _compiled(loaded.model, request)
         self.ran = loaded.sessions[options]
         return self._infer(self.ran[1], [*range(len(self.names)), *map(int, keys)])
 
     def _infer(self, request: Any, outputs: Sequence[int]) -> list[Array]:
-        """Run once; states are reset before, or kept from the last run."""
+        """Run once; the model's states are reset before, unless the engine keeps them from the last run."""
         with as_failures(failure, at_inference=True):
             if self.begins_anew:
                 request.reset_state()
@@ -160,11 +160,11 @@ class DeviceEngine(OpenVinoEngine):
         except Exception:  # AUTO and HETERO have no such model
             return ()
         times: dict[str, float] = {}
-        with suppress(Exception):  # a device that does not measure
+        with suppress(Exception):  # the device may not measure times
             times = {
-                one.node_name: one.real_time.total_seconds() * 1e6
-                for one in request.get_profiling_info()
-                if "NOT_RUN" not in str(one.status)
+                entry.node_name: entry.real_time.total_seconds() * 1e6
+                for entry in request.get_profiling_info()
+                if "NOT_RUN" not in str(entry.status)
             }
         return tuple(
             _facts(node, times) for node in nodes if node.get_type_name() not in {_CONSTANT, "Result"}
@@ -172,18 +172,18 @@ class DeviceEngine(OpenVinoEngine):
 
 
 class FoldEngine(OpenVinoEngine):
-    """An engine that replaces inputs by constants and runs the pass ConstantFolding."""
+    """Computes outputs by the pass ConstantFolding, after inputs were replaced by constants."""
 
     def compute(self, model: Any) -> list[Array]:
         return [_folded(source) for source in self._fold(model)]
 
     def infer(self, loaded: Loaded, keys: Sequence[str]) -> list[Array]:
-        model = loaded.model.clone()  # which keeps alive what is folded
+        model = loaded.model.clone()  # the clone keeps the folded constants alive
         sources = self._fold(model)
         return [_folded(sources[number]) for number in (*range(len(self.names)), *map(int, keys))]
 
     def _fold(self, model: Any) -> list[Any]:
-        """Return the folded values of the outputs."""
+        """Return the outputs as folded constants."""
         from openvino.op import Constant
         from openvino.passes import ConstantFolding, Manager
 
@@ -201,7 +201,10 @@ class FoldEngine(OpenVinoEngine):
 
 
 def _inline_branches(model: Any) -> bool:
-    """Replace each If by the branch that is taken, which the pass does not do."""
+    """Replace each If by the branch that is taken, since the pass ConstantFolding does not.
+
+    Return whether any was.
+    """
     chosen = [
         (node, condition.get_data().item())
         for node in model.get_ordered_ops()
@@ -234,7 +237,7 @@ def _folded(node: Any) -> Array:
 
 
 def _first_unfolded(node: Any) -> Any:
-    """Return a node that was not folded although all of its inputs were."""
+    """Return a node that was not folded although all of its inputs are constants; None without one."""
     while True:
         sources = (value.get_node() for value in node.input_values())
         deeper = next((source for source in sources if source.get_type_name() != _CONSTANT), None)
@@ -244,21 +247,21 @@ def _first_unfolded(node: Any) -> Any:
 
 
 def _facts(node: Any, times: Mapping[str, float]) -> NodeFacts:
-    told = {name: str(getattr(value, "value", value)) for name, value in node.get_rt_info().items()}
-    name, time = node.get_friendly_name(), told.get(_TIME, _NOT_RUN)
+    info = {name: str(getattr(value, "value", value)) for name, value in node.get_rt_info().items()}
+    name, time = node.get_friendly_name(), info.get(_TIME, _NOT_RUN)
     return NodeFacts(
         name,
-        tuple(one for one in told.get("originalLayersNames", "").split(",") if one),
-        told.get("layerType", node.get_type_name()),
-        told.get("primitiveType", ""),
-        told.get("runtimePrecision", ""),
-        tuple(one for one in told.get("outputPrecisions", "").split(",") if one),
+        tuple(text for text in info.get("originalLayersNames", "").split(",") if text),
+        info.get("layerType", node.get_type_name()),
+        info.get("primitiveType", ""),
+        info.get("runtimePrecision", ""),
+        tuple(text for text in info.get("outputPrecisions", "").split(",") if text),
         times.get(name, None if time == _NOT_RUN else float(time)),
     )
 
 
 def _describe(device: str) -> dict[str, Any]:
-    """Compile a minimal model and return a description of the device."""
+    """Compile a minimal model for a device and return a description of the device."""
     if device == FOLD:
         return {"full_name": "ConstantFolding"}
     import openvino
@@ -269,7 +272,7 @@ def _describe(device: str) -> dict[str, Any]:
     _compiled(smallest, RunRequest("", device, _DEFAULT))
     description: dict[str, Any] = {}
     for word, property in _PROPERTIES.items():
-        with suppress(Exception):  # AUTO, HETERO and the like are no devices
+        with suppress(Exception):  # AUTO, HETERO and the like are not devices
             value = core().get_property(device, property)
             if isinstance(value, list | tuple | set):
                 description[word] = tuple(sorted(map(str, value)))
@@ -280,8 +283,8 @@ def _describe(device: str) -> dict[str, Any]:
 
 
 def _drivers(device: str) -> Iterator[str]:
-    """Yield the build of the plugin, and the version of its driver if it can be found."""
-    with suppress(Exception):  # AUTO, HETERO and the like are no devices
+    """Yield the build of the device's plugin, and the version of its driver if that can be found."""
+    with suppress(Exception):  # AUTO, HETERO and the like are not devices
         (version,) = core().get_versions(device).values()
         yield f"plugin {version.build_number}"
     with suppress(Exception):
@@ -303,16 +306,16 @@ def _opencl_drivers() -> Iterator[str]:
     library = ctypes.CDLL("libOpenCL.so.1" if os.name == "posix" else "OpenCL.dll")
 
     def listed(function: str, *arguments: Any) -> list[int]:
-        count, made = ctypes.c_uint(0), (ctypes.c_void_p * _MOST_DEVICES)()
-        getattr(library, function)(*arguments, _MOST_DEVICES, made, ctypes.byref(count))
-        return [handle for handle in made[: count.value] if handle]
+        count, handles = ctypes.c_uint(0), (ctypes.c_void_p * _MOST_DEVICES)()
+        getattr(library, function)(*arguments, _MOST_DEVICES, handles, ctypes.byref(count))
+        return [handle for handle in handles[: count.value] if handle]
 
     for platform in listed("clGetPlatformIDs"):
         for device in listed("clGetDeviceIDs", ctypes.c_void_p(platform), ctypes.c_ulonglong(_ANY)):
             kind, text = ctypes.c_ulonglong(0), ctypes.create_string_buffer(256)
-            for what, answer in ((_DEVICE_TYPE, kind), (_DRIVER_VERSION, text)):
+            for property, answer in ((_DEVICE_TYPE, kind), (_DRIVER_VERSION, text)):
                 size = ctypes.c_size_t(ctypes.sizeof(answer))
-                library.clGetDeviceInfo(ctypes.c_void_p(device), what, size, ctypes.byref(answer), None)
+                library.clGetDeviceInfo(ctypes.c_void_p(device), property, size, ctypes.byref(answer), None)
             if kind.value & _IS_GPU and text.value:
                 yield text.value.decode("ascii", "replace")
 
@@ -328,7 +331,7 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
     """Return a compiled model, and a request that runs it.
 
     Raises:
-        Failure: the device is missing, or does not take the model.
+        Failure: the device is missing, or refuses the model.
     """
     config: dict[str, Any] = {"PERF_COUNT": True} if request.profile else {}
     if request.precision != _DEFAULT:
@@ -344,13 +347,13 @@ def _compiled(model: Any, request: RunRequest) -> tuple[Any, Any]:
 
 
 def _is_there(device: str) -> bool:
-    """Return whether there are devices for a name."""
+    """Return whether OpenVINO has a device with this name."""
     kind, _, rest = device.partition(":")
-    wanted = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
+    parts = [part.lstrip("-").partition("(")[0] for part in rest.split(",")] if rest else [kind]
     devices = core().available_devices
     kinds = {device.partition(".")[0] for device in devices}
     names = {*VIRTUAL_DEVICES, *devices, *kinds, *(f"{device}.0" for device in devices)}
-    return names.issuperset(wanted)
+    return names.issuperset(parts)
 
 
 def _export(source: str, target: str) -> None:
@@ -362,7 +365,10 @@ def _export(source: str, target: str) -> None:
 
 
 def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str]], str]:
-    """Infer each node separately, so that a refused node does not hide the shapes of the others."""
+    """Infer the output shapes of each node separately, so that one refused node does not hide other shapes.
+
+    Return the shapes as texts by scope of the node, and the error, "" if there is none.
+    """
     import openvino
 
     with as_failures(lambda error: Failure("refused", _last_lines(error))):
@@ -371,13 +377,13 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
             for name in names & shapes.keys():
                 parameter.set_partial_shape(openvino.PartialShape(shapes[name]))
-    known, refusal = scatter_types(OPENVINO), ""
+    scatters, refusal = scatter_types(OPENVINO), ""
     for node in model.get_ordered_ops():
         try:
             node.validate_and_infer_types()
         except Exception as error:
             reason = _last_lines(error)
-            if node.get_type_name() not in known and not any(f"::{name} " in reason for name in known):
+            if node.get_type_name() not in scatters and not any(f"::{name} " in reason for name in scatters):
                 refusal = refusal or reason
     shapes_by_scope = {
         scope: [str(output.get_partial_shape()) for output in place.node.outputs()]
@@ -387,19 +393,19 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
 
 
 def _last_lines(error: BaseException) -> str:
-    """Return the lines of a message about a node, without places in OpenVINO's sources."""
+    """Return the lines of an error message about a node, without locations in OpenVINO's sources."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith(("Exception from", "Check '"))]
     return " ".join(kept)[:_LONGEST_REFUSAL]
 
 
 def failure(error: BaseException) -> Failure:
-    """Return the failure of an exception: unsupported or refused."""
+    """Convert an exception of OpenVINO to a failure, "unsupported" or "refused"."""
     return Failure("unsupported" if _UNSUPPORTED.search(str(error)) else "refused", sentence(error))
 
 
 def sentence(error: BaseException) -> str:
-    """Return a message without places in OpenVINO's sources and without folders of this machine."""
+    """Return an error message without locations in OpenVINO's sources and folders of this machine."""
     text = _FOLDER.sub(r"\1", _PLACE.sub("", str(error)))
     text = _NODE.sub(r"\1:", _ONNX_NODE.sub(r"\1 \2:", _DETAIL.sub("", text)))
     lines = (line.strip() for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""The program of the child on an earlier release: OpenVINO gets the names that it has today."""
+"""The child program for earlier releases of OpenVINO: gives its Python API the names that it has today."""
 
 import sys
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from ir_scatter.core.process import Failure, shortened
 from ir_scatter.runners.openvino import child
 
 _MOVED = ("op", "opset8", "passes")
-"""Modules of `openvino` that releases before 2025 have in `openvino.runtime`."""
+"""Modules of `openvino` that releases before 2025 have under `openvino.runtime`."""
 
 
 def handlers() -> dict[str, Callable[..., Any]]:
-    with suppress(ImportError):  # the child says it
+    with suppress(ImportError):  # the child reports a missing package
         import openvino
 
         if not hasattr(openvino, "opset8"):
@@ -34,13 +34,14 @@ def handlers() -> dict[str, Callable[..., Any]]:
 def _asked(handler: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return handler(*arguments)
-    except (AttributeError, TypeError) as error:  # whoever uses the release has no bug to report
+    # a user of an old release has no bug of this library to report
+    except (AttributeError, TypeError) as error:
         message = f"this release lacks what the program asks for: {error}"
         raise Failure("unsupported", shortened(message)) from None
 
 
 def _tensor_of(constant: Any) -> Any:
-    """Return a copy of what a constant holds: these releases do not show it in every element type."""
+    """Return a copy of a constant's elements: these releases cannot expose them in every element type."""
     import openvino
 
     tensor = openvino.Tensor(constant.get_element_type(), constant.output(0).get_shape())

@@ -22,22 +22,24 @@ _SINK = "/sink_port_0"
 
 
 def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tuple[str, ...]:
-    """Return for each Parameter the name of its feed: that of the Parameter or of its tensor.
+    """Return, for each Parameter of a model, the name under which the caller feeds it.
+
+    The caller may use the name of the Parameter or of its tensor.
 
     Raises:
-        Failure: a feed is missing, superfluous, or of the wrong type or shape, or the file is an ONNX
-            model whose input OpenVINO takes for a constant.
+        Failure: a feed is missing, superfluous, or of the wrong type or shape, or the file is an ONNX model
+            with an input that OpenVINO reads as a constant.
     """
     parameters = model.get_parameters()
     names = [
-        list(dict.fromkeys([*sorted(one.output(0).get_names()), one.get_friendly_name()]))
-        for one in parameters
+        list(dict.fromkeys([*sorted(parameter.output(0).get_names()), parameter.get_friendly_name()]))
+        for parameter in parameters
     ]
     needed = dict(feeds)
     if not set(feeds) <= {name for same in names for name in same}:
         graph = None
         if format_of(path) == ONNX_FORMAT:
-            with suppress(Exception):  # OpenVINO has read it somehow
+            with suppress(Exception):  # no more is known of the names
                 import onnx
 
                 graph = onnx.load(path, load_external_data=False).graph
@@ -47,18 +49,21 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
                 if any(name == tensor.name for tensor in graph.initializer):
                     message = f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
                     raise Failure("unsupported", message)
-                if any(name == value.name for value in graph.input):  # nothing depends on it
+                # the input is missing in the model because nothing depends on it
+                if any(name == value.name for value in graph.input):
                     del needed[name]
     inputs = [
-        ModelInput(same, type_name(one.get_element_type()), partial_shape(one.get_partial_shape()))
-        for one, same in zip(parameters, names, strict=True)
+        ModelInput(
+            same, type_name(parameter.get_element_type()), partial_shape(parameter.get_partial_shape())
+        )
+        for parameter, same in zip(parameters, names, strict=True)
     ]
     return names_of_feeds(inputs, needed)
 
 
 def output_names(model: Any) -> list[str]:
-    """Return the names of the outputs: those that `evaluate_model` gives them."""
-    found: list[str] = []
+    """Return the names of the outputs, the same as `evaluate_model` uses."""
+    outputs: list[str] = []
     for result in model.get_results():
         own, names, source = result.get_friendly_name(), result.output(0).get_names(), result.input_value(0)
         node = source.get_node()
@@ -68,44 +73,44 @@ def output_names(model: Any) -> list[str]:
             name = min(names)
         else:
             name = node.get_friendly_name() + (f".{source.get_index()}" if len(node.outputs()) > 1 else "")
-        if name in found and not own.endswith(_SINK):
+        if name in outputs and not own.endswith(_SINK):
             name = own
-            while name in found:
+            while name in outputs:
                 name += "'"
-        found.append(name)
-    return found
+        outputs.append(name)
+    return outputs
 
 
 def _with_inputs(names: list[list[str]], graph: Any) -> list[list[str]]:
-    """Return the names of each Parameter, those of the inputs of an ONNX graph included.
+    """Return the names of each Parameter, completed by the names of the ONNX graph's inputs.
 
     Where a node has no effect (Dropout, a SequenceAt of a SequenceConstruct), OpenVINO gives the input before
-    it the name of the node's output, and forgets its own. The order stays, and where it does not, the one
-    input tells that the node depends on.
+    it the name of the node's output, and forgets its own. Parameters usually have the order of the inputs;
+    otherwise the input is the only one that the node depends on.
 
     Raises:
-        Failure: it may be one of several inputs.
+        Failure: several inputs are possible.
     """
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [value.name for value in graph.input if value.name not in constants]
-    own = [next((name for name in same if name in inputs), "") for same in names]
-    free = [name for name in inputs if name not in own]
-    pairs = list(zip(own, inputs, strict=False))
-    if len(own) == len(inputs) and all(name in {"", place} for name, place in pairs):
+    input_names = [next((name for name in same if name in inputs), "") for same in names]
+    free = [name for name in inputs if name not in input_names]
+    pairs = list(zip(input_names, inputs, strict=False))
+    if len(input_names) == len(inputs) and all(name in {"", place} for name, place in pairs):
         return [same if name else [place, *same] for same, (name, place) in zip(names, pairs, strict=True)]
     before = {name: list(node.input) for node in graph.node for name in node.output}
-    found = list[list[str]]()
-    for same, name in zip(names, own, strict=True):
-        origins = [] if name else [one for one in free if one in _origins(same, before)]
+    completed = list[list[str]]()
+    for same, name in zip(names, input_names, strict=True):
+        origins = [] if name else [candidate for candidate in free if candidate in _origins(same, before)]
         if len(origins) > 1:
             message = f"OpenVINO renames inputs of the model: its {same[0]} may be {listed(origins)}"
             raise Failure("unsupported", message)
-        found.append([*origins, *same])
-    return found
+        completed.append([*origins, *same])
+    return completed
 
 
 def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return values of an ONNX graph together with all values upstream of them."""
+    """Return values of an ONNX graph, and all values upstream of them."""
     seen, pending = set[str](), list(names)
     while pending:
         name = pending.pop()
@@ -116,12 +121,12 @@ def _origins(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> set[s
 
 
 def type_name(element_type: Any) -> str:
-    """Return our name of an element type of OpenVINO."""
+    """Return our name of an OpenVINO element type."""
     return str(element_type.get_type_name())
 
 
 def partial_shape(shape: Any) -> Shape:
-    """Return a shape of OpenVINO as ours."""
+    """Return an OpenVINO shape as one of ours."""
     if shape.rank.is_dynamic:
         return None
     bounds = [(dim.get_min_length(), dim.get_max_length()) for dim in shape]
@@ -129,7 +134,10 @@ def partial_shape(shape: Any) -> Shape:
 
 
 def to_tensor(array: Array) -> Any:
-    """Return a tensor of an array; it may use the memory of the array, which must then live on."""
+    """Return an OpenVINO tensor with an array's elements.
+
+    It may share the array's memory, which must then stay alive.
+    """
     import openvino
 
     row = from_dtype(array.dtype)
@@ -150,7 +158,7 @@ def to_tensor(array: Array) -> Any:
 
 
 def to_array(tensor: Any, *, copy: bool = True) -> Array:
-    """Return the elements of a tensor, in memory of their own if it may change later.
+    """Return the elements of a tensor; with `copy` in memory of their own, as tensors may change later.
 
     Raises:
         Failure: NumPy has no such type, or the runtime wrote over its own memory.
@@ -162,7 +170,7 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     if row is None or dtype(row) is None:
         raise Failure("unsupported", f"an output is {name}, which NumPy has no type for")
     try:
-        # OpenVINO's shapes are slow to walk, but of several elements in a byte NumPy has another one
+        # reading OpenVINO's shapes is slow, but for packed types NumPy's shape differs
         shape = tensor.data.shape if row.bits >= 8 else tuple(tensor.get_shape())
         if tensor.get_size() == 0:
             return np.empty(shape, dtype(row))
@@ -171,6 +179,6 @@ def to_array(tensor: Any, *, copy: bool = True) -> Array:
     except (IndexError, MemoryError, OverflowError, RuntimeError, ValueError) as error:
         raise Failure("crashed", f"the process is damaged: an output cannot be read: {error}") from None
     if array is None:
-        told = f"an output of shape {show(shape)} has {len(raw)} bytes"
-        raise Failure("crashed", f"the process is damaged: {told}")
+        problem = f"an output of shape {show(shape)} has {len(raw)} bytes"
+        raise Failure("crashed", f"the process is damaged: {problem}")
     return array.copy() if copy else array

@@ -1,4 +1,4 @@
-"""A model that the caller's own openvino holds, as files that everything else here reads."""
+"""Writes a model from the caller's own openvino (in memory) to files, which all other modules can read."""
 
 import re
 from pathlib import Path
@@ -11,18 +11,18 @@ _LONGEST_NAME = 80
 
 
 def is_model(one: object) -> bool:
-    """Tell whether this is an `openvino.Model`; whoever has one has imported openvino."""
+    """Return whether this is an `openvino.Model`; False if openvino was never imported."""
     names = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(one).__mro__)
     return ("openvino", "Model") in names
 
 
 def write_model(model: Any, folder: Path) -> Path:
-    """Write a model into a folder as an IR, with the types it has, and return the path of its `.xml`.
+    """Write a model to a folder as an IR without changing types; return the path of its `.xml`.
 
-    The model stays as it is.
+    The model itself is not changed.
 
     Raises:
-        UnreadableModel: openvino cannot write it; the message has openvino's reason.
+        UnreadableModel: openvino cannot write the model; the message has openvino's reason.
     """
     name = "model"
     try:
@@ -31,7 +31,7 @@ def write_model(model: Any, folder: Path) -> Path:
         name = re.sub(r"[^\w.-]", "_", model.get_friendly_name())[:_LONGEST_NAME] or name
         path = folder / f"{name}.xml"
         openvino.serialize(model, path, path.with_suffix(".bin"))
-    except Exception as error:  # whatever openvino says is the reason
+    except Exception as error:  # the message of any exception is the reason
         lines = [line.strip() for line in str(error).splitlines()]
         reason = next((line for line in reversed(lines) if line), type(error).__name__)
         message = f"openvino cannot write the model: {reason}"

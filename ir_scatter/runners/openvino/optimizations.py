@@ -1,4 +1,4 @@
-"""Nodes that OpenVINO leaves out of a model, and the stage from which on.
+"""The nodes that OpenVINO removes from a model, and from which stage on.
 
 Measured on openvino 2026.4.1, on CPU and with the GPU plugin on the CPU OpenCL runtime.
 """

@@ -10,7 +10,7 @@ from ir_scatter.runners.base import ISSUE_FORM, Family, Optimizations, Runner
 
 PREFIX = "openvino:"
 FOLD = "fold"
-"""The word for the pass ConstantFolding in the place of a device."""
+"""The word for constant folding in the place of a device: "openvino:fold"."""
 NOT_FOLDED = "is not folded"
 
 VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
@@ -34,7 +34,7 @@ ISSUE = {"OpenVINO Version": "version"} | {
 
 
 class OpenVinoRunner(Runner):
-    """A device of OpenVINO."""
+    """Runs models on one device of OpenVINO."""
 
     module = "ir_scatter.runners.openvino.child"
     packages: tuple[str, ...] = ("openvino",)
@@ -67,7 +67,7 @@ class OpenVinoRunner(Runner):
 
 
 class FoldRunner(Runner):
-    """The second implementation of OpenVINO's operators: the pass ConstantFolding, fed with constants."""
+    """Runs models by OpenVINO's pass ConstantFolding, its second implementation of the operators."""
 
     name = PREFIX + FOLD
     device = FOLD
@@ -91,7 +91,7 @@ def _optimizations() -> Optimizations:
 
 
 def _make(name: str) -> Runner | None:
-    """Return the runner of a device by its long name."""
+    """Return the runner of a device by its long name; None if the name belongs to another family."""
     return OpenVinoRunner(name[len(PREFIX) :].upper()) if _SHORT.fullmatch(name) else None
 
 
@@ -99,7 +99,7 @@ _CPU = OpenVinoRunner("CPU")
 
 
 def export(source: str, target: str) -> str:
-    """Write an ONNX model as an IR with full precision; return the error, "" if there is none."""
+    """Let OpenVINO read an ONNX model and write it as an IR in full precision; return the error or ""."""
     try:
         _CPU.ask("export", source, target)
     except Failure as failure:
@@ -108,7 +108,7 @@ def export(source: str, target: str) -> str:
 
 
 def propagate(path: str, input_shapes: Mapping[str, Shape]) -> tuple[dict[str, tuple[Shape, ...]], str]:
-    """Return the shapes of the outputs of every node by scope, and the error, "" if there is none.
+    """Let OpenVINO infer shapes; return the output shapes of every node by scope, and the error or "".
 
     Input shapes are keyed by the name of a Parameter or of its tensor. A scatter node that refuses its inputs
     is not an error here: rules report it more precisely.

@@ -1,4 +1,8 @@
-"""Adds the inputs and outputs of tapped nodes to a model as outputs, with OpenVINO's API in its process."""
+"""Adds the inputs and outputs of tapped nodes to an OpenVINO model as model outputs, in its process.
+
+A tap is a request for the inputs and the output of one node (`runners.base.Tap`). Values in bodies are passed
+out level by level through outputs of If, Loop and TensorIterator.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +32,7 @@ _BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
 
 
 class Owner(NamedTuple):
-    """An If, Loop or TensorIterator, and one of its bodies: "then_body" ..."""
+    """An If, Loop or TensorIterator, and the name of one of its bodies, such as "then_body"."""
 
     node: Any
     kind: str
@@ -36,7 +40,7 @@ class Owner(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A node and the nodes around it, the outermost first."""
+    """A node and the If and loop nodes around it, the outermost first."""
 
     node: Any
     owners: tuple[Owner, ...]
@@ -55,23 +59,23 @@ class Places:
                     self._by_output.setdefault(name, []).append(place)
 
     def find(self, scope: str, output: str) -> "Place | str":
-        """Return the place of the scatter node of a tap, or why there is none."""
+        """Return the place of the scatter node of a tap, or the reason why it is not found."""
         if not output:
-            found = [self._by_scope[scope]] if scope in self._by_scope else []
-            wanted = "of this name"
+            places = [self._by_scope[scope]] if scope in self._by_scope else []
+            description = "of this name"
         else:
             kinds = [_OF_ONNX.get(kind, kind) for kind in _BODY_IN_SCOPE.findall(scope)]
             same = self._by_output.get(output, ())
-            found = [place for place in same if [owner.kind for owner in place.owners] == kinds]
-            wanted = f"for the output {output!r}"
-        if len(found) != 1:
-            return f"OpenVINO has {f'{len(found)} nodes' if found else 'no node'} {wanted}"
-        type = found[0].node.get_type_name()
-        return found[0] if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
+            places = [place for place in same if [owner.kind for owner in place.owners] == kinds]
+            description = f"for the output {output!r}"
+        if len(places) != 1:
+            return f"OpenVINO has {f'{len(places)} nodes' if places else 'no node'} {description}"
+        type = places[0].node.get_type_name()
+        return places[0] if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
 
 
 def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterator[tuple[str, Place]]:
-    """Yield every node by scope, those of bodies too."""
+    """Yield every node of a model with its scope, including nodes in bodies."""
     for node in model.get_ops():
         name = scope + node.get_friendly_name()
         yield name, Place(node, owners)
@@ -80,17 +84,17 @@ def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterato
 
 
 def bodies_of(node: Any) -> "list[tuple[str, Any]]":
-    """Return the names and the models of the bodies of a node."""
+    """Return the bodies of a node as (name, model) pairs."""
     methods = _BODIES_OF.get(node.get_type_name(), {})
-    # Earlier releases do not tell those of an If.
+    # Earlier releases do not expose the bodies of an If.
     return [(kind, getattr(node, method)()) for kind, method in methods.items() if hasattr(node, method)]
 
 
 def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: bool) -> Loaded:
-    """Return a copy of a model with outputs for the inputs and outputs of nodes.
+    """Return a copy of a model with additional outputs: the inputs and outputs of tapped nodes.
 
-    The key of a value is the number of its output, or the word "constant" and a number. The feeds are
-    those of each Parameter, by name.
+    The key of a tapped value is the number of its model output, or "constant" and a number. `feeds` are the
+    names of the feeds, one for each Parameter.
     """
     model = model.clone()
     tapper, places = _Tapper(model, feeds), Places(model)
@@ -102,7 +106,7 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
     if tapper.added:
         from openvino import opset8
 
-        # add_outputs leaves the order of nodes as it was, without those that loops read newly
+        # add_outputs would keep the order of nodes, which is wrong for nodes that loops now read
         model.add_results([opset8.result(output) for output in tapper.added])
     model.validate_nodes_and_infer_types()
     for key, size in tapper.loaded.sizes.items():
@@ -135,7 +139,7 @@ class _Tapper:
 
     def tap(self, place: Place) -> list[TapRun] | str:
         if any(_never_runs(owner.node) for owner in place.owners):
-            return []  # outputs of a loop that are stacked from nothing end the process in the CPU plugin
+            return []  # the CPU plugin crashes on outputs of loops that are stacked from no iteration
         try:
             inputs = [self._value(place, source) for source in place.node.input_values()]
             output = self._value(place, place.node.output(0))
@@ -151,12 +155,12 @@ class _Tapper:
             ]
         except Failure as failure:
             return failure.message
-        except AttributeError as error:  # of an older release
+        except AttributeError as error:  # an older release
             return f"this release does not lead it out: {shortened(str(error))}"
         return [TapRun([*inputs], output, markers, counts)]
 
     def _value(self, place: Place, source: Any) -> Value:
-        """Return the key of a tapped array; constants and feeds need no output."""
+        """Return where a tapped value is: a model output that is added for it, a constant, or a feed."""
         node, constants = source.get_node(), self.loaded.constants
         if node.get_type_name() == "Constant":
             key = f"constant {len(constants)}"
@@ -170,7 +174,7 @@ class _Tapper:
         return key, loops
 
     def _output(self, output: Any) -> str:
-        """Add an output of a node of the main graph to the model's outputs, and return its number."""
+        """Make an output of a main-graph node a model output, if it is none yet; return its number."""
         key = _key(output)
         if key not in self._numbers:
             self._numbers[key] = len(self._model.get_results()) + len(self.added)
@@ -182,15 +186,15 @@ class _Tapper:
         key = ("marker", *_keys(owners))
         if key not in self._exported:
             branch = owners[-1]
-            taken, other = (_constant(np.full([1], value, np.int32)) for value in (1, 0))
-            self._exported[key] = self._out_of_branch(owners[:-1], branch, taken, other)
+            taken, not_taken = (_constant(np.full([1], value, np.int32)) for value in (1, 0))
+            self._exported[key] = self._out_of_branch(owners[:-1], branch, taken, not_taken)
         return self._exported[key]
 
     def _count(self, owners: tuple[Owner, ...]) -> Any:
-        """Return an output that is the number of iterations of the innermost loop.
+        """Return an output with the number of iterations of the innermost loop around a node.
 
-        A stacked output does not tell it: OpenVINO gives it the size of the greatest number that is known,
-        and leaves what no iteration writes as it was in memory. So the loop carries a counter from 0 on.
+        The size of a stacked output may be larger: OpenVINO allocates the largest possible number of
+        iterations, and does not initialise unused parts. So a counter is carried through the loop, from 0 on.
         """
         from openvino import opset8
 
@@ -207,7 +211,7 @@ class _Tapper:
         return self._exported[key]
 
     def _export(self, owners: tuple[Owner, ...], source: Any) -> Any:
-        """Pass a value of a body out to the main graph."""
+        """Pass a value out of all bodies around it to the main graph, and return it there."""
         from openvino import opset8
 
         if not owners:
@@ -222,23 +226,23 @@ class _Tapper:
                 stacked = owner.node.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
                 self._exported[key] = self._export(outside, stacked)
             else:
-                other = _nothing_like(source, is_in_loop=_loops(outside) > 0)
-                self._exported[key] = self._out_of_branch(outside, owner, source, other)
+                placeholder = _nothing_like(source, is_in_loop=_loops(outside) > 0)
+                self._exported[key] = self._out_of_branch(outside, owner, source, placeholder)
         return self._exported[key]
 
-    def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, other: Any) -> Any:
-        """Pass a value out of an If; `other` replaces it if the other branch is taken."""
+    def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, placeholder: Any) -> Any:
+        """Pass a value of one branch out of an If; if the other branch is taken, the output is `other`."""
         from openvino import opset8
 
         results = []
         for kind, body in bodies_of(branch.node):
-            results.append(opset8.result(value if kind == branch.kind else other))
+            results.append(opset8.result(value if kind == branch.kind else placeholder))
             body.add_results(results[-1:])
         return self._export(outside, branch.node.set_output(*results))
 
 
 def _never_runs(node: Any) -> bool:
-    """Return whether a node is a loop with a constant trip count of 0."""
+    """Return whether a node is a loop whose trip count is the constant 0."""
     return bool(node.get_type_name() == _LOOP and node.get_num_iterations() == 0)
 
 
@@ -269,7 +273,7 @@ def _loops(owners: Sequence[Owner]) -> int:
 
 
 def _key(output: Any) -> tuple[str, int]:
-    """Return the identity of an output among those of its model."""
+    """Return a key that identifies an output within its model: (name of the node, number)."""
     return output.get_node().get_name(), output.get_index()
 
 

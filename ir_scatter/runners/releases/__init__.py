@@ -1,1 +1,4 @@
-"""Runners of other releases of OpenVINO and onnxruntime than the one installed, side by side in the cache."""
+"""Runners of other releases of OpenVINO and onnxruntime than the installed one.
+
+They are kept in the cache.
+"""

@@ -1,7 +1,7 @@
-"""Environments of releases: a folder of packages for each in the user's cache, filled by pip.
+"""Installs releases of runtimes with pip, each into a folder of its own in the user's cache.
 
-A child of this Python finds the packages of one such folder, and no others. The record of its packages is
-written last, and then the folder gets its name: without both there is no environment.
+A child process of this Python imports packages from one such folder, and from nowhere else. An environment is
+complete when the record of its packages is written and the folder has its final name.
 """
 
 import json
@@ -23,7 +23,7 @@ from ir_scatter.core.files import cache_folder
 from ir_scatter.core.process import python_command
 
 _FIRST_WITH_NUMPY_2 = {"openvino": (2024, 3), "onnxruntime": (1, 19)}
-"""The first release of each package that declares whether it supports NumPy 2; earlier ones do not."""
+"""The first release of each package that declares whether it supports NumPy 2; earlier ones need NumPy 1."""
 
 _EARLIEST_YEAR = 1000
 
@@ -35,17 +35,17 @@ _OF_THE_CHILD = ("ml_dtypes", "onnx")
 _NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 _RECORD, _UNFINISHED = "record.json", ".unfinished-"
 _AT_ONCE, _PATIENCE = 0.5, 900.0
-"""Seconds until the user is told that another process works on a folder, and until we give up."""
+"""Seconds after which the user is told that another process uses the folder, and after which we give up."""
 THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
 _OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
 
 
 class CannotInstall(Error):
-    """A release cannot be installed or removed."""
+    """Error: a release cannot be installed or removed."""
 
 
 class Release(NamedTuple):
-    """A package and two or three numbers; two numbers mean the newest patch."""
+    """A package and two or three version numbers, (2025, 4) or (2025, 4, 1); two mean the newest patch."""
 
     package: str
     numbers: tuple[int, ...]
@@ -59,7 +59,7 @@ class Release(NamedTuple):
 
     @property
     def may_exist(self) -> bool:
-        """Whether the numbers fit the package: years for openvino, from 1 on for onnxruntime."""
+        """Whether the release is plausible: openvino is numbered by years, onnxruntime from 1 on."""
         return (self.numbers[0] > _EARLIEST_YEAR) == (_FIRST_WITH_NUMPY_2[self.package][0] > _EARLIEST_YEAR)
 
     def means(self, other: "Release") -> bool:
@@ -71,8 +71,8 @@ class Environment:
     """An installed release with its dependencies.
 
     Attributes:
-        python: for which it is, "cpython-311-linux-x86_64".
-        size: in bytes, as it was installed.
+        python: the Python that it is for, "cpython-311-linux-x86_64".
+        size: size in bytes after the installation.
     """
 
     release: Release
@@ -83,8 +83,8 @@ class Environment:
     @property
     def wheels(self) -> list[dict[str, str]]:
         """The recorded name, version and SHA-256 of each wheel."""
-        told: list[dict[str, str]] = json.loads((self.folder / _RECORD).read_bytes())["wheels"]
-        return told
+        wheels: list[dict[str, str]] = json.loads((self.folder / _RECORD).read_bytes())["wheels"]
+        return wheels
 
 
 def parse_release(text: str) -> Release:
@@ -93,29 +93,33 @@ def parse_release(text: str) -> Release:
     Raises:
         UsageError: it names no release.
     """
-    found = _NAME.fullmatch(text.strip())
-    if found is None:
+    match = _NAME.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{text!r} is no release, expected one like openvino@2025.4 or onnxruntime@1.17.3")
-    return Release(found[1].lower(), tuple(map(int, found[2].split("."))))
+    return Release(match[1].lower(), tuple(map(int, match[2].split("."))))
 
 
 def installed() -> list[Environment]:
-    """Return all complete environments, also of other Pythons, in the order of releases."""
-    cache, found = cache_folder(), list[Environment]()
+    """Return all complete environments, including those of other Pythons, ordered by release."""
+    cache, environments = cache_folder(), list[Environment]()
     for record in () if cache is None else cache.glob(f"releases/*/*/{_RECORD}"):
         folder = record.parent
         try:
             size, release = int(json.loads(record.read_bytes())["bytes"]), parse_release(folder.name)
-        except (OSError, ValueError, TypeError, KeyError, UsageError):  # it can be made anew
+        # skip a damaged environment: it can be installed again
+        except (OSError, ValueError, TypeError, KeyError, UsageError):
             continue
-        found.append(Environment(release, folder.parent.name, folder, size))
-    return sorted(found, key=lambda one: (one.release, one.python))
+        environments.append(Environment(release, folder.parent.name, folder, size))
+    return sorted(environments, key=lambda environment: (environment.release, environment.python))
 
 
 def find(release: Release) -> Environment | None:
-    """Return the environment of a release for this Python; for two numbers that of the newest patch."""
-    found = (one for one in reversed(installed()) if one.python == THIS_PYTHON)
-    return next((one for one in found if release.means(one.release)), None)
+    """Return the environment of a release for this Python.
+
+    Of two numbers, that of the newest installed patch.
+    """
+    candidates = (environment for environment in reversed(installed()) if environment.python == THIS_PYTHON)
+    return next((environment for environment in candidates if release.means(environment.release)), None)
 
 
 def install(release: Release, tell: Callable[[str], object] | None = None) -> Environment:
@@ -123,20 +127,20 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
 
     Args:
         release: with two or three numbers.
-        tell: is told that another process installs or removes one, which is waited for.
+        tell: called with a message if another process uses the folder and must be waited for.
 
     Raises:
-        CannotInstall: another process does not end, pip cannot do it, or there is no room.
+        CannotInstall: another process does not end, pip fails, or there is no room.
     """
     with _alone(tell) as root:
-        made = find(release)
-        if made is None:
+        environment = find(release)
+        if environment is None:
             home = root / THIS_PYTHON
             home.mkdir(exist_ok=True)
             new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=home))
             try:
                 wheels = _fill(new, release)
-                (version,) = (one["version"] for one in wheels if one["name"] == release.package)
+                (version,) = (wheel["version"] for wheel in wheels if wheel["name"] == release.package)
                 size = sum(file.lstat().st_size for file in new.rglob("*"))
                 record = {"python": sys.version.split()[0], "bytes": size, "wheels": wheels}
                 (new / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -145,33 +149,35 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
                 new.rename(place)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
-            made = find(release)
-            assert made is not None
-    return made
+            environment = find(release)
+            assert environment is not None
+    return environment
 
 
 def remove(release: Release) -> list[Environment]:
     """Remove and return the environments of a release, for two numbers those of all patches.
 
     Raises:
-        UsageError: there is none.
-        CannotInstall: another process is at it, or a folder cannot be removed.
+        UsageError: the release is not installed.
+        CannotInstall: another process uses it, or a folder cannot be removed.
     """
     with _alone():
         every = installed()
-        found = [one for one in every if release.means(one.release)]
-        if not found:
-            known = ", ".join(str(one.release) for one in every) or "nothing, as no release is"
-            raise UsageError(f"{release} is not installed, expected {known}")
-        for one in found:
-            (one.folder / _RECORD).unlink()
-            shutil.rmtree(one.folder)
-    return found
+        removed = [environment for environment in every if release.means(environment.release)]
+        if not removed:
+            names = (
+                ", ".join(str(environment.release) for environment in every) or "nothing, as no release is"
+            )
+            raise UsageError(f"{release} is not installed, expected {names}")
+        for environment in removed:
+            (environment.folder / _RECORD).unlink()
+            shutil.rmtree(environment.folder)
+    return removed
 
 
 @contextmanager
 def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
-    """Yield the locked folder of environments, without unfinished ones."""
+    """Lock the folder of environments, remove unfinished ones, and yield the folder."""
     cache = cache_folder()
     if cache is None:
         raise CannotInstall("there is no home for releases, expected one: set XDG_CACHE_HOME")
@@ -194,16 +200,16 @@ def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
 
 
 def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
-    """Install a release into a folder with pip; return names, versions and hashes of the wheels."""
+    """Install a release into a folder with pip; return name, version and SHA-256 of each wheel."""
     version = release.version + (".*" if len(release.numbers) < 3 else "")
-    wanted = [f"{release.package}=={version}", *_OF_THE_CHILD]
+    requirements = [f"{release.package}=={version}", *_OF_THE_CHILD]
     if release.numbers < _FIRST_WITH_NUMPY_2[release.package]:
-        wanted.append("numpy<2")
+        requirements.append("numpy<2")
     report = folder / "report.json"
     words = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
     words += ["--only-binary", ":all:", "--target", str(folder), "--report", str(report)]
     done = subprocess.run(
-        python_command("-m", "pip", *words, *wanted),
+        python_command("-m", "pip", *words, *requirements),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         encoding="utf-8",
@@ -214,18 +220,18 @@ def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
         reason = next((line for line in lines if line.startswith("ERROR:")), lines[-1]).removeprefix(
             "ERROR: "
         )
-        python, others = "Python {}.{}".format(*sys.version_info), _OTHERS.search(reason)
-        if others and f"requirement {release.package}==" in reason:
-            known = ", ".join(one for one in others[1].split(", ") if "dev" not in one)
-            reason = f"there is no wheel for {python} on this machine, expected one of {known}"
+        python, versions = "Python {}.{}".format(*sys.version_info), _OTHERS.search(reason)
+        if versions and f"requirement {release.package}==" in reason:
+            alternatives = ", ".join(item for item in versions[1].split(", ") if "dev" not in item)
+            reason = f"there is no wheel for {python} on this machine, expected one of {alternatives}"
         raise CannotInstall(f"{release} cannot be installed by pip: {reason}")
-    told = json.loads(report.read_bytes())["install"]
+    installations = json.loads(report.read_bytes())["install"]
     report.unlink()
     return [
         {
-            "name": one["metadata"]["name"],
-            "version": one["metadata"]["version"],
-            "sha256": one["download_info"]["archive_info"]["hashes"]["sha256"],
+            "name": item["metadata"]["name"],
+            "version": item["metadata"]["version"],
+            "sha256": item["download_info"]["archive_info"]["hashes"]["sha256"],
         }
-        for one in sorted(told, key=lambda one: str(one["metadata"]["name"]))
+        for item in sorted(installations, key=lambda item: str(item["metadata"]["name"]))
     ]

@@ -1,6 +1,6 @@
 """Runners of other releases than the one installed here: "openvino@2024.6.0:CPU", "onnxruntime@1.17.3".
 
-Each is a process of this Python that runs the same program with the packages of an environment.
+Each runs the usual child program in this Python, with the packages of another environment.
 """
 
 import re
@@ -20,7 +20,10 @@ _SHORT = re.compile(rf"^{PREFIX}([^@]+)@(\d.*)$", re.IGNORECASE)
 
 
 class _OfRelease(Runner):
-    """Runs in the environment of a release; mixed in before the runner of the one installed here."""
+    """Mixin that makes a runner use the environment of a release.
+
+    Its base class follows it in the order of bases.
+    """
 
     module = "ir_scatter.runners.openvino.earlier"
 
@@ -31,23 +34,24 @@ class _OfRelease(Runner):
         self.name = f"{self.release}:{device}" if device else str(self.release)
 
     @property
-    def problem(self) -> str:  # not cached: it may be installed in the meantime
+    def problem(self) -> str:  # not cached: the release may be installed in the meantime
         if find(self.release) is not None:
             return ""
         command = f"ir-scatter devices --install {self.release}"
         return f"{self.release.package} {self.release.version} is not installed beside the other: {command}"
 
     def remedy(self) -> str:
-        return ""  # the problem says it
+        return ""  # the text of the problem has the remedy
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The version by a name of its own, as the installed package may be used as well."""
+        """The version of the release, by a name that differs from that of the installed package."""
         environment = find(self.release)
         return {} if environment is None else {str(environment.release): environment.release.version}
 
     def environment(self) -> dict[str, str]:
-        environment = find(self.release)  # our child gets the folder itself; programs it starts need it too
+        # our child gets the folder as an argument; programs that it starts need the variable
+        environment = find(self.release)
         return {} if environment is None else {"PYTHONPATH": str(environment.folder)}
 
     @cached_property
@@ -92,7 +96,7 @@ def _make(name: str) -> Runner | None:
 
 
 def release_of(name: str) -> Release | None:
-    """Return the release in the name of a runner; None for the installed one."""
+    """Return the release in the name of a runner; None for the installed release."""
     match = _LONG.fullmatch(_SHORT.sub(r"openvino@\2:\1", name))
     return None if match is None else parse_release(match[1])
 
