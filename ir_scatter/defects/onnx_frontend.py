@@ -96,17 +96,17 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
     An initializer without any field of data (`onnx.helper.make_tensor` of an empty list makes one) becomes
     an input of the model instead, for which nobody has an array; in a body that names it, it is refused.
     """
-    found = _empty_constants(scatter)
-    if not found or _is_folded(scatter, found):
+    constants = _empty_constants(scatter)
+    if not constants or _is_folded(scatter, constants):
         return None
     stage = None
-    if _are_all_scalars(scatter, found):
-        ways = {constant.is_carried for constant in found.values()}
+    if _are_all_scalars(scatter, constants):
+        ways = {constant.is_carried for constant in constants.values()}
         if True not in ways:
             return None
         if False not in ways:  # ranks agree, until the plugin "does not support scalar input"
             stage = Stage.COMPILE
-    ((operand, constant), *_) = found.items()
+    ((operand, constant), *_) = constants.items()
     is_direct = operand.value.producer is None and operand.value is constant.value
     kind = f"{'an initializer' if is_direct else 'a constant'} without elements"
     if constant.is_input:
@@ -135,9 +135,9 @@ def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
     All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded; also in
     a body that names them, but not where a loop carries one of them.
     """
-    found = _empty_constants(scatter)
-    is_carried = any(constant.is_carried for constant in found.values())
-    is_all = _are_all_scalars(scatter, found) and not is_carried
+    constants = _empty_constants(scatter)
+    is_carried = any(constant.is_carried for constant in constants.values())
+    is_all = _are_all_scalars(scatter, constants) and not is_carried
     return meets("all inputs are constants without elements", [is_all])
 
 
@@ -157,14 +157,14 @@ class _EmptyConstant(NamedTuple):
     is_input: bool
 
 
-def _are_all_scalars(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
+def _are_all_scalars(scatter: ScatterNode, constants: Mapping[Operand, _EmptyConstant]) -> bool:
     """Return whether all inputs are read as 0-D, so that neither ranks nor the axis are refused."""
     if scatter.spec.layout is not Layout.ELEMENTS or scatter.written_axis not in _AXES_OF_SCALARS:
         return False
-    return len(found) == _ALL and all(one.is_scalar for one in found.values())
+    return len(constants) == _ALL and all(constant.is_scalar for constant in constants.values())
 
 
-def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) -> bool:
+def _is_folded(scatter: ScatterNode, constants: Mapping[Operand, _EmptyConstant]) -> bool:
     """Return whether the node is replaced by constant data before the rank of updates is checked.
 
     Measured: only constant updates are empty, data is a constant, and the indices are an input of the model
@@ -174,7 +174,7 @@ def _is_folded(scatter: ScatterNode, found: Mapping[Operand, _EmptyConstant]) ->
     if scatter.spec.layout is not Layout.TUPLES or data is None or indices is None:
         return False
     is_open = isinstance(indices[-1], Bounds) if indices else False
-    roles = {operand.port.role for operand in found}
+    roles = {operand.port.role for operand in constants}
     is_constant = data.value.constant is not None
     return roles == {Role.UPDATES} and is_constant and is_open and element_count(indices) == 0
 
@@ -184,7 +184,7 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
     if scatter.node.domain != ONNX:
         return {}
     reachability = scatter.facts.result_of(reachability_of)
-    pairs = [(one, _empty_constant(one, reachability)) for one in scatter.operands()]
+    pairs = [(operand, _empty_constant(operand, reachability)) for operand in scatter.operands()]
     return {operand: constant for operand, constant in pairs if constant is not None}
 
 

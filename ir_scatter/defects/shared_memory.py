@@ -118,13 +118,15 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
     for _ in range(MOST_VIEWS):
         at_end = is_end(value)
         ignores = at_end and not reads_results
-        others = _others(value, graph, nodes, ignores_results=ignores)
+        readers_of_value = _others(value, graph, nodes, ignores_results=ignores)
         if is_output(value, graph) and not ignores:
             return None
-        if not all(_is_read_before(other, graph, nodes | {scatter.node}) for other in others):
+        if not all(_is_read_before(reader, graph, nodes | {scatter.node}) for reader in readers_of_value):
             return None
-        is_source = is_source or bool(others)
-        if any((op := find(other.domain, other.type)) is not None and op.view for other in others):
+        is_source = is_source or bool(readers_of_value)
+        if any(
+            (op := find(reader.domain, reader.type)) is not None and op.view for reader in readers_of_value
+        ):
             conditions.append("all that reads it is computed before")
         if at_end:
             types = tuple(dict.fromkeys(reversed(through)))
@@ -179,7 +181,7 @@ def _case(facts: Facts, value: Value, node: Node) -> ViewCase:
     while inputs and inputs[-1] is None:
         inputs.pop()
     return ViewCase(
-        [None if one is None else following.shape(one) for one in inputs],
+        [None if source_value is None else following.shape(source_value) for source_value in inputs],
         [*map(type_of, inputs)],
         following.shape(value),
         type_of(value),
@@ -192,9 +194,9 @@ def _case(facts: Facts, value: Value, node: Node) -> ViewCase:
 
 def _out_of_branch(facts: Facts, value: Value, graph: Graph) -> _Step | None:
     """Step from the input of a branch that is certainly taken to its value outside."""
-    known = None if facts.model is None else surroundings(facts.model)
-    holder = None if known is None else known.holders.get(graph.scope)
-    choice = None if known is None or holder is None else known.wires.get(holder)
+    around = None if facts.model is None else surroundings(facts.model)
+    holder = None if around is None else around.holders.get(graph.scope)
+    choice = None if around is None or holder is None else around.wires.get(holder)
     if holder is None or not isinstance(choice, Choice):
         return None
     branch = taken_branch(facts, holder, choice)
@@ -217,8 +219,10 @@ def _into_branch(facts: Facts, value: Value, node: Node) -> _Step | None:
     source = body.value(body.outputs[branch.outputs[value.output]].key)
     if source is None:
         return None
-    results = (one for one in body.graph.walk() if one.type.lower() == _RESULT)
-    ends = [one for one in results if any(port.value is source for port in one.inputs)]
+    results = (node_in_body for node_in_body in body.graph.walk() if node_in_body.type.lower() == _RESULT)
+    ends = [
+        node_in_body for node_in_body in results if any(port.value is source for port in node_in_body.inputs)
+    ]
     return _Step(source, frozenset({node, *ends}), graph=body.graph)
 
 
@@ -229,16 +233,16 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
     ops = [None if maker is None else find(maker.domain, maker.type) for maker in makers]
     if not ops or any(op is None or not op.is_part for op in ops):
         return None
-    known = [part for part in parts if part is not None]
+    present = [part for part in parts if part is not None]
     cutters = [maker for maker in makers if maker is not None]
     sources = {maker.inputs[0].value if maker.inputs else None for maker in cutters}
     source = sources.pop()
     if sources or source is None or source.constant is not None:
         return None
-    nodes, passed = frozenset(cutters), tuple(known)
+    nodes, passed = frozenset(cutters), tuple(present)
     is_split = len(nodes) == 1 and len(cutters[0].outputs) > 1
     if is_split:
-        is_whole = [part.output for part in known] == [*range(len(cutters[0].outputs))]
+        is_whole = [part.output for part in present] == [*range(len(cutters[0].outputs))]
         is_same = _axis(facts, node, source) == _axis(facts, cutters[0], source)
         return _Step(source, nodes | {node}, parts=passed) if is_whole and is_same else None
     if len(nodes) != len(cutters):
@@ -276,7 +280,7 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
     sizes = [dim if isinstance(dim, int) else 2 for dim in shape]
     if np.prod(sizes, dtype=float) > _MOST_POSITIONS:
         return "the parts are the whole"
-    positions, found = np.arange(int(np.prod(sizes))).reshape(sizes), list[np.ndarray]()
+    positions, parts = np.arange(int(np.prod(sizes))).reshape(sizes), list[np.ndarray]()
     for cutter in cutters:
         inputs = [
             positions if number == 0 else None if port.value is None else facts.array(port.value)
@@ -300,9 +304,9 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
             )
         except general_kernels.UnsupportedCase:
             return None
-        found.append(part)
+        parts.append(part)
     try:
-        whole = np.concatenate(found, axis)
+        whole = np.concatenate(parts, axis)
     except ValueError:
         return None
     return "" if np.array_equal(whole, positions) else None
@@ -312,7 +316,7 @@ def _others(
     value: Value, graph: Graph, nodes: frozenset[Node], *, ignores_results: bool = False
 ) -> list[Node]:
     """Return the nodes that read the elements of a value, without the given ones."""
-    found = list[Node]()
+    nodes_found = list[Node]()
     for reader in readers(graph).get(value, ()):
         op = find(reader.domain, reader.type)
         if reader in nodes or (op is not None and (op.reads_shapes_only or op.state == "written")):
@@ -320,8 +324,8 @@ def _others(
         if ignores_results and reader.type.lower() == _RESULT:
             continue
         if not reader.graph.is_dropped(reader):
-            found.append(reader)
-    return found
+            nodes_found.append(reader)
+    return nodes_found
 
 
 def is_output(value: Value, graph: Graph) -> bool:
@@ -334,10 +338,10 @@ def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> boo
     pending, seen = [reader], {reader}
     while pending and len(seen) <= MOST_VIEWS:
         node = pending.pop()
-        consumers = [one for value in node.outputs for one in _others(value, graph, writers)]
+        consumers = [consumer for value in node.outputs for consumer in _others(value, graph, writers)]
         if node.type.lower() == _RESULT or any(is_output(value, graph) for value in node.outputs):
             return False
-        pending += [one for one in dict.fromkeys(consumers) if one not in seen]
+        pending += [consumer for consumer in dict.fromkeys(consumers) if consumer not in seen]
         seen.update(consumers)
     return not pending
 
@@ -345,11 +349,11 @@ def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> boo
 @lru_cache(16)
 def readers(graph: Graph) -> Mapping[Value, tuple[Node, ...]]:
     """Return the nodes of a graph and its bodies that read each value."""
-    found = dict[Value, list[Node]]()
+    readers_by_value = dict[Value, list[Node]]()
     for node in graph.walk():
         for value in _values(node):
-            found.setdefault(value, []).append(node)
-    return {value: tuple(nodes) for value, nodes in found.items()}
+            readers_by_value.setdefault(value, []).append(node)
+    return {value: tuple(nodes) for value, nodes in readers_by_value.items()}
 
 
 def _values(node: Node) -> Iterator[Value]:
