@@ -1,4 +1,4 @@
-"""The types of a rule and of its findings, and how a rule is registered."""
+"""The types of a rule and of its findings, and the decorator that registers a rule."""
 
 import re
 from collections.abc import Callable, Iterator, Set
@@ -29,14 +29,15 @@ class Finding:
         message: the actual state, then the expected one: "updates is [2], expected [2, 3]".
         role: the input that is at fault.
         port: name of a port without a role: a superfluous input, the output.
-        is_tolerated: runtimes compute the node as its author intended, so it is a warning.
+        is_tolerated: whether runtimes compute the node as its author intended, so that it is only a warning.
         aspect: the wrong property of the input: "type" or "shape"; "" for its values or its presence.
         dim: the one wrong dimension of the shape.
         part: the faulty part of the node, if that is not the input.
         label: a few words at the caret of the excerpt, "expected 2".
         help: how to fix this finding, more specific than `Rule.fix`.
         fixed_by: the arguments with which `convert` fixes it; None if it cannot.
-        is_refused: a runtime refuses the node, so it is an error.
+        is_refused: whether a runtime refuses the node, so that it is an error even where the rule is a
+            warning.
     """
 
     message: str
@@ -59,7 +60,7 @@ def attribute(name: str) -> Part:
 
 
 def to_opset(opset: str | int) -> str:
-    """Return the instruction to use an opset: in an IR each layer has one, in ONNX the model has one."""
+    """Return how to select an opset: 'write version="opset12"' in an IR, the model's opset in ONNX."""
     if isinstance(opset, str):
         return f'write version="{opset}"'
     return f"raise the opset of the model to {opset}"
@@ -80,7 +81,7 @@ def first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule with its code. Used as a decorator of a check, it returns the rule with that check.
+    """A rule about scatter nodes; as a decorator, it turns a check function into a rule.
 
     Attributes:
         name: "updates-shape-mismatch"; file defects that a reader reports under this name belong to the rule.
@@ -129,9 +130,10 @@ class Rule:
 
 @cache
 def _page_documentation(code: str) -> str:
-    """Return the documentation on the page of a rule, before its example; "" without a page."""
+    """Return the documentation on the page `docs/rules/CODE.md`, before its example; "" without a page."""
     page = PAGES / f"{code}.md"
     if not page.exists():
         return ""
-    _, _, text = page.read_text(encoding="utf-8").partition(END)[0].split("\n\n", 2)  # heading, severity
+    # the first two blocks are heading and severity
+    _, _, text = page.read_text(encoding="utf-8").partition(END)[0].split("\n\n", 2)
     return re.sub(rf"\*\*{_SECTION}:\*\*", r"\1:", text).replace("&lt;", "<")

@@ -20,7 +20,7 @@ def check_type(scatter: ScatterNode, role: Role) -> Findings:
 
 
 def _help_for_type(scatter: ScatterNode, operand: Operand) -> str:
-    """Return how to give an input an allowed type: a later opset that allows it, else a conversion."""
+    """Return the help for an input of a wrong type: an opset that allows it, else a conversion."""
     name, type = operand.port.name, operand.element_type
     for spec in scatter.lookup.family:
         port = spec.port(operand.port.role)

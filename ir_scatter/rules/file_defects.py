@@ -1,4 +1,7 @@
-"""Rules about the file itself: readers report these defects; their pages in `docs/rules` document them."""
+"""Rules about the file itself, such as broken edges.
+
+Readers report these defects; `docs/rules` documents them.
+"""
 
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.rules.base import Rule

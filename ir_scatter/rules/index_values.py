@@ -19,7 +19,7 @@ from ir_scatter.rules.base import Finding, Findings, Rule, newest_version
 _OF_FAULTS = frozenset(
     {Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.INDEX_FAULTS}
 )
-"""The facts that checks of constant index values read."""
+"""The facts about a node that checks of constant index values read."""
 
 
 def _constant_note(scatter: ScatterNode, role: Role, bad: BadIndices | None = None) -> tuple[Related, ...]:
@@ -78,7 +78,10 @@ def _check_computed(scatter: ScatterNode, *, is_negative: bool) -> Findings:
 
 
 def _in_terms_of_size(scatter: ScatterNode, offsets: Interval, limit: Relative) -> tuple[str, str]:
-    """Return in words indices that are a dynamic size plus a number, and the expected range."""
+    """Return (actual, expected) in words for indices relative to a dynamic size n.
+
+    Example: ("n to n + 2", "expected 0 to n - 1").
+    """
     dim = scatter.facts.result_of(RelativeSizes).dim(limit.size)
     symbol = "" if isinstance(dim, int) else dim.symbol or ""
     name = symbol or "n"
@@ -122,7 +125,10 @@ def index_out_of_range(scatter: ScatterNode) -> Findings:
 
 
 def _help_for_range(scatter: ScatterNode, bad: BadIndices, low: int) -> str:
-    """Return how to fix indices, by the likely cause: counted from 1, one past the end, or padding."""
+    """Return the help for an index out of range, by its likely cause.
+
+    Causes are: counted from 1, one past the end, a padding value.
+    """
     array, size = scatter.index_array, bad.size or 0
     if not size or array is None or not bad.position:
         return ""

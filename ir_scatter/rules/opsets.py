@@ -57,7 +57,7 @@ def not_in_opset(scatter: ScatterNode) -> Findings:
 
 
 def _nearest(scatter: ScatterNode) -> str | int:
-    """Return the opset to use: the newest or oldest one with the operator and all attributes of the node."""
+    """Return the opset to suggest: the newest or oldest one that has the operator and its attributes."""
     family = scatter.lookup.family
     complete = [spec for spec in family if all(map(spec.attribute, scatter.node.attributes))]
     opsets = [opset for spec in complete or family for opset in spec.opsets]

@@ -38,7 +38,8 @@ def superfluous_input(scatter: ScatterNode) -> Findings:
     Fix: remove the input, or use the operator that has it.
     """
     expected = len(scatter.spec.ports)
-    for index in range(expected, len(scatter.node.inputs)):  # an input with an empty name counts too
+    # an omitted input (empty name) is superfluous too
+    for index in range(expected, len(scatter.node.inputs)):
         message = f"input {index} is superfluous, expected {scatter.spec.input_names()} only"
         help = f"remove input {index}"
         yield Finding(message, port=f"input {index}", port_index=index, help=help)

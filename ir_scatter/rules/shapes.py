@@ -62,7 +62,7 @@ def updates_shape_mismatch(scatter: ScatterNode) -> Findings:
 
 
 def _help_for_size_1(scatter: ScatterNode, updates: Shape, expected: list[Shape]) -> str:
-    """Return how to fix updates that exceed only dimensions where constant indices have size 1, else "".
+    """Return the help text if updates are too long only where constant indices have size 1, else "".
 
     Such indices were exported for a batch of 1. Slicing updates would lose all samples but the first.
     """
@@ -85,7 +85,7 @@ def _help_for_size_1(scatter: ScatterNode, updates: Shape, expected: list[Shape]
 
 
 def _help_for_shape(name: str, shape: Shape, expected: Shape) -> str:
-    """Return how to give an input the expected shape; the caller replaces {} with that shape."""
+    """Return the help text to give an input the expected shape; the caller replaces {} by that shape."""
     pairs = [*zip(shape or (), expected or (), strict=False)]
     count = element_count(expected)
     if count is not None and count == element_count(shape):
