@@ -1,4 +1,7 @@
-"""All rewrites, found by scanning this folder, and the shortest route between two rows."""
+"""All rewrites, found by scanning this folder, and the shortest route between two operator versions.
+
+A row is one version of an operator in the table `ops.spec`; a route is a chain of rewrites between two rows.
+"""
 
 import pkgutil
 from collections import deque
@@ -20,10 +23,10 @@ def all_rewrites() -> "tuple[Rewrite, ...]":
 
 @cache
 def route(source: OpKey, target: OpKey, opset: int | None = None) -> "tuple[Rewrite, ...] | None":
-    """Return the shortest route from one row to another, None if there is none.
+    """Return the shortest chain of rewrites from one operator version to another; None without one.
 
-    A route from a row to itself exists if some rewrite has another form of it. All rows on the route must be
-    valid in the opset of the ONNX model that is written.
+    A route from a version to itself exists if a rewrite gives the same version another form. All versions on
+    the route must be valid in the opset of the ONNX model that is written.
     """
     previous: dict[OpKey, tuple[Rewrite, ...]] = {}
     pending: deque[tuple[OpKey, tuple[Rewrite, ...]]] = deque([(source, ())])
@@ -47,7 +50,7 @@ def _from(key: OpKey) -> "tuple[Rewrite, ...]":
 
 @cache
 def leads_to(source: OpKey, target: OpKey, opset: int | None = None) -> bool:
-    """Tell whether a route leads from one row to another, or to another form of the same row."""
+    """Return whether a route leads from one operator version to another, or to another form of itself."""
     if source == target:
         return any(rewrite.target.key == target for rewrite in _from(source))
     return route(source, target, opset) is not None

@@ -1,4 +1,4 @@
-"""A rewrite, and the view of a scatter node that it reads."""
+"""A rewrite from one operator version to another, and the view of the scatter node that it reads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 BY_SIGNATURE = SIGNATURE | REMEMBERED
-"""Facts that a rewrite may read if its new form is to be shared by all nodes of a group."""
+"""Facts that a rewrite may read if one new form is to serve all nodes of a group (nodes with equal facts)."""
 
 _LARGEST_RANK = 4
-"""Largest rank of a tensor of coordinates: beyond, devices have fewer kernels, some of them wrong."""
+"""Largest rank of index tensors that new nodes compute: beyond, devices lack kernels, or have wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """The user's promises: conditions, and whether an operator that forbids negative indices may get them."""
+    """What the user promises: conditions on inputs, and whether negative indices may stay.
+
+    They may stay even if the new operator forbids them, as runtimes accept them.
+    """
 
     conditions: frozenset[Condition] = frozenset()
     keeps_negative: bool = False
@@ -34,14 +37,14 @@ class Promises:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One scatter node with its facts and promises.
+    """One scatter node as a rewrite sees it: with its facts and the user's promises.
 
     A view records which index values a rewrite reads, since these decide which other nodes may share the
     new form.
 
     Attributes:
         relied_on: promises that the rewrite used.
-        judged: conditions that it asked for, with the first answer.
+        judged: conditions that the rewrite asked for, with the first answer.
         numbers_of: inputs whose values the new form contains.
     """
 
@@ -53,7 +56,7 @@ class View:
     _proofs: dict[Condition, Proof] = field(default_factory=dict)
 
     def proof(self, condition: Condition) -> Proof:
-        """Return the proof of a condition from the facts of the file."""
+        """Return whether the facts of the file prove a condition, disprove it or neither."""
         if condition not in self._proofs:
             self._proofs[condition] = judge(condition, self.scatter)
         proof = self._proofs[condition]
@@ -61,7 +64,7 @@ class View:
         return proof
 
     def holds(self, condition: Condition) -> bool:
-        """Tell whether a condition is proven, or unknown and promised."""
+        """Return whether a condition is proven, or not decided but promised by the user."""
         verdict = self.proof(condition).verdict
         if verdict is ProofState.UNKNOWN and condition in self.promises.conditions:
             self.relied_on.add(condition)
@@ -69,7 +72,7 @@ class View:
         return verdict is ProofState.PROVEN
 
     def index_numbers(self) -> "Array | None":
-        """Return the values of constant indices, and record that the new form is bound to them."""
+        """Return the values of constant indices; record that the new form is valid for them only."""
         array = self.scatter.index_array
         if array is not None:
             self.numbers_of.add(Role.INDICES)
@@ -77,7 +80,7 @@ class View:
 
     @property
     def may_be_negative(self) -> bool:
-        """Tell whether an index may count from the end."""
+        """Return whether an index may be negative, counting from the end."""
         return not self.holds(Condition.NON_NEGATIVE)
 
     @property
@@ -96,13 +99,13 @@ class View:
         data, updates, indices = map(self.scatter.operand, (Role.DATA, Role.UPDATES, Role.INDICES))
         are_tuples = (
             self.scatter.spec.layout is Layout.TUPLES
-        )  # a tuple without coordinates selects all of data
+        )  # a tuple of no coordinates selects all of data
         operands = [data, updates] if are_tuples else [data, updates, indices]
         return any(operand is not None and element_count(operand.value.shape) == 0 for operand in operands)
 
     @property
     def keeps_initial(self) -> bool:
-        """Tell whether the old value takes part in the reduction."""
+        """Return whether the old value takes part in the reduction."""
         return self.scatter.attribute("use_init_val") is not False or self.reduction is Reduction.NONE
 
     @property
@@ -130,18 +133,18 @@ class View:
 
     @property
     def depth(self) -> int | None:
-        """The number of coordinates of each tuple, from the shape of indices or else from the ranks."""
+        """The number of coordinates of each index tuple, from the shape of indices or else from ranks."""
         shapes = [value.shape for value in (self.data, self.indices, self.updates)]
         if self.scatter.depth is not None or None in shapes:
             return self.scatter.depth
         data, indices, updates = (len(shape or ()) for shape in shapes)
         is_one = bool(updates) and all(agree_dims(dim, 1) for dim in self.updates.shape or ())
         if indices == 1 and is_one and self.scatter.spec.scalar_updates:
-            return None  # one tuple of any length may select one element
+            return None  # a single tuple of any length may select one element
         depth = indices - 1 + data - updates
         return depth if 0 <= depth <= data else None
 
-    # Values that new nodes compute from the inputs
+    # Values that the new nodes compute from the inputs
 
     def _rank_of_data(self, build: Builder) -> Value:
         if self.data.shape is not None:
@@ -170,11 +173,11 @@ class View:
         return build.range(self._rank_of_data(build), "positions")
 
     def axis_mask(self, build: Builder) -> Value:
-        """Return a mask over the axes of data: true for the axis that indices count on."""
+        """Return a boolean mask over the axes of data: true for the axis that indices refer to."""
         return build.binary("Equal", self.positions(build), self.axis_value(build), "is_axis")
 
     def size_on_axis(self, build: Builder, value: Value | None = None, label: str = "size") -> Value:
-        """Return the size on the axis as a scalar, of data or of another value with its rank."""
+        """Return the size on the axis as a scalar, of data or of another value with the same rank."""
         axis, value = self.scatter.axis, value or self.data
         shape, dims = value.shape, "data_shape" if value is self.data else f"{label}_of"
         if axis is not None and shape is not None and isinstance(shape[axis], int):
@@ -182,7 +185,7 @@ class View:
         return build.gather(build.shape_of(value, dims), self.axis_value(build), 0, label, ())
 
     def tuple_dims(self, build: Builder, *, are_front: bool = True) -> Value:
-        """Return the dimensions of data that coordinates count on, or with `are_front=False` the rest."""
+        """Return the dimensions of data that coordinates refer to; with `are_front=False` the other ones."""
         depth, shape, label = self.depth, self.data.shape, "sizes" if are_front else "other_dims"
         part = None if depth is None or shape is None else shape[:depth] if are_front else shape[depth:]
         sizes = static(part)
@@ -203,17 +206,17 @@ class View:
         return is_strict and not self.promises.keeps_negative and self.may_be_negative
 
     def counts_from_end(self, build: Builder) -> bool:
-        """Tell whether negative indices must be made non-negative before a Gather reads with them."""
+        """Return whether negative indices must be made non-negative before a Gather reads data with them."""
         return self.may_be_negative and build.domain != ONNX
 
     def element_indices(self, build: Builder, target: OpSpec) -> Value:
-        """Return indices, made non-negative if the target demands it."""
+        """Return indices, made non-negative if the target operator requires that."""
         if not self.must_be_non_negative(target):
             return self.indices
         return build.from_front(self.indices, self.size_on_axis(build))
 
     def without_elements(self, build: Builder, shape: "Sequence[int] | Value") -> tuple[Value, Value]:
-        """Return indices and updates of a node that writes nothing, reshaped to a shape without elements."""
+        """Return indices and updates of a node that writes nothing, reshaped to an empty shape."""
         updates = build.reshape(self.updates, shape, "updates_empty")
         if element_count(self.indices.shape) == 0:
             return build.reshape(build.fitting_indices(self.indices), shape, "indices_empty"), updates
@@ -273,18 +276,18 @@ Build: TypeAlias = Callable[[View, Builder, OpSpec], Value | Refusal]
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """An edge between two rows of the table of operators.
+    """A rewrite of a scatter node from one operator version (row of `ops.spec`) to another.
 
     Attributes:
-        target: the row of the new scatter node.
+        target: the operator version of the new scatter node.
         build: makes the new nodes and returns the value that replaces the output, or a refusal.
-        carries: attributes of the source that the new form keeps; any other one that is not at its default
-            is a refusal. None if all are copied as written.
+        carries: attributes of the source that the new form keeps; the rewrite is refused if any other
+            attribute is not at its default. None if all are copied as written.
         requires: the conditions under which both forms are equal, for one node.
         is_done: whether a node has the new form already, if source and target are the same row.
         reads: all facts that build, requires and is_done read. Within `BY_SIGNATURE`, nodes of a group share
             one new form; with more facts, each node is rewritten on its own.
-        conditions: the text of the table of routes.
+        conditions: the conditions as text, for the table of routes in the documentation.
     """
 
     name: str
@@ -305,7 +308,7 @@ Family: TypeAlias = tuple[OpSpec, ...]
 def between(
     name: str, families: Iterable[tuple[Family, Family]], build: Build, **more: Any
 ) -> tuple[Rewrite, ...]:
-    """Return a rewrite from each version of a family to each version of its target, newest first.
+    """Return a rewrite from each version of an operator to each version of its target, newest first.
 
     `more` are the other fields of `Rewrite`.
     """
@@ -317,7 +320,10 @@ def between(
 
 
 def fragment_like(scatter: ScatterNode, make: Callable[[int, Value], Value], shape: Shape) -> Fragment:
-    """Copy a node as a fragment, with inputs made by `make` and an output of this shape."""
+    """Copy a node as a fragment (nodes outside of a model), with inputs made by `make`.
+
+    `shape` is the shape of the output.
+    """
     node, data, remade = scatter.node, scatter.data, dict[int, Value]()
     values = [port.value for port in node.inputs]
     for number, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""Builds the new nodes of a fragment in the dialect of the model.
+"""Builds the new nodes that replace a scatter node, in the format (IR or ONNX opset) of the model.
 
 Operators are named as in an IR; their rows in `ops/general.py` translate the names.
 
@@ -30,10 +30,12 @@ I64 = ELEMENT_TYPES["i64"]
 BOOLEAN = ELEMENT_TYPES["boolean"]
 
 LARGEST_FOLDED = 1024
-"""Most elements of a folded constant; a larger one is cheaper to compute at run time than to store."""
+"""Most elements of a constant that is computed in advance; a larger one is cheaper to compute at run time
+than to store.
+"""
 
 WIDE = 32
-"""Least bits of an index type that holds every position of any dimension, and its negative."""
+"""Fewest bits of an index type that represents every position of any dimension, and its negative."""
 LAST = 1 << 62
 """Stop of a slice that reaches the end of any dimension."""
 
@@ -44,12 +46,14 @@ _WORDS = {-1: "minus_one", 0: "zero", 1: "one", 2: "two"}
 
 
 def array_of(value: Value) -> "Array | None":
-    """Return the array of a constant of the fragment, None for any other value."""
+    """Return the array of a constant that the builder made, None for any other value."""
     return value.constant.array if isinstance(value.constant, NewConstant) else None
 
 
 class Builder:
-    """Builds one fragment in a dialect; `opset` is that of the written ONNX model, None for an IR.
+    """Builds one fragment (new nodes and constants) in a dialect.
+
+    `opset` is that of the written ONNX model, None for an IR.
 
     Each method builds a node, or a constant, and returns its output. `label` names the node after what it
     computes; `shape` is the best shape that the caller knows.
@@ -65,7 +69,7 @@ class Builder:
         self._labels: set[str] = set()
 
     def fragment(self, result: Value) -> Fragment:
-        """Return the nodes that a result depends on; its producer comes last."""
+        """Return the nodes that a result depends on; the node that computes it comes last."""
         needed, used = {id(result)}, []
         for new in reversed(self._news):
             if id(new.output) in needed:
@@ -74,7 +78,7 @@ class Builder:
         return Fragment(self._given, reversed(used))
 
     def constant(self, content: Any, label: str, type: ElementType = I64) -> Value:
-        """Make a constant, one for each content; if two labels share it, its values become its name."""
+        """Return a constant, made once per content; if two labels share it, it is named by its values."""
         array = np.asarray(content, dtype(type))
         key = (type.name, array.shape, array.tobytes())
         first, constant, value = self._constants.get(key, (label, None, None))
@@ -99,7 +103,7 @@ class Builder:
         axis: Value | int = 0,
         label: str = "updated",
     ) -> Value:
-        """Make a scatter node of a row that has the reduction.
+        """Make a scatter node of an operator version that supports the reduction.
 
         An IR gets all attributes, as OpenVINO writes them; ONNX only those that differ from their default.
         """
@@ -204,7 +208,7 @@ class Builder:
         return self.make("Unsqueeze", [value], shape, label, axes=list(axes))
 
     def broadcast(self, value: Value, target: Value, label: str, shape: Shape = None) -> Value:
-        """Broadcast a value to a shape."""
+        """Broadcast a value to the shape given by `target`."""
         result_shape = _reshaped(None, array_of(target), target.shape, shape)
         whole = static(result_shape)
         if whole is not None and whole == value.shape:
@@ -217,7 +221,7 @@ class Builder:
         return self.make("Broadcast", [value, target], result_shape, label)
 
     def repeated_indices(self, column: Value, updates: Value, label: str, shape: Shape = None) -> Value:
-        """Broadcast indices to the shape of updates.
+        """Broadcast a column of indices to the shape of updates.
 
         If updates have no elements, they serve as indices, converted to i64: runtimes disagree on Expand to a
         dimension of 0, and OpenVINO misreads constants without elements.
@@ -286,7 +290,7 @@ class Builder:
         return self.make("Convert", [value], value.shape, label, type, type=type)
 
     def reduce(self, operation: str, value: Value, axis: int, label: str, *, keeps: bool = False) -> Value:
-        """Reduce along one axis: "ReduceSum" or "ReduceProd"."""
+        """Reduce along one axis; `operation` is "ReduceSum" or "ReduceProd"."""
         shape = value.shape
         if shape is not None:
             at = axis % max(len(shape), 1)
@@ -314,7 +318,10 @@ class Builder:
         return self.shape_of(flat, label)
 
     def fitting_indices(self, indices: Value, target: OpSpec | None = None) -> Value:
-        """Convert indices to a type that the target, by default `GatherElements`, accepts."""
+        """Convert indices to a type that the target operator accepts.
+
+        By default, one that `GatherElements` accepts.
+        """
         port, type = target.port(Role.INDICES) if target else None, indices.element_type
         allowed = port.element_types if port else _GATHERED
         is_fitting = len(allowed) > len(_GATHERED) if type is None else type.name in allowed
@@ -383,7 +390,7 @@ class Builder:
 
 
 def _name_of_content(array: "Array") -> str:
-    """Return a name made of the values, "minus_one", "list_0_1"; "" for long arrays or other types."""
+    """Return a name made of an array's values, "minus_one", "list_0_1"; "" for long arrays or other types."""
     if array.dtype.kind != "i" or not 0 < array.size <= _FEW or array.ndim > 1:
         return ""
     if array.ndim == 0 and int(array) in _WORDS:
@@ -393,7 +400,7 @@ def _name_of_content(array: "Array") -> str:
 
 
 def _reshaped(source: Shape, target: "Array | None", target_shape: Shape, declared: Shape) -> Shape:
-    """Return the result shape of a Reshape to a target; of a computed target only the rank is known."""
+    """Return the shape of the result of a Reshape; if the target is computed, only its rank is known."""
     if target is None:
         if declared is not None or not target_shape or not isinstance(target_shape[0], int):
             return declared
@@ -425,7 +432,7 @@ def _broadcast(*shapes: Shape) -> Shape:
 
 
 def _spans(shape: Shape, repeated: Shape) -> bool:
-    """Tell whether another shape certainly broadcasts to this one."""
+    """Return whether a value of shape `repeated` certainly broadcasts to `shape`."""
     if shape is None or repeated is None:
         return shape is None
     pairs = zip(reversed(shape), reversed(repeated), strict=False)

@@ -3,7 +3,7 @@
     cast to i32:  Convert(Scatter(Convert(data, i32), indices, Convert(updates, i32)), u8)
     reduced:      Scatter(data, indices, old values + updates), where no two updates have one target
 
-They are not listed as routes: `convert --for` tries them if no other form avoids all known defects.
+These rewrites are not part of routes: `convert --for` tries them if no route avoids all known defects.
 """
 
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ _OF_BOOLEANS = {
     Reduction.MIN: Reduction.MIN,
     Reduction.NONE: Reduction.NONE,
 }
-"""The reduction over numbers 0 and 1 that equals one of booleans: OR is max, AND is min."""
+"""The reduction on the numbers 0 and 1 that equals a reduction on booleans: OR is max, AND is min."""
 
 _ROUNDED = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.MEAN})
-"""Floating-point reductions that, in the wider type, round once instead of after each step."""
+"""Floating-point reductions that round once in the wider type, instead of after each step."""
 
 
 @cache
 def forms_of(key: OpKey) -> tuple[Rewrite, ...]:
-    """Return the other forms of a row, as rewrites of the row into itself."""
+    """Return the other forms of an operator version, as rewrites of the version into itself."""
     spec = SPECS[key]
     return (*_casts(spec), *([] if spec.layout not in _JOINED else [_joined(spec)]))
 
@@ -72,7 +72,7 @@ def _cast(spec: OpSpec, wide: ElementType) -> Rewrite:
 
 
 def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction | None:
-    """Return the reduction in a wider type that gives the same values; None if there is none."""
+    """Return the reduction that gives the same values when computed in a wider type; None without one."""
     if wide.name not in _WIDER.get(type.kind, ()) or type.bits >= wide.bits:
         return None
     if type.kind == "boolean":
@@ -80,7 +80,7 @@ def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction
     elif view.reduction in _EXACT or (type.kind == "float" and view.reduction in _ROUNDED):
         reduction = view.reduction
     else:
-        return None  # whole numbers wrap around in the narrow type, not in the wide one
+        return None  # whole numbers wrap around in the narrow type, but not in the wide one
     has_word = reduction is Reduction.NONE or reduction in view.scatter.spec.reductions.values()
     return reduction if has_word else None
 
@@ -113,4 +113,4 @@ def _unique(_view: View, _target: OpSpec) -> tuple[Condition, ...]:
 
 
 _JOINED = {Layout.ELEMENTS: from_elements.joined_updates, Layout.TUPLES: from_tuples.joined_updates}
-"""Updates joined with the old values in their places, by layout."""
+"""Functions that reduce updates with the old values at their targets, by layout."""

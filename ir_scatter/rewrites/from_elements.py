@@ -53,7 +53,7 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
 
 
 def _one_list(view: View, build: Builder) -> Value:
-    """Return the list of indices along the axis, taken at position 0 of all other axes."""
+    """Return the list of indices along the axis, read at position 0 of all other axes."""
     indices, axis, shape = view.indices, view.scatter.axis, view.indices.shape
     if shape is not None and axis is not None:
         other_axes = [place for place in range(len(shape)) if place != axis]
@@ -123,7 +123,7 @@ def _to_version(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
 
 
 def _joined(view: View, build: Builder, *, are_slices: bool) -> Value | Refusal:
-    """Return updates reduced with the old values at their targets; unchanged without a reduction.
+    """Return updates reduced with the old values at their targets; without a reduction, updates unchanged.
 
     Targets must be unique. If indices may be shorter than data off the axis, old values are read with
     GatherND: OpenVINO drops the slice before a `GatherElements` and then refuses its shapes.
@@ -150,14 +150,14 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _places(view: View, build: Builder) -> Value:
-    """Return indices with which old values can be read: non-negative if the reader needs that."""
+    """Return indices with which old values can be read: made non-negative if Gather requires that."""
     if not view.counts_from_end(build):
         return view.indices
     return build.from_front(view.indices, view.size_on_axis(build), "places")
 
 
 def _shorter(view: View, axis: int) -> list[int]:
-    """Return the other axes along which indices may be shorter than data."""
+    """Return the axes, other than `axis`, along which indices may be shorter than data."""
     data, indices = view.data.shape, view.indices.shape
     other_axes = [place for place in range(len(data or indices or ())) if place != axis]
     if data is None or indices is None:

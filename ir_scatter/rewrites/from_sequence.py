@@ -1,4 +1,4 @@
-"""TensorScatter becomes ScatterElements: a run of new positions in a cache gets one index per element.
+"""Rewrites TensorScatter as ScatterElements: each new element in a cache gets an index of its own.
 
 The index of an element is the start of the run of its batch plus its own position in the run; in circular
 mode that wraps around at the length of the cache:

@@ -25,7 +25,7 @@ from ir_scatter.rewrites.builder import I64, Builder
 
 
 def _shape_with(shape: Shape, axis: int | None, dim: Dim) -> Shape:
-    """Return a shape with another dimension on an axis; None if shape or axis is unknown."""
+    """Return a shape with the size on one axis replaced; None if shape or axis is unknown."""
     return None if shape is None or axis is None else (*shape[:axis], dim, *shape[axis + 1 :])
 
 
@@ -44,7 +44,7 @@ def _flat_indices(view: View, build: Builder) -> Value:
 
 
 def _flat_updates(view: View, build: Builder) -> Value:
-    """Return updates in which the dimensions of indices are joined to one, on the axis."""
+    """Return updates in which the dimensions of indices are joined into one, at the axis."""
     shape, axis, updates = view.indices.shape, view.scatter.axis, view.updates
     if shape is not None and len(shape) == 1:
         return updates
@@ -64,7 +64,8 @@ def _flat_updates(view: View, build: Builder) -> Value:
 def _to_elements(view: View, build: Builder, target: OpSpec) -> Value:
     updates, axis, shape = _flat_updates(view, build), view.scatter.axis, view.data.shape
     indices, type = view.indices, view.indices.element_type
-    if type is not None and type.bits < 8:  # OpenVINO broadcasts constants bytewise
+    # OpenVINO broadcasts constants bytewise, which is wrong for types below 8 bits
+    if type is not None and type.bits < 8:
         indices = build.convert(indices, I64, "indices_i64")
     if axis is None or shape is None:  # indices along the axis, with 1 on all other axes
         column = build.along(view.axis_mask(build), indices, "indices_column")

@@ -28,17 +28,17 @@ from ir_scatter.rewrites.reductions import CARRIED, has, joined, needs_unique, s
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 _WIDE = 32
-"""Least bits of unsigned types in which runtimes wrap negative numbers around correctly."""
+"""Fewest bits of unsigned types in which runtimes wrap negative numbers around correctly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linear:
-    """Data, indices and updates of a node with one index instead of each tuple."""
+    """Data, indices and updates of a node whose index tuples were replaced by single indices on axis 0."""
 
-    data: Value  # [product of the indexed dimensions, the other dimensions...]
-    indices: Value  # [count]
-    updates: Value  # [count, the other dimensions...]
-    column: Value | None  # indices as [count, 1], if the node has them in that shape
+    data: Value  # shape [product of the indexed dimensions, other dimensions...]
+    indices: Value  # shape [count]
+    updates: Value  # shape [count, other dimensions...]
+    column: Value | None  # the indices as [count, 1], if the node already has them in that shape
 
 
 def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
@@ -56,7 +56,7 @@ def _to_one_index(view: View, build: Builder, target: OpSpec) -> Value | Refusal
 
 
 def _writing_nothing(view: View, build: Builder, target: OpSpec, shape: tuple[Dim, ...]) -> Value:
-    """Return a node that writes nothing, on axis 0; its indices are not longer than data off the axis."""
+    """Return a new node on axis 0 that writes nothing, with indices not longer than data off the axis."""
     if target.layout is Layout.ELEMENTS:
         short = [0, *(min(lowest(dim), 1) for dim in shape[1:])]
         indices, updates = view.without_elements(build, short)
@@ -105,7 +105,7 @@ def _repeated(build: Builder, parts: _Linear) -> Value:
 
 
 def _is_difference(view: View, target: OpSpec) -> bool:
-    """Tell whether reduction sub becomes a sum of negated updates, in the type or a wider signed one."""
+    """Return whether reduction sub must become a sum of negated updates, maybe in a wider signed type."""
     if view.reduction is not Reduction.SUB or has(target, Reduction.SUB) or not has(target, Reduction.SUM):
         return False
     type = view.data.element_type
@@ -124,7 +124,8 @@ def _difference(
     is_wrapped = is_wrapped or (type.kind == "unsigned" and type.bits < _WIDE)
     if is_wrapped:
         data, updates = build.convert(data, I64, "data_i64"), build.convert(updates, I64, "updates_i64")
-    if type.kind == "unsigned" and not is_wrapped:  # no negation; OpenVINO's CPU plugin saturates i64 to i32
+    # unsigned types have no negation, and OpenVINO's CPU plugin saturates i64 to i32
+    if type.kind == "unsigned" and not is_wrapped:
         negated = build.binary("Subtract", build.constant(0, "zero", type), updates, "updates_negated")
     else:
         negated = build.make("Negative", [updates], updates.shape, "updates_negated")
@@ -138,7 +139,10 @@ def _difference(
 
 
 def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices: Value) -> Value | Refusal:
-    """Scatter the updates, reduced with the old values beforehand if the row lacks the reduction."""
+    """Return the new scatter node.
+
+    If its version lacks the reduction, updates are reduced with old values before.
+    """
     if has(target, view.reduction):
         return build.scatter(target, parts.data, indices, parts.updates, view.reduction)
     updates = joined_updates(view, build)
@@ -151,11 +155,11 @@ def _reduced(view: View, build: Builder, target: OpSpec, parts: _Linear, indices
 
 
 def joined_updates(view: View, build: Builder) -> Value | Refusal:
-    """Return updates reduced with the old values at their targets; tuples must be unique."""
+    """Return updates reduced with the old values at their targets; index tuples must be unique."""
     if view.writes_nothing:
         return view.updates
     indices, shape = view.indices, view.updates.shape
-    if view.depth == 0:  # empty tuples select all of data
+    if view.depth == 0:  # tuples of no coordinates select all of data
         dims = build.shape_of(view.updates, "updates_shape")
         return joined(view, build, build.broadcast(view.data, dims, "old_values", shape), view.updates)
     if view.depth is None:  # runtimes accept no GatherND of dynamic rank
@@ -179,7 +183,7 @@ def joined_updates(view: View, build: Builder) -> Value | Refusal:
 
 
 def _leading_dims(view: View, build: Builder) -> Value:
-    """Return the dimensions of indices without the last one, which holds coordinates."""
+    """Return the dimensions of indices, without the last one (the length of a tuple)."""
     dims, shape = build.shape_of(view.indices, "indices_shape"), view.indices.shape
     begin, end = build.constant([0], "begin"), build.constant([-1], "last")
     rank = UNKNOWN_DIM if shape is None else len(shape) - 1
@@ -242,7 +246,7 @@ def _slice_dims(view: View, build: Builder) -> Value:
 
 
 def _front_joined(view: View, build: Builder) -> Value:
-    """Return data with the indexed dimensions joined into one."""
+    """Return data with the indexed dimensions joined into one: [3, 4, 5] -> [12, 5] for tuples of two."""
     depth, shape = view.depth, view.data.shape
     joined_shape: Shape = (UNKNOWN_DIM,) * 2 if depth is None else None
     if depth is not None and shape is not None:
@@ -259,9 +263,9 @@ def _front_joined(view: View, build: Builder) -> Value:
 
 
 def _numbers(view: View, build: Builder) -> Value:
-    """Return a list with one row-major index for each tuple."""
+    """Return one row-major index for each tuple: (2, 1) in [3, 4] -> 2 * 4 + 1 = 9."""
     indices, depth, shape = build.convert(view.indices, I64, "indices_i64"), view.depth, view.indices.shape
-    if depth == 0:  # each tuple selects all of data
+    if depth == 0:  # each tuple selects all of data, which is position 0
         leading = static(None if shape is None else shape[:-1])
         if leading is not None:
             count = build.constant([prod(leading)], "count")

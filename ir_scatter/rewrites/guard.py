@@ -1,13 +1,13 @@
-"""Guards make runtime indices safe: they limit them, make negative ones non-negative, or drop updates.
+"""Guards are new nodes that make runtime indices legal: they clamp or wrap indices, or drop updates.
 
     wrap: Select(Less(indices, 0), indices + size, indices)
     clamp: Minimum(Maximum(indices, 0), size - 1), after a wrap if the version counts from the end
     drop: data gets one more row, indices out of range become its position, and the row is cut off again:
         Slice(Scatter(Concat(data, row), Minimum(Select(Less(indices, 0), size, indices), size), updates))
 
-The version of the operator decides which indices are legal, even if runtimes accept more. The extra row is
-exact for every reduction; a neutral update of a legal row would not be: it would race with a legal update of
-that row, start a reduction without old values there, and propagate NaN in min and max.
+The version of the operator decides which indices are legal, even if runtimes accept more. For "drop", the
+extra row is exact for every reduction; writing a neutral value to a legal row would not be: it would race
+with a legal update of that row, start a reduction without old values there, and propagate NaN in min and max.
 
 A guard is a rewrite of a node into itself, applied before all other rewrites of the node; it is not a route.
 """
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     pass
 
 _NEGATIVE_AXES, _SLICE_OF_INPUTS = 11, 10
-"""The opsets of ONNX since which an axis of Concat may be negative, and the ends of a Slice are inputs."""
+"""The ONNX opsets since which an axis of Concat may be negative, and since which the limits of Slice are
+inputs.
+"""
 
 
 class Guard(StrEnum):
-    """The treatment of indices that are not proven to be in range."""
+    """How indices that are not proven to be in range are made legal."""
 
     CLAMP = "clamp"
     WRAP = "wrap"
@@ -52,10 +54,10 @@ NAMES = {Guard.CLAMP: "indices-clamped", Guard.WRAP: "indices-wrapped", Guard.DR
 
 @cache
 def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
-    """Return the rewrite of a node into itself with its indices guarded.
+    """Return the rewrite that adds a guard to the indices of a node and keeps the operator.
 
-    The version of the operator decides whether negative indices count from the end, or `counts`, for a node
-    that was rewritten from another version.
+    The version of the operator decides whether negative indices count from the end, unless `counts` is given,
+    for a node that was rewritten from another version.
     """
     spec = SPECS[key]
     wraps = counts_from_end(spec) if counts is None else counts
@@ -75,7 +77,7 @@ def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
 
 
 def guard_of(rewrite: Rewrite) -> Guard | None:
-    """Return the guard that a rewrite adds, None if it is none."""
+    """Return the guard that a rewrite adds; None if the rewrite is no guard."""
     return next((guard for guard in Guard if rewrite.name == NAMES[guard]), None)
 
 
@@ -140,7 +142,7 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
 
 
 def _legal_range(scatter: ScatterNode, size: Dim, guard: Guard) -> tuple[int, int] | None:
-    """Return the least and greatest index of a dimension that a guard need not change; None if unknown."""
+    """Return the least and greatest index of a dimension that a guard leaves unchanged; None if unknown."""
     high = highest(size)
     if high is None:
         return None
@@ -166,10 +168,11 @@ def sizes_counted_on(scatter: ScatterNode) -> tuple[Dim, ...]:
 
 
 def _sizes(view: View, build: Builder) -> Value:
-    """Return the sizes of these dimensions as a value that is broadcast to indices."""
+    """Return the sizes of the dimensions that indices refer to, as a value that broadcasts to indices."""
     if view.scatter.spec.layout is not Layout.TUPLES:
         return view.size_on_axis(build)
-    if view.depth == 1:  # as for elements and slices along axis 0, so that a guard of one serves the other
+    # shaped as for elements and slices along axis 0, so that a guard of one kind also serves the other
+    if view.depth == 1:
         shape = view.data.shape
         if shape and isinstance(shape[0], int):
             return build.constant(shape[0], "size")
@@ -183,13 +186,17 @@ def _wrapped(view: View, build: Builder) -> Value:
 
 
 def _clamped(view: View, build: Builder, wraps: bool) -> Value:
-    """Return indices limited to 0 .. size - 1: not every device accepts negative ones."""
+    """Return indices limited to 0 .. size - 1.
+
+    Negative ones are removed since not every device accepts them.
+    """
     sizes = _sizes(view, build)
     last = build.binary("Subtract", sizes, build.constant(1, "one"), "last_index")
-    if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+    if view.scatter.spec.layout is Layout.SEQUENCE:  # a whole run of positions must fit
         last = build.binary("Subtract", sizes, view.size_on_axis(build, view.updates, "length"), "last_start")
     indices, type = view.indices, view.indices.element_type
-    if type is not None and type.kind == "unsigned" and type.bits > WIDE:  # before i64 makes them negative
+    # i64 would turn large values negative
+    if type is not None and type.kind == "unsigned" and type.bits > WIDE:
         indices = _extreme(
             build, "Minimum", indices, build.in_type(last, type, "last_index"), "indices_limited"
         )
@@ -208,7 +215,7 @@ def _is_unsigned(value: Value) -> bool:
 
 
 def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal:
-    """Return the result of a node without the updates whose indices are out of range."""
+    """Return the node's result without the updates whose indices are out of range."""
     scatter, data = view.scatter, view.data
     is_sequence, is_tuples = (scatter.spec.layout is layout for layout in (Layout.SEQUENCE, Layout.TUPLES))
     axis = 0 if is_tuples else scatter.axis if scatter.axis is not None else scatter.written_axis
@@ -247,7 +254,7 @@ def _without_dropped(view: View, build: Builder, wraps: bool) -> Value | Refusal
 
 
 def _no_extra_row(view: View, build: Builder, axis: int | None) -> Refusal | None:
-    """Refuse a node whose data cannot get another row; None if it can."""
+    """Return the refusal for a node whose data cannot get another row; None if it can."""
     type, message = view.data.element_type, ""
     if type is None:
         return TYPE_UNKNOWN
@@ -268,7 +275,7 @@ _EXTENDED = frozenset({"signed", "unsigned", "float", "boolean", "complex"})
 
 
 def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
-    """Return indices in which those out of range are replaced by the position after the last row."""
+    """Return indices in which those out of range are replaced by the position of the extra row."""
     sizes = _sizes(view, build)
     indices, type = view.indices, view.indices.element_type
     if type is None or type.bits < WIDE or type.kind == "unsigned":
@@ -279,7 +286,7 @@ def _with_dropped_last(view: View, build: Builder, wraps: bool) -> Value:
     zero = build.constant(0, "zero", type)
     is_below = build.binary("Less", indices, zero, "is_below")
     indices = build.select(is_below, behind, indices, "indices_from_0")
-    if view.scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+    if view.scatter.spec.layout is Layout.SEQUENCE:  # a whole run of positions must fit
         length = view.size_on_axis(build, view.updates, "length")
         last = build.in_type(build.binary("Subtract", sizes, length, "last_start"), type, "last_start")
         return build.select(
@@ -318,8 +325,8 @@ def _extreme(build: Builder, operation: str, indices: Value, end: Value, label: 
 def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
     """Return whether a guard after a rewrite, instead of before it, counts negative indices from the end.
 
-    None if the guard must stay before the rewrite: that is so unless the rewrite only moves indices, and
-    reads no data with them. If the rewrite makes negative indices non-negative, the guard must not.
+    None if the guard must stay before the rewrite: it may follow only if the rewrite merely moves indices,
+    and reads no data with them. False if the rewrite already makes negative indices non-negative.
     """
     number = scatter.spec.port_index(Role.INDICES)
     if number is None or scatter.spec.layout is Layout.SEQUENCE:
@@ -336,7 +343,7 @@ def is_counted_after(scatter: ScatterNode, fragment: Fragment) -> bool | None:
             continue
         if op in (named("Less"), named("Add"), named("Select")):
             if op is named("Less") and not counts_from_end(scatter.spec):
-                return None  # it makes legal what this version forbids
+                return None  # the rewrite makes indices legal that this version forbids
             counts = counts and op is not named("Less")
         elif not (op.moves is None or (op.moves == (0,) and uses == [0])):
             return None

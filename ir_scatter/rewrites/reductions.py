@@ -1,4 +1,4 @@
-"""Reductions that the new operator lacks, or in which old values take no part, built from other nodes."""
+"""Builds reductions from other nodes, if the new operator lacks them or old values take no part in them."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from ir_scatter.rewrites.builder import I64, LARGEST_FOLDED, Builder
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
 CARRIED = frozenset({"reduction", "use_init_val"})
-"""The attributes that rewrites keep by means of this module."""
+"""The attributes whose effect this module rebuilds, so that rewrites can keep it."""
 
 _F32 = ELEMENT_TYPES["f32"]
 _WIDE = 32
 _SATURATED = 8
 _LEAVING = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD})
-"""Reductions whose result may leave the range of a type."""
+"""Reductions whose result may be outside of the range of the element type."""
 
 _WORDS = {
     Reduction.SUM: ("Add", "LogicalOr"),
@@ -40,18 +40,21 @@ def has(target: OpSpec, reduction: Reduction) -> bool:
 
 
 def says_all(view: View, target: OpSpec) -> bool:
-    """Tell whether a row has the reduction of a node, including dropped old values."""
+    """Return whether an operator version supports the reduction of a node, including ignored old values."""
     can_drop = target.attribute("use_init_val") is not None
     return has(target, view.reduction) and (view.keeps_initial or can_drop)
 
 
 def needs_unique(view: View, target: OpSpec) -> tuple[Condition, ...]:
-    """Demand unique targets if a row lacks the reduction: then it can be computed before the node."""
+    """Return the condition "unique targets" if a version lacks the reduction.
+
+    The reduction is then computed before the node.
+    """
     return () if has(target, view.reduction) else (Condition.UNIQUE,)
 
 
 def joined(view: View, build: Builder, current: Value, updates: Value) -> Value | Refusal:
-    """Return old values reduced with their updates, element by element; targets must be unique."""
+    """Return updates reduced with `current`, the old values at their targets, which must be unique."""
     type, reduction = view.data.element_type, view.reduction
     if type is None:
         return TYPE_UNKNOWN
@@ -125,12 +128,12 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
 
 
 def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
-    """Divide a value minus its remainder, which is exact: not every runtime rounds down."""
+    """Divide a value minus its remainder, which is exact: runtimes round other quotients differently."""
     return build.binary("Divide", build.binary("Subtract", value, rest, f"{label}_multiple"), by, label)
 
 
 def neutral(view: View, build: Builder) -> Value | Refusal:
-    """Return the neutral element of a reduction, the start value without old values."""
+    """Return the neutral element of a reduction, from which it starts without old values."""
     import ml_dtypes
 
     type, reduction = view.data.element_type, view.reduction
@@ -146,7 +149,7 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
         start = numpy_dtype.type(1)
     elif reduction is Reduction.SUM:
         zero = numpy_dtype.type(-0.0) if type.kind == "float" else numpy_dtype.type(0)
-        start = zero if zero == zero else None  # a type without a zero gives NaN
+        start = zero if zero == zero else None  # a type without a zero returns NaN
     elif type.kind in {"signed", "unsigned"}:
         limits = ml_dtypes.iinfo(numpy_dtype)  # type: ignore[no-untyped-call]
         start = numpy_dtype.type(limits.max if reduction is Reduction.MIN else limits.min)
@@ -157,7 +160,7 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
             start = floats.max
         if reduction is Reduction.MAX:
             start = numpy_dtype.type(-start)
-            start = floats.smallest_normal if start != start else start  # there are no negative values
+            start = floats.smallest_normal if start != start else start  # the type has no negative values
     if start is None:
         message = f"reduction {reduction} of {type.name} has no neutral element"
         return Refusal(Reason.NO_SUCH_REDUCTION, message)
@@ -167,7 +170,7 @@ def neutral(view: View, build: Builder) -> Value | Refusal:
 def cleared(
     view: View, build: Builder, target: OpSpec, operands: tuple[Value, Value, Value], start: Value, label: str
 ) -> Value:
-    """Return data with a start value at every target.
+    """Return data with the start value of a reduction at every target.
 
     Repeated targets of constant indices get it once: a repeated write of one value is harmless, but rules
     about repeated targets cannot know that. If there are certainly more updates than elements of data, the
@@ -190,7 +193,7 @@ def cleared(
 def _marked(
     build: Builder, target: OpSpec, operands: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Shape]:
-    """Return the coordinates of all targets, each once, and their count."""
+    """Return the coordinates of all targets, each once, their count, and the count as a shape."""
     data, tuples, updates = operands
     dims, new_dims = build.shape_of(data, "data_shape"), build.shape_of(updates, "updates_shape")
     zeros = build.broadcast(build.constant(0, "zero"), dims, "no_marks", data.shape)
@@ -205,7 +208,10 @@ def _marked(
 
 
 def _each_once(view: View, build: Builder) -> Value | None:
-    """Return the targets of constant indices, each once; None if none repeats or they are unknown."""
+    """Return the targets of constant indices without repetitions.
+
+    None if none repeats or they are unknown.
+    """
     if view.proof(Condition.UNIQUE).verdict is ProofState.PROVEN:
         return None
     array, axis, data = view.index_numbers(), view.scatter.axis, view.data.shape
@@ -223,7 +229,7 @@ def _each_once(view: View, build: Builder) -> Value | None:
 
 
 def summing_type(type: ElementType) -> ElementType | None:
-    """Return a type that holds sums of many elements of a type; None if there is none."""
+    """Return a wider type that holds sums of many elements of a type; None without one."""
     if type.kind == "float":
         return type if type.bits >= _F32.bits else _F32
     return I64 if type.kind in {"signed", "unsigned"} and type.bits < I64.bits else None

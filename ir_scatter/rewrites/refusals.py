@@ -34,7 +34,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rewrite that does not apply: its code, and a message "X is A, expected B"."""
+    """The reason why a rewrite does not apply: a code, and a message such as "X is A, expected B"."""
 
     code: Reason
     message: str
