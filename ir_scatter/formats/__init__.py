@@ -26,7 +26,7 @@ _FOLDERS = (
     "openvino",
     "onnx",
 )  # fmt: skip
-"""A file that no format recognises by content or by name counts as the last one."""
+"""The folders of all formats; a file that none recognises by content or name counts as the last format."""
 
 MOST_MODEL = (1 << 31) - 1
 """Most bytes of a model file: the limit of a protobuf message; weights in other files do not count."""
@@ -53,7 +53,7 @@ def detect(path: str, data: bytes) -> str:
 def format_of(path: str) -> str:
     """Return the format of a file without reading more than its head; by its name if it cannot be read."""
     try:
-        with open_regular(path) as file:  # not a pipe: its content can be read only once
+        with open_regular(path) as file:  # a pipe is not opened: its content can be read only once
             return detect(path, file.read(_HEAD))
     except (OSError, ValueError):
         return detect(path, b"")
@@ -70,8 +70,7 @@ def read(
 
     `data` are bytes that do not come from the file `path`; such a model has no files beside it.
 
-    Raises:
-        UnreadableModel: with the reason and the place.
+    Raises: UnreadableModel: the file is damaged or no model; the error has the reason and the place.
     """
     file_identity = identity(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
@@ -95,7 +94,7 @@ def read(
 
 
 def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
-    """Return what an unreadable file is if its name suggests the wrong format; None if unknown."""
+    """Return what an unreadable file really is, if its name suggests another format; None if unknown."""
     file, suffix = Path(path), Path(path).suffix.lower()
     if suffix in {".bin", ".data"}:
         models = (file.with_suffix(format.suffix) for format in FORMATS.values())
@@ -122,7 +121,10 @@ def dataflow_of(model: Model) -> "Dataflow":
 
 
 def _read_file(path: str) -> bytes:
-    """Return the bytes of a model; raise if an interrupted conversion replaced only some of its files."""
+    """Return the bytes of a model file.
+
+    Raise an error if a killed conversion replaced only some of its files.
+    """
     if not path:
         raise UnreadableModel("unreadable-file", "the path is empty", Location(path))
     try:

@@ -1,4 +1,4 @@
-"""The interface of a file format: `Format` hides all that is particular to one."""
+"""The interface of a file format: `Format` hides everything that only one format has."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +23,12 @@ ONNX_FORMAT = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """The facts about operators that formats need.
+    """Functions that tell a format about operators.
 
     Attributes:
-        outputs: returns type and shape of the first outputs of a use; None for unknown ones.
-        problem: returns why a runtime would refuse the use; None if it would not.
+        outputs: returns type and shape of the first outputs of a node, from those of its inputs; None for
+            unknown ones.
+        problem: returns why a runtime would refuse the node; None if it would not.
     """
 
     outputs: Callable[[OperatorUse], Sequence[tuple[ElementType | None, Shape]]]
@@ -40,11 +41,11 @@ class ReadOptions:
 
     Attributes:
         types: the types of nodes that the caller needs; None for all.
-        scatter_types: those of `types` whose one output has the type and the shape of their first input.
+        scatter_types: those of `types` with a single output that has the type and shape of the first input.
         operators: facts about the other operators of an IR.
         has_folder: False if the bytes came from a stream, so that there are no files beside them.
         input_shapes: shapes of the model's inputs, by any of their names.
-        shapes: shapes of the outputs of nodes, as propagated by a runtime, by scope.
+        shapes: output shapes of nodes that a runtime inferred, by scope of the node.
     """
 
     types: frozenset[str] | None = None
@@ -60,8 +61,8 @@ class FileBeside:
     """A file of weights that belongs to a model, links resolved.
 
     Attributes:
-        location: its path relative to the folder of the model: "sub/../weights.bin".
-        identity: distinguishes it from a file that replaces it.
+        location: the path relative to the folder of the model: "sub/../weights.bin".
+        identity: changes if another file replaces this one.
         size: its number of bytes when the model was read; new bytes are appended after them.
         problem: the consequence for the model if the file is missing; None if it exists.
     """
@@ -74,20 +75,23 @@ class FileBeside:
 
 
 class Written(NamedTuple):
-    """A model after patches."""
+    """A model file after patches were applied."""
 
     content: bytes
     appended: bytes = b""
-    """Bytes to append to a copy of its weights."""
+    """Bytes to append to a copy of the model's weights."""
     edits: "tuple[Edit, ...]" = ()
-    """The edits of the text that was read, without its byte order mark; empty for a binary format."""
+    """The edits of the original text, without its byte order mark; empty for a binary format."""
     remark: str = ""
-    """A sentence about any other change that was necessary."""
+    """A sentence about any other change that was necessary, "" for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneInput:
-    """An input of a node to be written: constant, or declared with a shape; None means that of the array."""
+    """An input of a node to be written: a constant, or a model input declared with a shape.
+
+    The shape None means that of the array.
+    """
 
     name: str
     element_type: ElementType
@@ -109,7 +113,7 @@ class OneNode:
         inputs: in the order of the specification, None for a missing one.
         element_type: that of the output.
         shape: that of the output.
-        prefix: begins the names of the node and its output.
+        prefix: the beginning of the names of the node and its output.
         iterations: in an IR, the number of iterations of a loop whose body holds the node; every iteration
             has the same inputs. 0 for no loop.
         before: types of general operators between the first input and the node, which change neither shape
@@ -133,7 +137,7 @@ class OneNode:
 
 
 class NewNodes(NamedTuple):
-    """The replacement of a node: messages of the format, in order.
+    """The nodes that replace a node, in the format's own representation and in order.
 
     Attributes:
         names: names that the messages introduce; the writer renames those that exist in the model already.
@@ -147,7 +151,7 @@ class NewNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OpsetMove:
-    """A change of a model's opset, and the replacements of nodes, by the index of their graph and handle."""
+    """A change of a model's opset, and the node replacements for it, by the graph and handle of the node."""
 
     opset: int
     changes: Mapping[tuple[Any, int], NewNodes]
@@ -161,7 +165,10 @@ class Format(Protocol):
     suffix: str
 
     def sniff(self, head: bytes) -> bool:
-        """Return whether a file that begins with these bytes has this format, regardless of its name."""
+        """Return whether a file that begins with these bytes has this format.
+
+        The name of the file does not matter.
+        """
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
         """Read a model; findings print `path` unchanged.
@@ -174,9 +181,10 @@ class Format(Protocol):
         """Return the dataflow of a model."""
 
     def write(self, model: Model, patches: "Sequence[Patch]", move: OpsetMove | None = None) -> Written:
-        """Apply patches, at most one per node, to a copy of a model, in which nothing else changes.
+        """Replace nodes in a copy of a model, with at most one patch per node; nothing else changes.
 
-        `move` changes the opset of the copy, if the format has one for the whole file, and nodes for it.
+        `move` changes the opset of the copy, if the format has one for the whole file, and replaces nodes
+        that need it.
 
         Raises:
             NotEditable: the text of the model cannot be edited safely.
@@ -197,7 +205,7 @@ class Format(Protocol):
         """
 
     def nodes(self, nodes: Sequence[OneNode]) -> Mapping[str, bytes]:
-        """Return the files of a model of independent nodes, which have one opset in ONNX.
+        """Return the files of a new model of independent nodes; in ONNX these have one opset.
 
         The keys are the suffixes of the files' names, that of the model first.
 

@@ -37,7 +37,7 @@ def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def line_lead(data: bytes, start: int) -> bytes:
-    """Return the line break and the white space before a byte; empty if its line has other text before it."""
+    """Return the line break and white space before an offset; empty if other text precedes it in its line."""
     line_break = data.rfind(b"\n", max(0, start - _LONGEST_INDENT), start)
     if line_break < 0 or data[line_break + 1 : start].strip(b" \t"):
         return b""
@@ -83,7 +83,7 @@ def unified_diff(data: bytes, edits: Sequence[Edit], old: str, new: str) -> Iter
 
 
 def _file_name(name: str) -> str:
-    r"""Return a name for `patch`: quoted if it has special characters, followed by a tab if it has spaces."""
+    r"""Return a file name as the program `patch` expects it: quoted, or followed by a tab, if necessary."""
     if name.startswith('"') or any(character in name for character in "\n\t\r\\"):
         return f'"{name.translate(_ESCAPES)}"'
     return f"{name}\t" if " " in name else name
@@ -95,7 +95,10 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _regions(data: bytes, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
-    """Return the whole lines around edits, with lines of context; regions that touch are joined."""
+    """Return the line ranges around edits, with lines of context and their edits.
+
+    Touching ranges are joined.
+    """
     regions: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits, key=itemgetter(0, 1)):
         start, end = edit.start, edit.end

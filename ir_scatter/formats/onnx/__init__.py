@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Onnx:
-    """The ONNX format: a protobuf message, whose weights may be in files beside it; see `base.Format`."""
+    """The ONNX format: a protobuf message, maybe with weights in other files; see `base.Format`."""
 
     name = ONNX_FORMAT
     title = "ONNX"
@@ -27,7 +27,7 @@ class Onnx:
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
         try:
             from ir_scatter.formats.onnx.reader import read
-        except Exception as error:  # a broken package may raise anything
+        except Exception as error:  # a broken installation of onnx may raise anything
             reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
             raise UnreadableModel("unreadable-file", reason, Location(path)) from None
         return read(path, data, options)

@@ -26,12 +26,12 @@ from ir_scatter.formats.onnx.index import (
 from ir_scatter.formats.onnx.inference import TensorType, differ, tensor_message
 
 _NODES_NAMED = 5
-"""Number of nodes that a message lists."""
+"""Number of nodes that a message lists by name."""
 
 _ELEMENT_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 
 _Around: TypeAlias = tuple[tuple[GraphIndex, int], ...]
-"""The graphs around a body, each with the position of the node that contains the body."""
+"""The graphs around a body, each with the position of the node that leads towards the body."""
 
 
 def find_defects(graph: OnnxGraph) -> Iterator[FileDefect]:
@@ -70,7 +70,10 @@ def function_defects(definitions: Definitions, path: str) -> Iterator[FileDefect
 
 
 def _shadowing(index: GraphIndex, around: _Around) -> Iterator[tuple[str, int | None]]:
-    """Yield the inputs of a body, and outputs of its nodes, whose name is visible from an outer graph."""
+    """Yield names defined in a body that are visible from an outer graph, with the node that defines them.
+
+    The position is None for an input of the body.
+    """
     outputs = [(name, position) for name, (position, _) in index.producers.items()]
     for name, position in (*dict.fromkeys(index.inputs).items(), *outputs) if around else ():
         for outer, at in around:
@@ -122,7 +125,7 @@ def _names(graph: OnnxGraph, *, is_body: bool) -> Iterator[FileDefect]:
     index, names = graph.index, [node.name for node in graph.index.nodes if node.name]
     for name in dict.fromkeys(names) if len({*names}) < len(names) else ():
         places = [at for at, node in enumerate(index.nodes) if node.name == name and at not in index.tensors]
-        if len(places) > 1:  # Constants are initializers to onnxruntime
+        if len(places) > 1:  # onnxruntime treats Constants like initializers
             node = graph.node(places[-1])
             message = f"{text(name)!r} is the name of {len(places)} nodes, expected one"
             yield FileDefect("duplicate-id", message, node.location, node)
@@ -185,7 +188,9 @@ def _nodes(graph: OnnxGraph) -> Iterator[FileDefect]:
 
 
 def _contradictions(graph: OnnxGraph) -> Iterator[FileDefect]:
-    """Yield the first value whose stored type or shape is wrong, except for values that rules check.
+    """Yield the first value whose stored type or shape contradicts the inferred one.
+
+    Rules check scatter nodes.
 
     onnxruntime refuses a stored element type that differs from that of the node's output, and an initializer
     that differs from the declaration of the input with its name.

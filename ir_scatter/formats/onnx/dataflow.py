@@ -59,7 +59,8 @@ class OnnxWiring(Dataflow):
     def __init__(self, graph: OnnxGraph) -> None:
         self.graph = graph
         self._index = graph.index
-        held = self._index.initializers if graph.parent is not None else ()  # constants, in a body
+        # a body's constants count as its own values
+        held = self._index.initializers if graph.parent is not None else ()
         self._input_names = [name for name in self._index.inputs if name not in held]
         self.inputs = tuple(map(self._input, self._input_names))
         names = self._index.outputs
@@ -118,7 +119,7 @@ class OnnxWiring(Dataflow):
         return self._scan(node) if node.type == "Scan" else None
 
     def _call(self, node: Node, definition: Definition) -> Call:
-        """Return the dataflow of a function, with its attributes bound to those of the call."""
+        """Return the connections of a call: the function's dataflow, with attributes as in the call."""
         proto, shared = self._index.nodes[node.handle], self.graph.shared
         bindings = definition.bindings(proto, shared.bindings)
         shared = replace(shared, opsets=definition.opsets, bindings=bindings)

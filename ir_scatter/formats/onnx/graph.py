@@ -40,7 +40,7 @@ from ir_scatter.formats.onnx.tensors import Tensors, attribute_value, shape_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """The facts that all graphs of one model, or of one use of a function, share.
+    """The data that all graphs of one model, or of one call of a function, have in common.
 
     Below `ir_version` ONLY_CONSTANTS every initializer must also be an input, but it is a constant.
     """
@@ -59,8 +59,8 @@ class Shared:
 class OnnxGraph(Graph):
     """The main graph, a body (of its `parent`), or one use of a function.
 
-    `infer` is called once, on the first access to a type. `arguments` are the inputs of a function from the
-    call, None for a missing one.
+    `infer` runs shape inference; it is called once, on the first access to a type. `arguments` are the inputs
+    of a function from the call, None for a missing one.
     """
 
     index: GraphIndex
@@ -80,7 +80,7 @@ class OnnxGraph(Graph):
 
     @property
     def refuses_types(self) -> bool:
-        return not self.shared.is_function  # onnxruntime ignores value_info of functions
+        return not self.shared.is_function  # onnxruntime ignores the stored types (value_info) of functions
 
     @cached_property
     def inferred(self) -> Inferred:
@@ -142,7 +142,7 @@ class OnnxGraph(Graph):
         return self.bodies_at(node.handle)
 
     def bodies_at(self, position: int) -> "dict[str, OnnxGraph]":
-        """Return the graphs inside the node at a position by the attribute's name."""
+        """Return the graphs inside the node at a position, by name of the attribute."""
         if position not in self._bodies:
             self._bodies[position] = bodies = {}
             for name, index in self.index.bodies.get(position, {}).items():
@@ -178,7 +178,7 @@ class OnnxGraph(Graph):
 
     @cached_property
     def contradicted(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """The inferred and the stored type of values for which they contradict each other."""
+        """The (inferred, stored) types of values for which these contradict each other."""
         types, held, pairs = self.inferred.types, self.index.initializers, {}
         for name, info in self.index.stored.items():
             type = types.get(name)
@@ -190,7 +190,7 @@ class OnnxGraph(Graph):
 
     @property
     def wrong_defaults(self) -> Mapping[str, tuple[TensorType, TensorType]]:
-        """The type of an initializer, and of the input with its name, if they differ."""
+        """The (initializer's, input's) types for names that are both and whose types differ."""
         held, inputs = self.index.initializers, self.index.inputs
         pairs = {
             name: (type_held(held[name]), declared(info)) for name, info in inputs.items() if name in held
@@ -216,7 +216,7 @@ class OnnxGraph(Graph):
         return declared(self.index.stored.get(name))
 
     def find(self, name: str) -> Value | None:
-        """Return the value of a name, from an outer graph if this one does not have it."""
+        """Return the value of a name: of this graph, or else of an outer graph; None if no graph has it."""
         if name not in self._values:
             self._values[name] = self._make(name)
         return self._values[name]
@@ -256,7 +256,7 @@ class OnnxGraph(Graph):
         type = type_held(tensor)
         is_default = self.parent is None and self.shared.ir_version >= ONLY_CONSTANTS
         if name in self.index.inputs and is_default:
-            declared_shape = self._declared_input(name).shape  # the initializer is only its default
+            declared_shape = self._declared_input(name).shape  # the initializer is only the input's default
             is_valid = declared_shape is not None and agree(declared_shape, type.shape)
             return self._value(name, type._replace(shape=declared_shape) if is_valid else type)
         constant = self.shared.tensors.constant(tensor, text(name), self.place(name))
@@ -281,7 +281,7 @@ class OnnxGraph(Graph):
         return Value(text(name), *type, node, output, constant, location, *self.stored_type(name))
 
     def _constant_of(self, node: Node) -> Constant | None:
-        """Return the constant of a Constant node; a sparse tensor as a dense one."""
+        """Return the constant of a Constant node; a sparse tensor is converted to a dense one."""
         if node.type != "Constant" or node.domain:
             return None
         for name, attribute in bound(self.index.nodes[node.handle], self.shared.bindings):

@@ -1,4 +1,4 @@
-"""The index of an ONNX file, by names and positions: one walk over each graph and each function.
+"""Indexes an ONNX file by names and positions of nodes, in one walk over each graph and function.
 
 Names are those of the file. protobuf returns a name that is not UTF-8 as bytes; it still serves as a key,
 and `text` makes it printable.
@@ -38,11 +38,15 @@ FunctionKey = tuple[str, str, str]
 """Domain, name, overload."""
 
 Named: TypeAlias = "int | tuple[bool, ...]"
-"""The number of inputs or outputs of a node; if names are missing, which of them it has."""
+"""The number of inputs or outputs of a node; if some are omitted, a flag for each that says whether it is
+named.
+"""
 
 
 class Usage(NamedTuple):
-    """A node without names and numbers; `attributes` are (name, type, whether it is set).
+    """What nodes have in common that differ in names and attribute values only.
+
+    `attributes` are (name, type, whether it is set).
 
     An attribute is set if the field of its type has a value, or if it refers to an attribute of the function
     around it. An attribute without a type is not set.
@@ -91,7 +95,10 @@ def normal_domain(domain: str) -> str:
 
 
 def kind_of(attribute: AttributeProto) -> int:
-    """Return the type of an attribute; files of IR versions 1 and 2 set a field without a type."""
+    """Return the type of an attribute.
+
+    In files of IR versions 1 and 2, which lack it, that of the field that is set.
+    """
     if attribute.type:
         return attribute.type
     written = {field.name for field, _ in attribute.ListFields()}
@@ -130,7 +137,10 @@ def is_sparse_value(name: str, attribute: AttributeProto) -> bool:
 
 
 def bound(node: NodeProto, bindings: Bindings) -> list[tuple[str, AttributeProto]]:
-    """Return a node's attributes by name, without references to attributes that the call lacks."""
+    """Return a node's attributes by name, with references replaced by the values of the call.
+
+    A reference to an attribute that the call lacks is omitted.
+    """
     attributes = []
     for attribute in node.attribute:
         reference = attribute.ref_attr_name
@@ -298,7 +308,7 @@ def _presence(names: list[str]) -> Named:
 
 
 def _sources_first(predecessors: Mapping[_Key, Collection[_Key]]) -> list[_Key]:
-    """Return the keys in topological order, without those on cycles and downstream of them."""
+    """Return the keys in topological order, without those on cycles or downstream of cycles."""
     sorter, order = TopologicalSorter(predecessors), list[_Key]()
     with suppress(CycleError):
         sorter.prepare()
@@ -325,7 +335,7 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """Return "domain::name:overload", without empty parts."""
+        """Return the function's full name "domain::name:overload", without empty parts."""
         domain, name, overload = map(text, self.key)
         return f"{domain}::{name}"[0 if domain else 2 :] + (f":{overload}" if overload else "")
 

@@ -1,13 +1,13 @@
-"""Types and shapes that the file does not say, or says wrongly: onnx's shape inference, kept at a distance.
+"""Infers types and shapes that an ONNX file lacks or stores wrongly, with onnx's shape inference.
 
-It also tells which nodes have inputs that their operator does not take, as runtimes infer in the same way.
-The inference itself runs in a process of its own (`inference_process.py`).
+Its errors also show which nodes have inputs that their operator does not accept: runtimes infer in the same
+way. The inference itself runs in a process of its own (`inference_process.py`).
 
-Inference can follow the numbers of small tensors (data propagation), which many shapes depend on. What it
-raises then is no proof: it keeps the numbers of all graphs of a model in one table by name, and the numbers
-of a matrix as a list. So names are unique in the copies, what it has wrong is hidden from it, and a node
-counts as refused only if inference without data propagation refuses it. Other refusals are suspicions, about
-which our own shape rules decide (`analysis/misuse.py`).
+Inference can follow the numbers of small tensors (data propagation), which many shapes depend on. Its errors
+are then no proof: it keeps the numbers of all graphs in one table by name, and treats the numbers of a matrix
+as a list. So names are made unique in the copies that it gets, numbers that it would get wrong are hidden,
+and a node counts as refused only if inference without data propagation refuses it. Other refusals are
+suspicions, about which our own shape rules decide (`analysis/misuse.py`).
 """
 
 import math
@@ -50,21 +50,23 @@ from ir_scatter.formats.onnx.inference_process import BARRIER, NUMBERED, ask
 from ir_scatter.formats.onnx.tensors import held_type, shape_of
 
 CPU_SECONDS = 20
-"""Most seconds that one inference may take."""
+"""Time limit of one inference, in seconds of CPU time."""
 
 MOST_CALLS = 20_000
-"""Most calls of functions, counted with nesting, that inference may expand: it walks a function for every
-call, and functions that call others twice multiply quickly. With more calls functions are omitted."""
+"""Limit of function calls, counted with nesting, that inference may expand: it walks a function for every
+call, and functions that call others twice multiply quickly. With more calls, functions are omitted."""
 
 _SECONDS_PER_BYTE = 2e-5
 """Seconds per byte of the model without weights that one inference may take, beyond the first second: a
-hundred times what it needs unless function calls multiply."""
+hundred times the usual need, which only multiplying function calls exceed."""
 
 _TOTAL_PER_ONE = 2.5
-"""Time limit of all inferences of a model together, as a multiple of that of one."""
+"""Time limit of all inferences of a model together, as a multiple of the limit of one."""
 
 _SEEN = 256
-"""Most elements of a constant that inference gets: shapes, axes and the like are small."""
+"""Limit of elements of a constant that inference gets with its values: shapes, axes and the like are
+small.
+"""
 
 _IR_VERSION = 10
 """IR version of the copies: initializers need not be inputs, functions may have overloads."""
@@ -74,12 +76,12 @@ _RENAMED = re.compile(r"ir_scatter:\d+:(.*)", re.DOTALL)
 """The name that `make_unique` gives to a value whose name another graph uses too."""
 
 _WITHOUT_CONTENTS = re.compile(r"Data size mismatch\. Tensor:|Cannot parse data from external tensors")
-"""Errors of inference at nodes that need the elements of a constant which the copy omits."""
+"""Errors of inference at nodes that need the elements of a constant, which the copy of the model omits."""
 
 _REFUSAL = re.compile(
     rf"[^\n]*?, node name: ({NUMBERED}\d+)\): ((?:\[\w+Error\] )*+)(?!Inference error)(.*\S.*)", re.DOTALL
 )
-"""An error of strict inference about one node itself, not about a node of its bodies."""
+"""Pattern of an error of strict inference about one node itself, not about a node of its bodies."""
 
 _OF_NO_TYPE = "null"
 """End of an error that only means that the type of an input is unknown."""
@@ -105,7 +107,7 @@ def declared(value_info: ValueInfoProto | None) -> TensorType:
 
 
 def described(type: TypeProto) -> TensorType:
-    """Return element type and shape of a type; a symbol invented by inference is an unknown dimension."""
+    """Return element type and shape of a type; a dimension symbol that inference invented becomes unknown."""
     message = tensor_message(type)
     if message is None:
         return UNKNOWN
@@ -132,13 +134,13 @@ def best_of(inferred: TensorType, stored: TensorType) -> TensorType:
 
 
 def differ(inferred: TensorType, stored: TensorType) -> bool:
-    """Tell whether an inferred and a stored type contradict each other."""
+    """Return whether an inferred and a stored type contradict each other."""
     types = {inferred.element_type, stored.element_type} - {None}
     return len(types) > 1 or excludes(inferred.shape, stored.shape)
 
 
 def is_alike(left: TypeProto, right: TypeProto) -> bool:
-    """Tell quickly whether two tensor types differ at most in symbols."""
+    """Return, by a quick test, whether two tensor types differ at most in dimension symbols."""
     if left == right:
         return True
     left_tensor, right_tensor = left.tensor_type, right.tensor_type
@@ -152,11 +154,12 @@ def tensor_message(type: TypeProto) -> TypeProto.Tensor | None:
 
 
 class Inferred(NamedTuple):
-    """What shape inference found out about a graph, and about the graphs in nodes by position and name.
+    """The result of shape inference for a graph, and for graphs in nodes by position and attribute.
 
-    `refusals` is what onnx says of nodes whose inputs or attributes contradict each other, by position;
-    `suspicions` what it says of others with data propagation only, which is often wrong.
-    Where all `is_sound`, it refuses nothing, nor the element type of any input.
+    `refusals` holds onnx's errors about nodes whose inputs or attributes contradict each other, by position;
+    `suspicions` holds errors that occur only with data propagation, which is often wrong. If `is_sound`, onnx
+    refuses
+    no node and no element type of any input.
     """
 
     types: Mapping[str, TypeProto]
@@ -170,13 +173,16 @@ NOTHING = Inferred({}, {}, {}, {}, True)
 
 
 class Inference:
-    """Infers the graphs of one model, until its time is used up.
+    """Infers the graphs of one model, until its time limit is reached.
 
-    `cut_short` of `count` graphs were not looked at to the end, because it would have taken too long.
+    `cut_short` of `count` graphs were not completed because of the limit.
     """
 
     def __init__(self, definitions: Definitions, ir_version: int, *, is_wanted: bool) -> None:
-        """Take the functions; `is_wanted` is False if nobody will ask for a type."""
+        """Prepare inference with the model's functions.
+
+        With `is_wanted` False, no types will be asked for.
+        """
         self.count = self.cut_short = 0
         self._definitions = definitions
         self._are_inputs_defaults = ir_version >= ONLY_CONSTANTS
@@ -194,10 +200,10 @@ class Inference:
         arguments: Mapping[str, Value | None] | None = None,
         bindings: Bindings | None = None,
     ) -> Inferred:
-        """Infer the main graph or one use of a function, and the bodies in it.
+        """Infer types and shapes of the main graph, or of one call of a function, including bodies.
 
-        `input_shapes` replace those of inputs in the file; `arguments` and `bindings` are the inputs and
-        the attributes of a function as the call gives them.
+        `input_shapes` replace those of inputs in the file; `arguments` and `bindings` are the inputs and the
+        attributes of the function in that call.
         """
         if not self._is_wanted:
             return NOTHING
@@ -234,14 +240,15 @@ class Inference:
             suspicions = _refusals(result.producer_name)
             return _read_back(result.graph, index, refusals, suspicions, is_sound=not result.doc_string)
         except Exception:
-            # Names that are not UTF-8, more than protobuf can hold: the stored types remain.
+            # Names that are not UTF-8, or a message too large for protobuf: keep the stored types.
             return NOTHING
 
     def _run(self, request: bytes) -> tuple[ModelProto | None, bool]:
         """Return the model with inferred types, None if inference fails; and whether time was up.
 
-        Where it fails with data propagation, it is tried without; once that has used up its time, all
-        others are tried without at once.
+        If inference fails with data propagation, it runs without. Once that has reached its time limit, all
+        other
+        graphs are inferred without data propagation at once.
         """
         limit = min(CPU_SECONDS, max(1, math.ceil(len(request) * _SECONDS_PER_BYTE)))
         if not self.count:
@@ -274,11 +281,11 @@ class Inference:
     ) -> None:
         """Copy a graph for inference: its inputs, small constants, outputs, and nodes in topological order.
 
-        Stored types stay out, because they may be stale: only those of outputs that inference cannot
-        know are kept. Weights stay out as well, their types are declared instead; a Constant of more than
-        _SEEN elements becomes an Identity of a value that is only declared. Small constants from `around`
-        come along, as inference does not look for them there. An input of a body with an initializer is
-        a constant, as nothing but the node gives a body its inputs.
+        Stored types are omitted because they may be stale, except for outputs that inference cannot know.
+        Weights are replaced by declarations of their types; a Constant of more than _SEEN elements becomes an
+        Identity of a declared value. Small constants of the graphs in `around` are copied, since inference
+        does not search outer graphs. A body input with an initializer is a constant, since only the node
+        itself could feed it.
         """
         are_defaults = self._are_inputs_defaults and not is_body
         types, constants = dict[str, ValueInfoProto](), dict(around)
@@ -323,7 +330,7 @@ class Inference:
                 target.input.append(ValueInfoProto(name=name) if info is None else info)
         for position, node in enumerate(index.nodes):
             if position in copies:
-                continue  # inference would tell of nothing behind a node that it does not know
+                continue  # inference would not infer anything downstream of an operator that it does not know
             if position in index.bodies or any(attribute.ref_attr_name for attribute in node.attribute):
                 copies[position] = self._bound(index, position, opsets, constants, bindings)
             elif position in index.tensors and not constants.keys() >= {*node.output}:
@@ -347,7 +354,7 @@ class Inference:
         for info in (*target.input, *target.output, *target.value_info):
             message = tensor_message(info.type)
             for dim in () if message is None else message.shape.dim:
-                if dim.dim_value < 0:  # inference would calculate with it
+                if dim.dim_value < 0:  # inference would compute with a negative dimension
                     dim.ClearField("dim_value")
 
     def _bound(
@@ -386,7 +393,7 @@ def _import(target: ModelProto | FunctionProto, opsets: Mapping[str, int], index
 
 
 def _prepared(definition: Definition) -> FunctionProto:
-    """Return a function that inference can read: each domain imported, no large constants."""
+    """Return a copy of a function that inference can read: every domain imported, no large constants."""
     copy, index = FunctionProto(), definition.index
     copy.CopyFrom(definition.proto)
     del copy.opset_import[:]
@@ -404,14 +411,12 @@ def _prepared(definition: Definition) -> FunctionProto:
 
 
 def make_unique(target: ModelProto | FunctionProto) -> None:
-    """Give the values of bodies other names where another graph of the model, or the function, has them.
+    """Rename values of bodies whose names another graph of the model, or the function, uses too.
 
-        If (c) <then = {s = Shape (a)}, else = {s = Shape (b)}>
-    becomes
-        If (c) <then = {s = Shape (a)}, else = {ir_scatter:1:s = Shape (b)}>
+      If (c) <then = {s = Shape (a)}, else = {s = Shape (b)}>    becomes
+      If (c) <then = {s = Shape (a)}, else = {ir_scatter:1:s = Shape (b)}>
 
-    Inference keeps the numbers it follows in one table for all graphs, so that the second `s` would be
-    refused, or taken for the first.
+    Inference keeps the numbers that it follows in one table for all graphs, and would confuse the two `s`.
     """
     graph = target.graph if isinstance(target, ModelProto) else target
     bodies = [body for node in graph.node for attribute in node.attribute for _, body in graphs_of(attribute)]
@@ -437,7 +442,7 @@ def make_unique(target: ModelProto | FunctionProto) -> None:
 
 
 def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
-    """Return the names that a graph gives to values."""
+    """Return all names of values that a graph defines."""
     names = {name for node in graph.node for name in node.output}
     if isinstance(graph, FunctionProto):
         return names | {*graph.input}
@@ -447,19 +452,19 @@ def _names_of(graph: GraphProto | FunctionProto) -> set[str]:
 
 
 def _stand_in(node: NodeProto) -> NodeProto:
-    """Return a node that tells inference nothing about its outputs."""
+    """Return a node with the same outputs, about which inference learns nothing."""
     return NodeProto(op_type="Constant", output=node.output, doc_string=_STAND_IN)
 
 
 class _Refusal(NamedTuple):
-    """An error of inference about a node, and whether it is about types."""
+    """An error of inference about one node, and whether the error is about types."""
 
     words: str
     is_of_types: bool
 
 
 def _refusals(output: str) -> dict[str, _Refusal]:
-    """Return the errors of single nodes by the names that `_judged` gave them."""
+    """Return the errors about single nodes, by the numbered names that the nodes got for inference."""
     parts = [_REFUSAL.match(part) for part in output.split("(op_type:")]
     refusals = {
         part[1]: _Refusal(" ".join(part[3].split()), _OF_TYPES in part[2])
@@ -482,7 +487,7 @@ def _read_back(
     is_sound: bool,
     around: Collection[str] = (),
 ) -> Inferred:
-    """Collect what inference wrote into a graph and into the bodies of its nodes.
+    """Collect the types that inference wrote into a graph and the bodies of its nodes.
 
     `around` are the values around a body whose types are known.
     """
@@ -518,13 +523,13 @@ def _read_back(
 
 
 def _is_known(type: TypeProto) -> bool:
-    """Tell whether a type has an element type, or is of another kind than tensor."""
+    """Return whether a type is known: it has an element type, or is no tensor."""
     message = tensor_message(type)
     return type.WhichOneof("value") is not None and (message is None or message.elem_type != 0)
 
 
 def _original(name: str) -> str:
-    """Return the original name of a value or node in the file."""
+    """Return the original name of a value or node, before `make_unique`."""
     renamed = _RENAMED.fullmatch(name) if name.startswith(NUMBERED) else None
     return name if renamed is None else renamed[1]
 

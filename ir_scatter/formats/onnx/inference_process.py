@@ -30,31 +30,32 @@ _BASE_MEMORY = 1 << 29
 _MEMORY_PER_BYTE = 16
 
 NUMBERED = "ir_scatter:"
-"""Prefix of the numbered node names in a request whose strict inference failed."""
+"""Prefix of numbered node names, which nodes get if strict inference failed, so that errors name a node."""
 
 BARRIER = "ir_scatter: barrier"
-"""The doc_string of a node that hides values from data propagation."""
+"""The doc_string of an Identity node that hides values from data propagation."""
 
 _MOST_ROUNDS = 4
-"""Most rounds of inference to hide values from data propagation; after that it is turned off."""
+"""Limit of inference rounds in which more values are hidden from data propagation; then it is turned off."""
 
 REFUSED_TYPE = "an element type"
-"""The complaint that replaces any message about an element type."""
+"""The text that replaces any error message about an element type."""
 
 _WHOLE = frozenset({TensorProto.INT32, TensorProto.INT64})
 _HOLDING_SIZES = _WHOLE | {TensorProto.FLOAT, TensorProto.DOUBLE}
-"""Element types to which a Cast keeps the values of tensor sizes."""
+"""Element types to which a Cast keeps the values of tensor sizes unchanged."""
 
 
 class _Child:
-    """A forked process that infers one model after another."""
+    """A forked child process that infers one model after another."""
 
     def __init__(self) -> None:
         from multiprocessing.connection import Pipe
 
         self._connection, child_end = Pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads: 3.12 on
+            # forking with threads warns since Python 3.12
+            warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if self._pid == 0:
             try:
@@ -120,7 +121,8 @@ def _serve(connection: Any) -> None:
     """Answer questions until the parent ends or is idle for long; no code of the parent may run here.
 
     The process closes inherited files, so that no reader waits for it, and writes nothing to the terminal.
-    A signal ends it after the time limit; memory is limited beyond what the fork has inherited.
+    A signal ends it after the time limit; a memory limit allows a fixed amount beyond what the fork has
+    inherited.
     """
     faulthandler.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -147,8 +149,8 @@ def _serve(connection: Any) -> None:
 def _answer(request: bytes, propagate: bool) -> bytes:
     """Return the model with inferred types.
 
-    If strict inference refuses nodes, all nodes have numbered names, `doc_string` holds the complaint, and
-    `producer_name` the complaint with data propagation.
+    If strict inference refuses nodes, all nodes get numbered names; the model's `doc_string` holds the error,
+    and its `producer_name` the error with data propagation.
     """
     try:
         for _ in range(_MOST_ROUNDS if propagate else 0):
@@ -159,11 +161,11 @@ def _answer(request: bytes, propagate: bool) -> bytes:
             request = hidden
         else:
             model = _judged(request, propagate=False)
-        del model.graph.initializer[:]  # the types are asked for
+        del model.graph.initializer[:]  # only the types are needed
         del model.functions[:]
         return bytes(model.SerializeToString())
     except Exception:
-        # Any failure of the native code: the stored shapes remain in use.
+        # Any failure of the native code: the stored shapes are used.
         return b""
 
 
@@ -187,7 +189,10 @@ def _judged(request: bytes, *, propagate: bool) -> ModelProto:
 
 
 def _complaint(request: bytes, *, propagate: bool) -> str:
-    """Return the complaint of strict inference about shapes; for an element type only `REFUSED_TYPE`."""
+    """Return the error of strict inference about shapes, "" without one.
+
+    For element types only `REFUSED_TYPE`.
+    """
     try:
         _inferred(request, propagate, strict_mode=True)
     except onnx.shape_inference.InferenceError as error:
@@ -195,12 +200,12 @@ def _complaint(request: bytes, *, propagate: bool) -> str:
     try:
         _inferred(request, propagate, check_type=True, strict_mode=True)
     except onnx.shape_inference.InferenceError:
-        return REFUSED_TYPE  # inference stops at the first one; operators.py checks all
+        return REFUSED_TYPE  # inference stops at the first wrong type; operators.py checks all
     return ""
 
 
 def _hide_numbers(request: bytes, inferred: ModelProto) -> bytes | None:
-    """Return the request with barriers where data propagation would be wrong, None if none is missing.
+    """Return the model with barriers where data propagation would be wrong; None if it needs no more of them.
 
     For example, it stores a matrix as a list of its elements, and computes with that list:
 
@@ -245,7 +250,7 @@ def _add_barriers(graph: GraphProto | FunctionProto, misleading: Collection[str]
 def _misleading(scope: GraphProto | FunctionProto) -> Iterator[str]:
     """Yield the values that data propagation may get wrong, judged by their nodes.
 
-    These are matrices, which only Unsqueeze can make of followed values; results of Slice with dynamic
+    These are matrices, which only Unsqueeze makes of followed values; results of Slice with dynamic
     bounds, which it takes for 0; and results of Cast to a type that may not hold the values. Only followed
     values count: those that known operators compute from constants and shapes.
     """
@@ -339,9 +344,9 @@ class _Propagation(Enum):
 
     NONE = auto()
     OF_FIRST = auto()
-    """It knows the first input, and maybe needs others too."""
+    """Data propagation knows the outputs if it knows the first input, and maybe others."""
     OF_ANY = auto()
-    """It knows any input."""
+    """Data propagation knows outputs if it knows any input."""
     ALWAYS = auto()
 
 

@@ -35,7 +35,7 @@ from ir_scatter.formats.onnx.index import (
 )
 
 _Problem: TypeAlias = tuple[str, int | None]
-"""A sentence, and the number of the input that it is about, or None."""
+"""A sentence, and the number of the input that it is about; None for the whole node."""
 
 _MISUSED, _MISFIT = "misused-operator", "body-mismatch"
 _DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training"})
@@ -55,8 +55,8 @@ _SINGLE, _VARIADIC = OpSchema.FormalParameterOption.Single, OpSchema.FormalParam
 
 
 def misuses(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[FileDefect]:
-    """Yield the uses of operators that runtimes refuse, among the nodes that scatter nodes depend on."""
-    is_sound = graph.inferred.is_sound  # the functions that the graph calls are inferred with it
+    """Yield illegal uses of operators that runtimes refuse, among the nodes that scatter nodes depend on."""
+    is_sound = graph.inferred.is_sound  # the result also covers the functions that the graph calls
     uses = [[graph], *[function.instances for function in functions]]
     groups = [
         [inner for use in group if isinstance(use, OnnxGraph) for inner in use.with_bodies()]
@@ -90,7 +90,9 @@ def suspects(graph: OnnxGraph, functions: Iterable[Function]) -> Iterator[Node]:
 
 
 def _problems(graph: OnnxGraph, *, is_sound: bool) -> dict[int, list[_Problem]]:
-    """Return the problems of nodes, by position; of scatter nodes only fields are checked, rules do the rest.
+    """Return the problems of nodes, by position.
+
+    For scatter nodes only of attribute fields, as rules check the rest.
 
     If inference refuses a node of the graph, every node has an entry, which may be an empty list.
     """
@@ -138,7 +140,8 @@ def _needed(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
         feeding = {*range(len(index.nodes))} if is_all else _feeding(index, roots)
         needed[index] = roots | feeding
         for at, bodies in index.bodies.items():
-            for body in bodies.values():  # a loop carries values; a branch is refused for any of its nodes
+            # a loop may carry any value; a branch is refused for any of its nodes
+            for body in bodies.values():
                 yield from add(body, is_all=at in needed[index])
         yield from (function_key(index.nodes[at]) for at in index.calls if at in feeding)
 
@@ -185,7 +188,7 @@ def _is_scatter(graph: OnnxGraph, type: str, domain: str) -> bool:
 
 
 def _fields(proto: NodeProto) -> Iterator[_Problem]:
-    """Yield the attributes whose value is in another field than their type demands.
+    """Yield the attributes whose value is stored in a field that does not match their type.
 
     A missing field means 0 or empty: some writers omit such values.
     """
@@ -198,7 +201,7 @@ def _fields(proto: NodeProto) -> Iterator[_Problem]:
 
 
 def _of_references(proto: NodeProto, bindings: Bindings) -> Iterator[_Problem]:
-    """Yield the attributes that refer to an attribute of the function's call of another type."""
+    """Yield attributes that refer to a value of the function's call that has another type."""
     for attribute in proto.attribute:
         value = bindings.get(attribute.ref_attr_name) if attribute.ref_attr_name else None
         if value is None or attribute.type in (AttributeProto.UNDEFINED, kind_of(value)):
@@ -229,7 +232,7 @@ def _of_call(graph: OnnxGraph, proto: NodeProto) -> Iterator[_Problem]:
 
 
 def _of_usage(graph: OnnxGraph, usage: Usage) -> Iterator[_Problem]:
-    """Yield the problems of a use of a general operator in a domain of ONNX."""
+    """Yield the problems that nodes with this usage of a general ONNX operator have."""
     domain, type = normal_domain(usage.domain), text(usage.type)
     opset, schema = graph.shared.opsets.get(domain), schema_of(usage.domain, usage.type, graph.shared.opsets)
     if opset is None or domain not in _DOMAINS:
@@ -278,7 +281,7 @@ def _of_attributes(usage: Usage, schema: OpSchema, opset: int) -> Iterator[_Prob
 
 
 def _of_types(graph: OnnxGraph, node: NodeProto, schema: OpSchema) -> Iterator[_Problem]:
-    """Yield the inputs whose element type the operator does not accept, or that differ from another input."""
+    """Yield inputs of an element type that the operator does not accept, or unlike another input's."""
     first: dict[str, tuple[int, str]] = {}
     for port, name in enumerate(node.input):
         is_more = port >= len(schema.inputs)
@@ -333,7 +336,7 @@ def _misfits(graph: OnnxGraph, at: int) -> Iterator[str]:
         type = None if value is None else value.element_type
         if inflow.source in _MADE:
             type = ELEMENT_TYPES[_MADE[inflow.source]]
-        if node.type == "Loop":  # its carried shapes may change between iterations
+        if node.type == "Loop":  # a Loop may change carried shapes between iterations
             shape = None
         expected, actual = show(input.shape), show(shape)
         if type is not None and input.element_type is not None and type is not input.element_type:

@@ -33,13 +33,15 @@ from ir_scatter.formats.onnx.operators import misuses, suspects
 from ir_scatter.formats.onnx.tensors import Tensors
 
 INSTANCES = 1024
-"""Number of signatures of a function that get graphs of their own; all other signatures share one graph."""
+"""Limit of signatures (types, shapes, constants) of a function that get graphs of their own; others share
+one graph.
+"""
 
 _OF_SHAPES = frozenset({"Shape", "Size"})
-"""Operators whose output depends on the shape of the input alone."""
+"""Operators whose output depends on the shape of the input only."""
 
 _COMPARED = 4096
-"""Largest number of elements of a constant that is compared by its contents between calls of a function."""
+"""Limit of elements of constant inputs that are compared by contents, to tell calls of a function apart."""
 
 _SHARED = "any signature"
 _LFS_POINTER = b"version https://git-lfs"
@@ -145,7 +147,10 @@ class _Instances:
                     pending.append((callee, instance))
 
     def _instance(self, definition: Definition, call: Node, graph: OnnxGraph) -> OnnxGraph:
-        """Return the graph of a call's signature: types, shapes, known contents of inputs, and attributes."""
+        """Return the graph for the signature of a call.
+
+        The signature consists of types, shapes, known contents of inputs, and attributes.
+        """
         graphs, arguments = self._graphs[definition], self._arguments(definition, call)
         bindings = definition.bindings(graph.index.nodes[call.handle], graph.shared.bindings)
         values = [
@@ -164,7 +169,7 @@ class _Instances:
     def _arguments(self, definition: Definition, call: Node) -> dict[str, Value | None]:
         """Return the inputs of a call by the function's names for them; None for a missing one.
 
-        Only inputs that depend on constants alone keep their producer.
+        Only inputs that depend on constants alone keep their producer, so that they can be computed.
         """
         arguments: dict[str, Value | None] = dict.fromkeys(definition.index.inputs)
         for name, port in zip(definition.index.inputs, call.inputs, strict=False):
@@ -187,7 +192,10 @@ class _Instances:
     def _graph(
         self, definition: Definition, bindings: Bindings, arguments: Mapping[str, Value | None] | None
     ) -> OnnxGraph:
-        """Return the graph of a use; without arguments that of the definition, without inferred types."""
+        """Return the graph of one use of a function.
+
+        Without arguments, that of its definition, without inferred types.
+        """
         index, opsets, name = definition.index, definition.opsets, definition.name
         shared = replace(self._shared, opsets=opsets, bindings=bindings, is_function=True)
         infer = partial(self._inference.infer, index, opsets, arguments=arguments, bindings=bindings)
@@ -197,7 +205,7 @@ class _Instances:
 
 
 class _Contents:
-    """Numbers values that depend on constants alone by their contents, without computing them."""
+    """Gives values that depend on constants alone a number for their contents, without computing them."""
 
     def __init__(self) -> None:
         self._of: dict[Value, int | None] = {}
@@ -227,7 +235,7 @@ class _Contents:
 
 
 def _operator(value: Value) -> Node | None:
-    """Return the node that computes a value, if it is in the default domain and has no bodies."""
+    """Return the node that computes a value, if it is in the default domain and has no bodies; else None."""
     node = value.producer if value.constant is None else None
     return None if node is None or node.domain or node.bodies else node
 
@@ -255,7 +263,7 @@ def _unknown(definition: Definition) -> dict[str, Value | None]:
 
 
 def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[FileDefect]:
-    """Yield the limits that were reached: too many signatures of a function, or too expensive inference."""
+    """Yield a note for each limit that was reached: too many signatures, or too slow inference."""
     location = Location(path)
     if instances.shared_calls:
         count = len(instances.shared_calls)

@@ -38,7 +38,8 @@ class Tensors:
 
     def __init__(self, path: str, *, has_folder: bool) -> None:
         self._location = Location(path)
-        self._folders: list[str] = []  # that of the path, and that of the file after resolving links
+        # folder of the model as named by the path, and of the file after resolving links
+        self._folders: list[str] = []
         if has_folder:
             folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
             self._folders = [folder, os.path.dirname(os.path.realpath(path))]
@@ -47,7 +48,7 @@ class Tensors:
         self._external: list[TensorProto] | None = None
 
     def constant(self, tensor: TensorProto, name: str, declared: Node | Location) -> Constant | None:
-        """Return a tensor as a constant, None if a dimension is negative."""
+        """Return a tensor as a constant; None if one of its dimensions is negative."""
         shape, element_type = shape_of(tensor), from_onnx_number(tensor.data_type)
         if shape is None:
             return None
@@ -87,7 +88,7 @@ class Tensors:
                     yield "bad-number", f"{label} has {wrong}"
 
     def _places(self, sparse: SparseTensorProto) -> "Array | None":
-        """Return the indices of a sparse tensor as rows, None if they cannot be read."""
+        """Return the indices of a sparse tensor as rows of coordinates; None if they cannot be read."""
         import numpy
 
         if not sparse.HasField("indices"):
@@ -114,7 +115,7 @@ class Tensors:
         try:
             return flat.reshape(shape)
         except ValueError:
-            return None  # more dimensions than an array of NumPy can have
+            return None  # NumPy arrays cannot have that many dimensions
 
     def problems(self, tensor: TensorProto, label: str) -> Iterator[tuple[str, str]]:
         """Yield the problems of a tensor: the kind of a defect and its sentence.
@@ -211,7 +212,7 @@ class Tensors:
                 is_short = length is not None and length < size
                 file = self._file(location)
             except UnreadableModel:
-                return None  # `defects` reports it
+                return None  # `defects` reports the missing file
             view = None if is_short else file.view(offset, size)
             return None if view is None else decode(view, element_type, shape)
         if _wrong_size(tensor, element_type, prod(shape)) is not None:
@@ -279,11 +280,11 @@ class Tensors:
 _I64 = from_onnx_number(TensorProto.INT64)
 _ROWS = 2
 _MOST_DENSE = 1 << 27
-"""Largest number of elements of a sparse tensor that is converted to a dense one: 1 GB of i64."""
+"""Limit of elements of a sparse tensor that is converted to a dense one: 1 GB of i64."""
 
 
 def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
-    """Yield each part of a sparse tensor with a wrong type or shape, and the end of a sentence about it."""
+    """Yield the faulty parts of a sparse tensor: (part, rest of a sentence about it)."""
     values, rank = [*sparse.values.dims], len(sparse.dims)
     if len(values) != 1:
         yield "the values", f" have shape {values}, expected a list"
@@ -302,7 +303,10 @@ def _misfits(sparse: SparseTensorProto) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_place(places: "Array", shape: tuple[int, ...]) -> str | None:
-    """Return a text about the first index of a sparse tensor out of range or order, None without one."""
+    """Return a text about the first index of a sparse tensor that is out of range or order.
+
+    None without one.
+    """
     import numpy
 
     is_flat = places.shape[1] == 1
@@ -379,9 +383,10 @@ def held_type(tensor: TensorProto) -> tuple[ElementType, tuple[int, ...]] | None
 
 
 def attribute_value(attribute: AttributeProto, node: Node, tensors: Tensors) -> Any:
-    """Return an attribute as a Python value: int, float, str, a list of them, or constants for tensors.
+    """Return an attribute as a Python value: int, float, str, a list of these, or constants for tensors.
 
-    The Python type identifies the attribute's type; an attribute of another type is returned as its message.
+    The Python type tells the attribute's type. An attribute of any other type is returned as its protobuf
+    message.
     """
     field = FIELDS.get(kind_of(attribute))
     match field:
@@ -433,7 +438,7 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
 
 
 def _wrong_size(tensor: TensorProto, element_type: ElementType, count: int) -> tuple[str, str] | None:
-    """Return the actual and the needed size of a tensor's data in the model, None if they are equal."""
+    """Return (actual, needed) size of a tensor's data in the model as texts; None if they are equal."""
     if tensor.HasField("raw_data") and element_type.kind != "string":
         size, needed, unit = len(tensor.raw_data), element_type.byte_size(count), "bytes"
     else:

@@ -1,4 +1,4 @@
-"""Writes patches to ONNX files: a copy of the model in which only nodes are replaced."""
+"""Writes patches to ONNX files: a copy of the model in which single nodes are replaced."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def _onnx(graph: object) -> OnnxGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A graph: its index, its message in the copy, the names in use there, and the uses of a function."""
+    """A graph while it is edited: index, message, names in use, and graphs of the function's calls."""
 
     index: GraphIndex
     graph: GraphProto | FunctionProto
@@ -133,7 +133,7 @@ def _with_bodies(place: _Place) -> Iterator[_Place]:
 
 
 def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
-    """Return all names in graphs, including references, and stored types without a value."""
+    """Return all names in graphs, including references to outer values, and names with a stored type only."""
     names = set[str]()
     for index in [inner for graph in graphs for inner in graph.all_graphs()]:
         names.update(index.producers, index.inputs, index.outputs, index.initializers)
@@ -145,7 +145,7 @@ def _names_of(graphs: Iterable[GraphIndex]) -> set[str]:
 
 
 def _template(new: NewNode | NewConstant) -> NodeProto:
-    """Return a new node without names."""
+    """Return the message of a new node, without names."""
     if isinstance(new, NewConstant):
         proto, tensor = NodeProto(op_type="Constant"), make_tensor(new.array, new.element_type)
         proto.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
@@ -160,7 +160,7 @@ def _replace(
     changes: Mapping[int, Patch | NewNodes],
     template: Callable[[NewNode | NewConstant], NodeProto],
 ) -> None:
-    """Replace nodes of one graph; if it grows, its list of nodes is rebuilt, since inserting is quadratic."""
+    """Replace nodes of one graph. If nodes are added, the list is rebuilt, since inserting is quadratic."""
     nodes, done, gone = list[NodeProto](), 0, set[str]()
     for position, change in sorted(changes.items()):
         nodes += place.graph.node[done:position]
@@ -193,7 +193,7 @@ def _with_free_names(new: NewNodes, used_names: set[str]) -> list[NodeProto]:
 def _nodes_for(
     place: _Place, patch: Patch, template: Callable[[NewNode | NewConstant], NodeProto]
 ) -> list[NodeProto]:
-    """Turn a node into the last one of its fragment; return the other new nodes, and then this node."""
+    """Turn the replaced node into the last node of its fragment; return all new nodes, this one last."""
     proto, node, fragment = place.graph.node[patch.node.handle], patch.node, patch.fragment
     alias = proto.domain if proto.domain in DEFAULT_DOMAINS else ""  # the model may import only this spelling
     names: dict[int, str | bytes] = dict.fromkeys(map(id, fragment.given), "")
@@ -241,7 +241,7 @@ def _connect(proto: NodeProto, names: list[str | bytes]) -> None:
 def _edit(
     proto: NodeProto, place: _Place, node: Node, result: NewNode, new: NodeProto, *, is_alone: bool
 ) -> None:
-    """Turn the replaced node into the one that computes the result; fields that fit stay unchanged."""
+    """Turn the replaced node into the one that computes the result; fields that need no change stay."""
     proto.op_type = new.op_type
     if normal_domain(proto.domain) != new.domain:
         proto.domain = new.domain
@@ -263,7 +263,7 @@ def _edit(
             del proto.attribute[at]
     proto.attribute.extend(missing.values())
     for configuration in proto.device_configurations:
-        # The distribution of an input that the node no longer has is removed as well.
+        # Also remove the quantization data of an input that the node no longer has.
         names = {*proto.input, *proto.output}
         specs = [spec for spec in configuration.sharding_spec if spec.tensor_name in names]
         del configuration.sharding_spec[:]
@@ -282,7 +282,7 @@ def _is_kept(
     *,
     is_alone: bool,
 ) -> bool:
-    """Return whether a reference to an attribute of the call (`axis = @dim`) stays in the replaced node.
+    """Return whether an attribute that refers to the function's call (`axis = @dim`) can stay as it is.
 
     The replacement is made for one value, that in the graph of `node`. `uses` are the graphs of the function,
     `written` is the result's attribute of that name; `is_alone` means that the replacement is a single node.
@@ -308,7 +308,7 @@ def _is_kept(
 
 
 def _content(attribute: AttributeProto | None) -> bytes | None:
-    """Return the value of an attribute as bytes, without its name, and without unknown fields."""
+    """Return the value of an attribute as bytes, for comparison, without its name and unknown fields."""
     if attribute is None:
         return None
     copy = AttributeProto()
@@ -332,11 +332,11 @@ _OF_SHAPES = frozenset({"Shape", "Size"})
 
 
 def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, dict[str, Shape]]:
-    """Return the proven shapes upstream of new nodes that read sizes, if the file stores more than is proven.
+    """Return the proven shapes of values that new nodes read sizes of, if stored ones are doubtful.
 
     onnxruntime folds a stored size to a constant, whether it is true or not. The replaced nodes did not read
-    sizes, and were correct for any size; the new ones would compute with a wrong size. Declarations of
-    outputs are a promise to callers: they count as true unless they are provably wrong.
+    sizes, and were correct for any size; the new ones would compute with a wrong size. Declared shapes of
+    outputs are a promise to callers: they are trusted unless they are provably wrong.
     """
 
     @cache
@@ -383,7 +383,7 @@ def doubtful_shapes(model: Model, patches: Sequence[Patch]) -> dict[GraphIndex, 
 
 
 def _clear_unproven(graph: GraphProto | FunctionProto, proven: Mapping[str, Shape]) -> None:
-    """Remove the sizes from stored shapes that are not proven."""
+    """Remove sizes that are not proven from stored shapes."""
     outputs = graph.output if isinstance(graph, GraphProto) else ()
     for info in (*graph.value_info, *outputs) if proven else ():
         message, shape = tensor_message(info.type), proven.get(info.name)
@@ -404,8 +404,8 @@ def _keep_ranks(model: Model, places: Iterable[_Place]) -> None:
     """Declare the ranks of the outputs of a Scan's body, if replaced nodes may hide them.
 
     onnxruntime runs a Scan only if it knows these ranks. It infers that of a scatter node from its data, but
-    after a Reshape to a computed shape it may know nothing. A shape in the file stays. Sizes are declared
-    dynamic, since inferred ones may hold for certain inputs only.
+    after a Reshape to a computed shape it may know nothing. A shape that the file stores stays. Sizes are
+    declared dynamic, since inferred ones may hold for certain inputs only.
     """
     values: dict[tuple[GraphIndex, str], list[Value | None]] = defaultdict(list)
     for node in model.walk(frozenset({"Scan"})):
@@ -440,7 +440,7 @@ _NAMED = 5
 """Number of values that a remark lists."""
 
 _SHORT = 16
-"""Largest number of elements of a new constant that a diff shows."""
+"""Limit of elements up to which a diff shows a new constant's values."""
 
 
 def node_lines(patch: Patch) -> Iterator[str]:
@@ -484,7 +484,7 @@ def shape_lines(model: Model, patches: Sequence[Patch]) -> Iterator[str]:
 
 
 def remark_on_shapes(model: Model, patches: Sequence[Patch]) -> str:
-    """Return a sentence about values that lose stored sizes; "" without such values."""
+    """Return a sentence that lists values whose stored sizes are removed; "" without such values."""
     names = [repr(text(name)) for shapes in doubtful_shapes(model, patches).values() for name in shapes]
     if not names:
         return ""
@@ -501,7 +501,7 @@ _FIRST_WITH_FUNCTIONS = 8
 """The first IR version of models with functions."""
 
 _LOCAL = "local"
-"""The domain of functions."""
+"""The domain of functions in written models."""
 
 
 def write_nodes(nodes: Sequence[OneNode]) -> bytes:

@@ -41,12 +41,12 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _CUT = ("axis", "start", "end", "stride", "part_size")
 _NO_CONST = frozenset({b"const", b"constant"})
 _ALWAYS_READ = frozenset({"bad-number", "missing-attribute"})
-"""The kinds of defects for which OpenVINO refuses a file even in layers that it drops."""
+"""The kinds of defects for which OpenVINO refuses a file even in layers that it removes."""
 _ENDS = frozenset({CONST, PARAMETER, RESULT})
 _NODES_NAMED = 5
-"""Number of layers that a message lists."""
+"""Number of layers that a message lists by name."""
 _REPORTED = 9
-"""Number of contradictions of one kind that are reported one by one."""
+"""Limit of contradictions of one kind that are reported one by one."""
 
 _WHOLE = Part(Side.NODE)
 _ID, _TYPE, _OPSET = (Part(Side.NODE, name=name) for name in ("id", "type", "opset"))
@@ -74,7 +74,10 @@ class Checks:
                 yield from structure.contradictions()
 
     def feeding(self, is_all: bool) -> Iterator[Node]:
-        """Yield loops that slice, and nodes upstream of scatter nodes: all, or only suspected misuse."""
+        """Yield nodes to check for misuse: loops that slice, and nodes upstream of scatter nodes.
+
+        With `is_all` all of the latter, otherwise only suspicious ones.
+        """
         for structure in self._structures:
             graph, every = structure.graph, structure.body.layers
             keys = [*every] if is_all else [key for key, look in structure.looks if look.is_misused]
@@ -131,7 +134,8 @@ class _Structure:
                 yield self._defect("unconnected-input", message, key, part=part, help=help)
         for key in self.body.unusual:
             layer, node = self.graph.layer(key), self.graph.node(key)
-            has_rule = self.graph.is_scatter(key) and not self.graph.is_dropped(node)  # which reports it
+            # a rule reports it for scatter layers
+            has_rule = self.graph.is_scatter(key) and not self.graph.is_dropped(node)
             for name, text in (("name", layer.name), ("version", "" if has_rule else layer.version)):
                 if text is None:
                     message = f"the layer has no {name}, expected one"
@@ -186,9 +190,11 @@ class _Structure:
 
     @cached_property
     def _alike(self) -> Mapping[bytes, list[bytes]]:
-        """Keys of layers, grouped by their text from the type on; tensor names and Consts' data do not count.
+        """Groups of layers with equal text from the type on, by that text.
 
-        An unusual layer is in a group of its own, by its key. Layers of one group are checked once.
+        Without tensor names and constants' data.
+
+        An unusual layer forms a group of its own. Layers of one group are checked once.
         """
         body, text = self.body, self.graph.file.text
         data, constants, alone = text.data, body.constants, {*body.bodies, *body.unusual}
@@ -206,7 +212,7 @@ class _Structure:
 
     @cached_property
     def _unequal(self) -> list[tuple[Edge | None, bytes]] | None:
-        """Edges whose ends store different types or shapes, and Consts that differ from their port.
+        """Edges whose two ports store different types or shapes, and Consts that differ from their port.
 
         Entries are (edge, key of the consumer) or (None, key of the Const). None if ports may have other
         defects; if all edges fit and come from earlier layers, they cannot. Groups of equal layers are
@@ -295,7 +301,7 @@ class _Structure:
             for origin, id, _, to_port in fed:
                 number = graph.output_ports(origin).get(id)
                 if graph.is_scatter(to) and (graph.is_scatter(origin) or graph.type_of(origin) in _ENDS):
-                    continue  # rules report it
+                    continue  # a rule reports it
                 is_reported = origin in reported or (origin, id) in stale_ports
                 if number is not None and to_port in consumers and not is_reported:
                     output = graph.layer(origin).outputs[number]
@@ -328,7 +334,7 @@ class _Structure:
     def _body_inputs(self) -> Iterator[FileDefect]:
         """Yield inputs of bodies whose declaration contradicts the value that flows in."""
         for key in self.body.bodies:
-            from ir_scatter.core.dataflow import inflows  # files without bodies do not need it
+            from ir_scatter.core.dataflow import inflows  # imported here, as only files with bodies need it
             from ir_scatter.formats.openvino.dataflow import IrWiring
 
             node = self.graph.node(key)
@@ -429,7 +435,10 @@ class _Structure:
         return FileDefect(kind, message, location, span=span)
 
     def _edge_span(self, edge: Edge, *, is_last: bool = False) -> Span:
-        """Return the place of an edge; of the first of equal edges, or the last."""
+        """Return the place of an edge in the file.
+
+        Among equal edges that of the first, or with `is_last` the last.
+        """
         return self.graph.file.text.span(*self._edge_places[is_last][edge])
 
     @cached_property
@@ -589,7 +598,7 @@ def _port_maps(graph: IrGraph, key: bytes) -> Iterator[_Problem]:
             yield from _dangling(entry, "internal_layer_id", results, "Result of the body")
             yield from _cut(entry)
         if type != b"if":
-            first = 2 if type == b"loop" else 0  # its trip count and its condition
+            first = 2 if type == b"loop" else 0  # trip count and condition come first
             needed = [port.id for port in layer.inputs][first:]
             yield from _unmapped(needed, inputs, f"input of <{prefix}port_map>", written_map or element)
         if len({entry.id("external_port_id") for entry in outputs if not _is_negative(entry)}) < len(targets):
@@ -612,7 +621,7 @@ def _ids(body: IrGraph, type: bytes) -> set[bytes]:
 
 
 def _is_negative(entry: XmlElement) -> bool:
-    """Return whether an entry has no port at the layer, like that of the iteration number."""
+    """Return whether a port map entry has no port at the layer, such as that of the iteration number."""
     text = entry.get("external_port_id")
     return text.strip().startswith("-") and _INTEGER.fullmatch(text) is not None
 

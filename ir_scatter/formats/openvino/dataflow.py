@@ -32,14 +32,14 @@ _SINK = "/sink_port_0"
 
 _BRANCHES = {True: "then", False: "else"}
 _LEAST_INPUTS = {"if": 1, "loop": 2}
-"""Smallest number of inputs by type: the condition of an If; trip count and condition of a Loop."""
+"""Smallest number of inputs by layer type: the condition of an If; trip count and condition of a Loop."""
 
 _Entry = TypeVar("_Entry")
 _Numbers: TypeAlias = Mapping[bytes, int]
 
 
 class IrWiring(Dataflow):
-    """The main graph or a body; bodies of an IR receive outer values through port maps only."""
+    """The dataflow of the main graph or a body; in an IR, bodies get outer values through port maps only."""
 
     def __init__(self, graph: Graph) -> None:
         assert isinstance(graph, IrGraph)

@@ -24,7 +24,7 @@ class NewElement(NamedTuple):
 
 
 class Style(NamedTuple):
-    """The style of an XML file, which new elements follow.
+    """The formatting of an XML file, which new elements follow.
 
     Attributes:
         lead: line break and indentation before a layer; empty if it does not begin a line.
@@ -42,11 +42,11 @@ class Style(NamedTuple):
         return b" %b=%b%b%b" % (name.encode(), self.quote, escaped(text), self.quote)
 
     def inner(self, lead: bytes) -> bytes:
-        """Return the whitespace before each child of an element, given that before the element."""
+        """Return the whitespace before each child of an element, given the whitespace before the element."""
         return b"" if not lead or self.step is None else lead + self.step
 
     def text(self, new: NewElement, lead: bytes) -> bytes:
-        """Return the text of an element without its lead, which its children need."""
+        """Return the text of an element without the whitespace before it, which is passed as `lead`."""
         name = new.name.encode()
         tag = name + b"".join(self.attribute(*pair) for pair in new.attributes.items())
         if not new.inside:

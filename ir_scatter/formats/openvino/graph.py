@@ -23,10 +23,10 @@ BODIES = {b"if": ("then_", "else_"), b"loop": ("",), b"tensoriterator": ("",)}
 """The prefixes of the element names that belong to a body of a layer, by the layer's type."""
 
 _SINKS = frozenset({b"Result", b"Assign"})
-"""The types of layers from which OpenVINO walks upstream, in this spelling."""
+"""The types of layers from which OpenVINO walks upstream, with upper and lower case as here."""
 
 Port: TypeAlias = tuple[bytes, bytes]
-"""Identifies a value: the key of a layer and the id of its output port."""
+"""A value: the key of a layer, and the id of its output port."""
 
 _Source: TypeAlias = tuple[ElementType, Shape, Callable[[], memoryview | None] | None]
 """Type and shape of the value at an input, and a function that returns its bytes if it is a Const."""
@@ -43,7 +43,10 @@ class IrFile:
 
 @lru_cache(1 << 10)
 def _declared(type: bytes, shape: bytes | None) -> tuple[ElementType | None, Shape]:
-    """Return type and shape in `<data>` of a Const or Parameter; None for an invalid type or shape."""
+    """Return the type and shape in the `<data>` of a Const or Parameter.
+
+    None for an invalid type or shape.
+    """
     try:
         parsed = None if shape is None else parse_shape(decoded(shape))
     except ValueError:
@@ -61,7 +64,7 @@ def byte_range(layer: LayerText) -> tuple[int, int] | None:
 
 
 class IrGraph(Graph):
-    """The main graph of an IR, or a body; a node's handle is the key of its layer.
+    """The main graph of an IR, or a body; a node's handle is its layer's key in the index.
 
     `output_ports` returns the numbers of a layer's output ports by id; the first port counts if ids are
     equal. `value` returns the value of an output port, None if it does not exist.
@@ -105,7 +108,10 @@ class IrGraph(Graph):
             pending.extend(reversed(inner))
 
     def is_dropped(self, node: Node) -> bool:
-        """Return whether no Result or Assign depends on a layer; a graph without these drops no layer."""
+        """Return whether OpenVINO removes a layer because no Result or Assign depends on it.
+
+        A graph without Result and Assign loses no layer.
+        """
         is_outer_dropped = self.owner is not None and self.owner.graph.is_dropped(self.owner)
         return is_outer_dropped or node.handle not in self._needed
 
@@ -129,7 +135,7 @@ class IrGraph(Graph):
         """The keys of layers that scatter layers depend on, including scatter layers upstream of others.
 
         Layers with scatter layers in their bodies are included, and so is everything upstream of the results
-        of such a body: a loop carries the results back in, and a branch is refused as a whole.
+        of such a body: a loop feeds the results back, and a branch is refused as a whole.
         """
         keys, edges, pending = {*self._holders}, self.body.edges, [*self._holders, *self._scatter_keys]
         if self.owner is not None and self.outer is not None and self.owner.handle in self.outer.feeding:
@@ -143,7 +149,7 @@ class IrGraph(Graph):
 
     @cached_property
     def varying(self) -> Collection[bytes]:
-        """The keys of layers without inputs that are not constants, and of all layers downstream of them."""
+        """The keys of layers without inputs that are not constants, and of all layers downstream."""
         consumers: dict[bytes, list[bytes]] = {}
         for to, fed in self.body.edges.items():
             for edge in fed:
@@ -223,17 +229,20 @@ class IrGraph(Graph):
         return self.graphs(node.handle)
 
     def location_of(self, node: Node) -> Location:
-        """Return the place of the layer's start tag, cached, as many findings may share a long scope."""
+        """Return the place of the layer's start tag; cached, since many findings may share a long scope."""
         return self._location(node.handle)
 
     def span_of(self, node: Node, part: Part) -> Span:
-        """Return the place of a part of a layer; of the element that would hold it if it is missing."""
+        """Return the place of a part of a layer.
+
+        If it is missing, that of the element that should contain it.
+        """
         key = node.handle
         is_declaring = self.type_of(key) in {CONST, PARAMETER}
         return self.span(key, self.places(key).find(part, is_declaring=is_declaring))
 
     def span(self, key: bytes, place: tuple[int, int]) -> Span:
-        """Convert a place in `text_of(key)`, a text without bodies, to a span of the file."""
+        """Convert a range of `text_of(key)`, which omits bodies, to a range of the file."""
         start, last = place[0], place[1] - 1
         for body in self.body.bodies.get(key, {}).values():
             first = body.start - self.body.layers[key][1]
@@ -263,7 +272,7 @@ class IrGraph(Graph):
         key, id = producer
         if id == b"0" and key in self.body.constants and not self.file.options.shapes:
             value = self._make_value(key, 0, None)
-            if value.constant is not None:  # without a known type and shape those of the port count
+            if value.constant is not None:  # without a known type and shape, use those of the port
                 return value
         number = self.output_ports(key).get(id)
         return None if number is None else self._make_value(key, number, self.layer(key).outputs[number])
@@ -279,7 +288,8 @@ class IrGraph(Graph):
             return *_declared(type, shape), (int(offset), int(size))
         layer = self.layer(key)
         written, text = layer.attributes.get("element_type", ""), layer.attributes.get("shape")
-        text = "" if text is None and self.type_of(key) == PARAMETER else text  # a scalar to OpenVINO
+        # OpenVINO reads it as a scalar
+        text = "" if text is None and self.type_of(key) == PARAMETER else text
         return *_declared(written.encode(), None if text is None else text.encode()), byte_range(layer)
 
     def _make_value(self, key: bytes, index: int, port: PortText | None) -> Value:

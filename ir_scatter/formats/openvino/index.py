@@ -1,4 +1,4 @@
-"""Indexes the layers, edges and bodies of an IR as byte spans, and parses nothing else.
+"""Indexes the layers, edges and bodies of an IR by their byte positions, and parses nothing else.
 
 Two functions build the same index. The quick one, three regular expressions over the bytes, reads files in
 the form in which `save_model` and Model Optimizer write them, and gives up at the first unexpected text.
@@ -16,10 +16,10 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter.formats.openvino.xml_text import TOKEN, attributes, decoded, parse_elements, shortest
 
 Span: TypeAlias = tuple[bytes, int, int]
-"""Type, first byte and end of a layer."""
+"""Type, offset of the first byte, and end offset of a layer."""
 
 Edge: TypeAlias = tuple[bytes, bytes, bytes, bytes]
-"""The ids of from-layer, from-port, to-layer and to-port."""
+"""An edge: the ids of from-layer, from-port, to-layer and to-port."""
 
 Declaration: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """Element type, shape, offset and size of a Const, as in the file."""
@@ -46,7 +46,9 @@ _BEFORE_ID = len(b'<layer id="')
 
 _PLACE = rb"[0-9]{1,19}"
 _TOKEN = rb"<dim>[^<]*</dim>|" + TOKEN.pattern
-"""Dimensions, the most frequent elements, are matched as a whole: they cannot contain anything indexed."""
+"""Pattern of a tag. Dimensions, the most frequent elements, are matched as a whole: they contain nothing
+to index.
+"""
 _DECLARED = (b"element_type", b"shape", b"offset", b"size")
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
@@ -91,7 +93,10 @@ class Body:
         return key
 
     def give_ids_to_last(self) -> None:
-        """Reassign each id that several layers have to the last of them; call it after all are added."""
+        """Reassign each id that several layers have to the last of them.
+
+        Call this after adding all layers.
+        """
         last = {key.partition(b"\0")[0]: key for key in self.repeated_layers}
         keys = {key: id for id, key in last.items()}
         keys |= {id: b"%s\0%d" % (id, self.layers[id][1]) for id in last}
@@ -146,7 +151,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
     layers, constants = net.layers, net.constants
     types: dict[bytes, bytes] = {}
     start = match.start()
-    for after in chain(_NEXT.finditer(data, match.end()), (None,)):  # matches at the end of each layer
+    for after in chain(_NEXT.finditer(data, match.end()), (None,)):  # one match at the end of each layer
         last = after.start() if after else data.find(_LAYER_END, match.end())
         id, type, element_type = match.group(1, 2, 3)
         span = types.setdefault(type, type), start, last + len(_LAYER_END)
@@ -173,7 +178,7 @@ def quick_index(data: bytes, root_start: int) -> Body | None:
 
 
 class _Open(NamedTuple):
-    """An open element; its kind is "" if its content is not indexed."""
+    """An open element while reading; its kind is "" if its content is not indexed."""
 
     kind: str
     body: Body
@@ -209,7 +214,7 @@ def exact_index(data: bytes) -> Body:
 
 
 def _open(data: bytes, parent: _Open | None, name: bytes, start: int, end: int, declared: set[int]) -> _Open:
-    """Return the element that begins with a tag, and add the tag's facts to the index."""
+    """Return the element that begins with a tag, after adding the tag's content to the index."""
     if parent is None:
         return _Open("body", Body(decoded(name), start))
     kind, body, key, first = parent

@@ -21,7 +21,7 @@ _COMMA = re.compile(r"(?<!\\),")
 
 
 class PortText(NamedTuple):
-    """A port as in the file, with its id in the shortest form.
+    """A port as the file stores it, with its id in the shortest decimal form.
 
     The shape is None without dimensions (a scalar, or an unknown rank), with too many dimensions, or if one
     is not a number; `bad_dims` lists such dimensions.
@@ -38,7 +38,7 @@ _Rest: TypeAlias = tuple[dict[str, str], tuple[PortText, ...], tuple[PortText, .
 
 
 class LayerText(NamedTuple):
-    """A layer as in the file, without its bodies."""
+    """A layer as the file stores it, without its bodies."""
 
     name: str | None
     version: str | None
@@ -62,7 +62,10 @@ def parse_layer(text: bytes) -> LayerText:
 
 @lru_cache(1 << 11)
 def _parse_rest(text: bytes) -> _Rest:
-    """Parse the text after the start tag, without tensor names; cached, since many layers share it."""
+    """Parse the text after a layer's start tag, without tensor names.
+
+    Cached, since many layers have the same text.
+    """
     return _rest(parse_elements(text))
 
 
@@ -97,7 +100,7 @@ def split_names(text: str) -> list[str]:
 
 
 class LayerPlaces:
-    """The places in the text of a layer without its bodies."""
+    """Finds the places of parts in the text of a layer without its bodies."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""New IR files: models of independent nodes, for extracts, probes and generated cases."""
+"""Writes new IR files of independent nodes, for extracts, probes of defects and generated cases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -37,7 +37,7 @@ def write_nodes(nodes: Sequence[OneNode]) -> tuple[bytes, bytes]:
 
 
 def _one(node: OneNode, ids: Iterator[int], weights: NewBytes) -> _Graph:
-    """Return a node with its Parameters, constants and operators before it, and its Result as last layer."""
+    """Return a node with its Parameters, constants and preceding operators; its Result comes last."""
     inputs = [input for input in node.inputs if input is not None]
     values = [Value(None, input.element_type, input.declared) for input in inputs]
     data = {name: str(value) for name, value in node.attributes.items()}
@@ -161,7 +161,7 @@ def _given_out(
     sources: Sequence[str], values: Sequence[Value], ids: Iterator[int],
     first: tuple[str, str] | None = None,
 ) -> _Graph:  # fmt: skip
-    """Return a layer with edges from its sources, and its Result; `first` replaces the first source."""
+    """Return a layer, the edges from its sources, and its Result; `first` replaces the first source."""
     layer_id, result, prefix = str(next(ids)), str(next(ids)), node.prefix
     output, port = Value(None, node.element_type, node.shape), str(len(values))
     layers = [

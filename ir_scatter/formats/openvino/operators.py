@@ -16,7 +16,10 @@ from ir_scatter.formats.openvino.xml_text import decoded
 def difference(
     type: ElementType | None, shape: Shape, port: PortText, part: Part
 ) -> tuple[str, str, Part] | None:
-    """Return (actual, stored, part) if a port contradicts a type or shape or claims more; None otherwise."""
+    """Return (actual, stored, part) if a port contradicts a type or shape, or is more exact.
+
+    None otherwise.
+    """
     if type is not None and port.element_type is not None and type is not port.element_type:
         return type.name, port.element_type.name, part._replace(name="type")
     if not claims_more(port.shape, shape):
@@ -31,9 +34,10 @@ class Look(NamedTuple):
     Attributes:
         stale: outputs whose port stores another type or shape, with those that the operator computes from
             its inputs.
-        is_misused: whether the use may be illegal; the stored types and shapes alone do not decide it.
-        is_particular: whether its constants must be read for more results.
-        computed: ids of input ports whose numbers decide the result, but are not constants in the file.
+        is_misused: whether the layer may be an illegal use of its operator; stored types and shapes alone do
+            not decide it.
+        is_particular: whether reading its constants may give more results.
+        computed: ids of input ports whose values decide the result, but are not constants in the file.
     """
 
     stale: Sequence[tuple[int, ElementType | None, Shape]] = ()
@@ -46,7 +50,7 @@ NOTHING = Look()
 _OUTPUT = Part(Side.OUTPUT)
 _FEW_DIGITS = 3
 _EXEMPT = frozenset({CONST, RESULT, b"constant"})
-"""Types of layers that other checks cover."""
+"""Types of layers that other checks handle."""
 
 
 class OperatorChecks:
@@ -71,7 +75,7 @@ class OperatorChecks:
         return NOTHING if look == NOTHING else look
 
     def look_closely(self, key: bytes, form: Hashable) -> Look:
-        """Check a layer with the constants at its inputs, once per `form`, its text without names."""
+        """Check a layer using the constants at its inputs, once per `form` (its text without names)."""
         graph = self._graph
         fed = [(edge[3], graph.body.constants.get(edge[0])) for edge in graph.body.edges.get(key, ())]
         constants = tuple(
@@ -87,7 +91,7 @@ class OperatorChecks:
         return look._replace(is_misused=any(origin not in graph.varying for origin in origins))
 
     def _bytes(self, offset: bytes, size: bytes) -> bytes:
-        """Return the bytes of a small constant; the offset of a large one."""
+        """Return the bytes of a small constant; for a large one its offset, which identifies it."""
         weights = self._graph.file.weights
         view = None if weights is None or len(size) > _FEW_DIGITS else weights.view(int(offset), int(size))
         return offset if view is None else view.tobytes()
@@ -134,5 +138,5 @@ class OperatorChecks:
             shape = shape if is_wrong else None
             if difference(element_type, shape, port, _OUTPUT):
                 stale.append((number, element_type, shape))
-        scalars = [() if shape is None else shape for shape in use.shapes]  # unknown ranks count as scalars
+        scalars = [() if shape is None else shape for shape in use.shapes]  # treat unknown ranks as scalars
         return Look(tuple(stale), self._operators.problem(use._replace(shapes=scalars)) is not None)

@@ -70,8 +70,8 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
 def _check_and_index(text: XmlText, start: int) -> Body | None:
     """Check that the XML is well-formed, and index it if it has the usual form.
 
-    libxml2 releases the interpreter's lock, so that a thread can build the index at the same time. The index
-    of a file that is not well-formed is discarded.
+    libxml2 checks the XML without holding the interpreter's lock, so that a thread can build the index
+    meanwhile. The index of a file that is not well-formed is discarded.
     """
     index: list[Body | None] = []
     thread = Thread(target=lambda: index.append(quick_index(text.data, start)))

@@ -49,10 +49,10 @@ _USUAL_NAME = re.compile(rb'<layer id="[^"]*" name="([^"&\t\r\n]*)"')
 
 
 def write_ir(model: Model, patches: Sequence[Patch]) -> Written:
-    """Write patches, each for a different node, into the text that a model was read from.
+    """Apply patches, each for a different node, to the text that a model was read from.
 
     Raises:
-        NotEditable: the file, or one of the nodes, is written in a way that cannot be edited safely.
+        NotEditable: the file, or one of the nodes, has an unusual form that cannot be edited safely.
     """
     net = model.graph
     assert isinstance(net, IrGraph)
@@ -134,7 +134,7 @@ def _constants_end(net: IrGraph) -> int:
 
 
 def _gap(name: str) -> str:
-    """Return the placeholder of a text that differs among nodes; XML cannot contain the byte 0."""
+    """Return the placeholder of a text that differs among nodes, with a byte that XML forbids."""
     return f"\0{name}\0"
 
 
@@ -145,7 +145,7 @@ def _filled(text: bytes, values: Mapping[bytes, bytes]) -> bytes:
 
 
 class _Template(NamedTuple):
-    """The text of a fragment with gaps for ids and names, shared by all interchangeable nodes.
+    """The XML text of new layers with gaps for ids and names, used for all interchangeable nodes.
 
     Gaps: `id0`, `name0` ... of new layers (names end in `labels`), `from0`, `port0` ... of the sources of the
     replaced node, and `self` for the id of the layer that stays. `part` follows the start tag of that layer.
@@ -186,7 +186,7 @@ class _Writer:
                 raise NotEditable(str(error), [patches[key].node]) from None
 
     def _replace_one(self, graph: IrGraph, patch: Patch, edges: list[EdgePlace], next_id: int) -> int:
-        """Add the edits of one patch; return the number of new layers."""
+        """Add the edits of one patch; return the next free layer id."""
         data, (node, fragment) = self.data, patch
         layer, (_, start, end) = graph.layer(node.handle), graph.body.layers[node.handle]
         first = tag_end(data, start)
@@ -299,7 +299,7 @@ class _Writer:
 
 
 def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
-    """Return the element type and shape that the file stores for an output of a layer."""
+    """Return the element type and shape that the file stores for an output port."""
     key, id = origin
     if graph.type_of(key) in {CONST, PARAMETER}:
         return graph.declared(key)[:2]
@@ -310,10 +310,10 @@ def _stored(graph: IrGraph, origin: Port) -> tuple[ElementType | None, Shape]:
 def _fitting(
     fragment: Fragment, stored: Sequence[tuple[ElementType | None, Shape]], options: ReadOptions
 ) -> Fragment:
-    """Return a fragment whose types and shapes follow from what the file stores for its inputs.
+    """Return a fragment with types and shapes recomputed from those that the file stores for its inputs.
 
-    If the file contradicts itself, inference knows more than the stored shapes say, and a port that stored
-    that would contradict its source.
+    If the file contradicts itself, inferred shapes differ from stored ones, and new ports with inferred
+    shapes would contradict their sources.
     """
     weakened: dict[Value | None, Value] = {}
 
@@ -368,9 +368,9 @@ def _inputs(new: NewNode) -> list[Value]:
 
 
 def _changing_part(rest: bytes) -> bytes:
-    """Return what follows a start tag up to the end of `<input>`, or all of it if that is unusual.
+    """Return the text after a start tag up to the end of `<input>`, or all of it if the layer is unusual.
 
-    Layers that look the same but for the names of what they compute have it in common.
+    Layers that differ only in the names of their outputs have this text in common.
     """
     part = rest[: rest.find(_INPUT_END) + len(_INPUT_END)]
     is_usual = (
@@ -382,10 +382,10 @@ def _changing_part(rest: bytes) -> bytes:
 def _new_part(
     node: Node, layer: LayerText, new: NewNode, style: Style, part: bytes, is_same: tuple[bool, ...]
 ) -> tuple[bytes, list[str]]:
-    """Change `<data>` and the input ports into those of a fragment's result.
+    """Replace `<data>` and the input ports by those of a fragment's result node.
 
     Returns:
-        The text, and the ids of the input ports: those that are there, then some that no port has.
+        The text, and the ids of the input ports: existing ones first, then unused ones.
     """
     root, values = parse_elements(part), _inputs(new)
     datas, inputs, ports = (list(root.iterfind(path)) for path in ("data", "input", "input/port"))

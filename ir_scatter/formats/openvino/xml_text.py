@@ -26,7 +26,7 @@ TOKEN = re.compile(
     rb"""|(/?)([^\s/><"'=&]++)[^"'>]*+(?:(?:"[^"]*"|'[^']*')[^"'>]*+)*+)>""",
     re.DOTALL,
 )
-"""A tag (its slash, its name), or a comment and the like (no name), in well-formed XML."""
+"""Pattern of a tag (groups: slash, name), or of a comment and the like (no name), in well-formed XML."""
 ATTRIBUTE = re.compile(rb"""([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 _ENCODING = re.compile(rb"""(<\?xml\s[^>]*?)(\sencoding\s*=\s*(["'])([A-Za-z0-9._-]+)\3)(?=[^>]*\?>)""")
@@ -85,14 +85,14 @@ class XmlText:
         return end - start - bisect_left(self._continuations, end) + bisect_left(self._continuations, start)
 
     def location(self, offset: int, scope: str = "") -> Location:
-        """Return the place of a byte, with the column counted in characters."""
+        """Return the line and column of a byte offset; columns count characters."""
         return Location(self.path, *self._place(offset), scope)
 
     def span(self, start: int, end: int) -> Span:
         return Span(*self._place(start), *self._place(end))
 
     def excerpt(self, number: int, column: int) -> Excerpt:
-        """Return a line, or the part around a column of a long line; empty after the last line."""
+        """Return a line, or part of a long line around a column; empty after the last line."""
         if number > len(self._line_starts):
             return Excerpt("")
         start = self._line_starts[number - 1]
@@ -133,11 +133,11 @@ class XmlText:
             UnreadableModel: with the place of the error.
         """
         data = self.data
-        if b"&#" in data or b"\xef\xbf" in data:  # fillers of the same length
+        if b"&#" in data or b"\xef\xbf" in data:  # replaced by fillers of the same length
             data = _FOREIGN.sub(
                 lambda match: b"?" * len(match[0]) if _number(match) in _NO_CHARACTERS else match[0], data
             )
-        target: Any = SimpleNamespace(close=lambda: None)  # the type stubs demand a method for every event
+        target: Any = SimpleNamespace(close=lambda: None)  # the type stubs require a method for every event
         try:
             try:
                 etree.fromstring(data, _parser(target))
@@ -214,7 +214,7 @@ def _to_utf8(path: str, raw: bytes) -> tuple[bytes, bool]:
 
 
 def _number(match: re.Match[bytes]) -> int | None:
-    """Return the number of the character that a reference stands for."""
+    """Return the code of the character that a reference such as `&#10;` stands for; None if it is unknown."""
     return int(match[1], 16) if match[1] else int(match[2]) if match[2] else None
 
 
@@ -235,7 +235,7 @@ def shortest(text: bytes) -> bytes:
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """Return a text of the file for a message, cut at `limit` characters."""
+    """Return a text of the file in printable form for a message, cut at `limit` characters."""
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
