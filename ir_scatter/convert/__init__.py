@@ -1,1 +1,4 @@
-"""Rewrites scatter operators of a model, changes nothing else, and proves it before it writes."""
+"""Rewrites scatter operators of a model, and verifies the result before it is written.
+
+Nothing else changes.
+"""

@@ -1,4 +1,7 @@
-"""Forms of a node that avoid the known defects of some devices."""
+"""Finds a new form of a node that avoids the known defects of some devices.
+
+A form is an equivalent set of new nodes; a row is one version of an operator (`ops.spec`).
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +30,7 @@ from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
 
 _OF_INDICES = frozenset({Reason.NOTHING_IN_RANGE, Reason.ILLEGAL_INDICES})
-"""Refusals of a guard that hold for every target of the node."""
+"""Refusals of a guard (nodes that make indices legal) that apply whatever operator the node becomes."""
 
 
 def avoid_defects(
@@ -38,20 +41,22 @@ def avoid_defects(
     opset: int | None,
     guard: Guard | None = None,
 ) -> tuple[OpSpec, Rewritten | Refusal | None]:
-    """Return the smallest form of a node that avoids all known defects, with its row.
+    """Return the smallest form of a node that avoids all known defects, and the form's operator version.
 
-    The form hits no defect for certain, and may hit none that the original node cannot hit.
+    No defect affects the form for certain, nor, depending on inputs, one that cannot affect the original
+    node.
 
     Args:
         rewriter: the rewriter of the model.
         portability: the known defects of the devices.
         scatters: the node, once for each signature of the function that it is in.
-        rows: the rows to try, None for the node's own; for a single row, a refusal says why it fails.
+        rows: the operator versions to try, None for the node's own; with a single row a refusal tells why it
+            fails.
         opset: the opset of the new nodes in ONNX.
         guard: the guard to add to its indices.
 
     Returns:
-        The row, and the new form, or a refusal, or None if the node needs no change.
+        The row; and the new form, a refusal, or None if the node needs no change.
     """
     source, reasons = scatters[0].spec, list[str]()
     candidates: list[tuple[int, OpSpec, Rewritten]] = []
@@ -65,7 +70,7 @@ def avoid_defects(
     reasons += misread
     for form, row in () if is_kept or misread else _attempts(source, rows):
         if form is not None and candidates:
-            break  # the plain node, or a plain route, avoids all defects
+            break  # the node itself, or a plain rewrite, avoids all defects
         if len(rows) > 1 and row is not None and not leads_to(source.key, row.key, opset):
             continue
         rewritten = rewriter.rewrite(scatters, row, opset, guard, is_anew=len(rows) > 1, form=form)
@@ -87,7 +92,7 @@ def avoid_defects(
         news = rewriter.news(rewritten)
         codes = dict.fromkeys(code for new in news for code in portability.surely_met(new))
         new = _maybe(portability, news) - _maybe(portability, scatters)
-        if guard is Guard.WRAP:  # no index is negative, and none illegal
+        if guard is Guard.WRAP:  # all constant indices are legal and non-negative
             new = {code for code in new if not by_code()[code].breaks}
         codes |= dict.fromkeys(sorted(new))
         in_the_way |= codes
@@ -104,7 +109,7 @@ def avoid_defects(
 def _attempts(
     source: OpSpec, rows: Sequence[OpSpec | None]
 ) -> Iterator[tuple[Rewrite | None, OpSpec | None]]:
-    """Yield attempts (form, row): each row from the plain node, then each row from each form of it."""
+    """Yield (form, row) pairs to try: each row from the unchanged node, then from each other form."""
     for form in (None, *forms_of(source.key)):
         yield from ((form, row) for row in rows)
 
@@ -116,7 +121,7 @@ def improve_at_no_cost(
     rows: Sequence[OpSpec],
     opset: int | None,
 ) -> tuple[OpSpec, Rewritten] | None:
-    """Return a row and its form of one node that risks fewer defects than the original; None if none does."""
+    """Return a new form that fewer defects can affect than the original node; None if there is none."""
     source, best = scatters[0].spec, _maybe(portability, scatters)
     result: tuple[OpSpec, Rewritten] | None = None
     for row in rows if best else ():
@@ -139,13 +144,13 @@ def _maybe(portability: Portability, scatters: Sequence[ScatterNode]) -> set[str
 def possible_defects(
     model: Model, portability: Portability, settled: Collection[str]
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings of defects that depend on runtime values, for nodes outside the `settled` scopes."""
+    """Return warnings of defects that depend on runtime values, except for nodes in the scopes `settled`."""
     diagnostics = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
     return tuple([diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.WARNING])
 
 
 def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Diagnostic, ...]:
-    """Return warnings of new nodes that update memory which other nodes share, on one of the devices.
+    """Return warnings of new nodes that update memory in place that other nodes read, on one of the devices.
 
     Sharing depends on the loops around a node and on the other readers of its data, so the converted model
     is written and read again, but only if a new node is in a loop or the model has state.
@@ -180,7 +185,7 @@ def not_guarded(
 ) -> tuple[Diagnostic, ...]:
     """Return at most one warning that runtime indices may be out of range.
 
-    Nodes are left out if a defect already reports that, unless their scope is settled.
+    Nodes about which a defect already reports this are left out, unless their scope is in `settled`.
     """
     silent = [
         scatter

@@ -1,4 +1,4 @@
-"""The result of a conversion: nodes rewritten, refused (with reasons) and proven."""
+"""The result of a conversion: which nodes were rewritten, refused (with reasons) and verified."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Converted(_OfNode):
 
     Attributes:
         source: the operator before; None if the model before had no node of that name.
-        assumptions: the promises that it relies on; empty if it is safe.
+        assumptions: the user's promises that the new form relies on; empty if it is equivalent without any.
         fragment: the new nodes; None if only the opset of the model changes its version.
     """
 
@@ -77,7 +77,7 @@ class Refused:
 
 @record()
 class Verified(_OfNode):
-    """One node whose old and new form gave equal results on `cases` generated inputs."""
+    """One node whose old and new form gave equal results on `cases` random inputs."""
 
     node: Node
     cases: int
@@ -88,7 +88,7 @@ class Conversion:
     """The result of a conversion.
 
     Attributes:
-        move: the changes of all other nodes if an ONNX model moves to another opset.
+        move: the changes of all other nodes, if an ONNX model is converted to another opset.
         seed: the seed of the generated inputs.
         cases: how many generated inputs were requested for each node.
         origin: the original file, if another program (OpenVINO) has read and rewritten the model before.
@@ -127,22 +127,22 @@ class Conversion:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the model does not change."""
+        """Return whether the model does not change."""
         return self.move is None and all(converted.fragment is None for converted in self.converted)
 
     @property
     def is_stuck(self) -> bool:
-        """Tell whether nothing can be written, because the model cannot move to the new opset."""
+        """Return whether nothing can be written, because the model cannot be converted to the new opset."""
         return self.move is not None and bool(self.move.obstacles)
 
     def files(self, path: Path) -> "Files":
-        """Return the files to write for a destination path; raises what `write` raises."""
+        """Return the files to write for a destination path; raises the same errors as `write`."""
         from ir_scatter.convert.output import make_files
 
         if self.move is not None and self.move.obstacles:
             scope, _, reason = self.move.obstacles[0]
             raise UsageError(f"the model cannot move to opset {self.move.opset}: {scope}: {reason}")
-        if self.is_empty and self.model.identity is not None:  # else there is no file to copy
+        if self.is_empty and self.model.identity is not None:  # otherwise there is no file to copy
             return make_files(self.model, None, b"", path)
         with collector_paused():
             written = FORMATS[self.model.format].write(self.model, self.patches, self.move)
@@ -195,12 +195,12 @@ class Conversion:
 
 @record(eq=False)
 class ConversionRun:
-    """What came of one call of `convert`.
+    """The result of one call of `convert`, with its verification on devices.
 
     Attributes:
-        devices: on how many inputs both models gave the same there.
-        failed_devices: runners that could not tell, and why.
-        unverified: why the models as a whole could not be compared, where they were to be; "" if they were.
+        devices: for each device, the number of inputs on which both models gave equal results.
+        failed_devices: runners that could not compare the models, and why.
+        unverified: why a requested comparison of the whole models was not possible; "" if it was.
     """
 
     conversion: Conversion

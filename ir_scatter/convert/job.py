@@ -1,4 +1,4 @@
-"""One call of `convert`, from the path of a model to the files that are written."""
+"""One call of `convert`, from the path of a model to the written files."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,12 +20,14 @@ from ir_scatter.reading import read
 from ir_scatter.rewrites.refusals import Reason
 
 _TRIALS = 64
-"""How many nodes of a file may be bad before all of it is refused."""
+"""Limit of nodes that are refused one by one because they cannot be edited; beyond, the whole file is
+refused.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionJob:
-    """What the caller wants; `options` are the keyword arguments of `convert`."""
+    """What the user requested; `options` are the keyword arguments of `convert`."""
 
     source: str
     output: str | None
@@ -39,13 +41,13 @@ class ConversionJob:
 
 
 def run_job(job: ConversionJob) -> ConversionRun:
-    """Convert a model, verify it on devices and write it."""
+    """Convert a model, verify it on devices, and write it."""
     for name in job.devices:
         runners.find(name)
     if job.source == STANDARD_INPUT:
         raise UsageError("standard input cannot be converted, expected the path of a model")
     is_read_only = job.is_dry or job.output is None
-    remarks = () if is_read_only else finish_reading(Path(job.source))  # what a killed run did not get to
+    remarks = () if is_read_only else finish_reading(Path(job.source))  # complete the renames of a killed run
     model = read(job.source)
     becomes_ir = job.output is not None and model.format != IR and is_ir_path(job.output)
     if becomes_ir and job.options.get("opset") is not None:
@@ -64,7 +66,10 @@ def run_job(job: ConversionJob) -> ConversionRun:
 
 
 def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None) -> ConversionRun:
-    """Verify a conversion on devices and write it; `before` is what they run before, if not the source."""
+    """Verify a conversion on devices and write it.
+
+    `before` is the path of the model to compare with; None for the source.
+    """
     warnings = [
         f"{warning.location.scope}: {warning.code} {warning.message}; {warning.help}"
         for warning in done.conversion.warnings
@@ -92,9 +97,9 @@ def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None
 
 
 def _with_files(conversion: Conversion, path: Path) -> tuple[Conversion, Files | None]:
-    """Return what is to be written, without the nodes that cannot be edited in place: they are refused.
+    """Return the conversion and its files; nodes that cannot be edited in place become refusals.
 
-    There are no files if not even a part can be written.
+    The files are None if nothing can be written.
     """
     whole, bad, rest = list[Refused](), dict[Converted, Refused](), conversion
     for _ in range(_TRIALS):

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 CASES = 2
-"""Generated inputs on which whole models are compared: each one runs twice on every device."""
+"""Random inputs on which whole models are compared; each runs twice on every device."""
 
 _DRAWS = 3
-"""Kinds of index values that draws cycle through; the first kind has negative ones."""
+"""Number of kinds of index values that inputs cycle through; the first kind has negative ones."""
 
 _SETTINGS = CompareSettings()
 _CANNOT_TELL = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 
 
 def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = None) -> ConversionRun:
-    """Run the model before and after on devices and compare the outputs, in processes of their own.
+    """Run the original and the converted model on devices, in child processes, and compare the outputs.
 
     The returned result has one more refusal for each device where outputs differ or the new model fails.
     The original is the source model unless `before` names another file.
@@ -84,12 +84,12 @@ def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = 
 
 
 def constraints_of(conversion: Conversion) -> Mapping[str, Conditions]:
-    """Return the conditions that inputs must satisfy, by node: the new model relies on them."""
+    """Return the conditions on inputs that the new model relies on, by node."""
     return {converted.node.scope: frozenset(converted.assumptions) for converted in conversion.converted}
 
 
 def against_numpy(outcome: Outcome, documented: Outcome, observations: Observations) -> tuple[Verdict, str]:
-    """Return the worst verdict on outputs of the new model, and how they differ from the documented ones."""
+    """Return the worst verdict on outputs of the new model, and how they differ from the specification."""
     return _worst_of(
         compare_outputs(outcome, documented, 0, _SETTINGS.tolerances, lambda: observations.unspecified or {})
     )
@@ -101,7 +101,7 @@ def _worst_of(comparisons: Iterable[Comparison]) -> tuple[Verdict, str]:
     if worst is None or not (worst.measure.worst or worst.measure.remark):
         return Verdict.EQUAL, ""
     measure, got, expected = worst.measure, worst.got, worst.expected
-    if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # zeros of another sign
+    if measure.verdict is Verdict.CLOSE and not measure.max_abs:  # they differ in the sign of zeros only
         return Verdict.EQUAL, ""
     how = "is gone" if got is None else measure.remark.replace(", the other ", ", expected ")
     if measure.worst is not None and got is not None and expected is not None:

@@ -19,7 +19,7 @@ _IR_SUFFIX = FORMATS[IR].suffix
 
 
 class Files(NamedTuple):
-    """Files to be written, the model last, and the folders that they need, outer ones first."""
+    """Files to be written, the model last, and the folders to create for them, outer ones first."""
 
     outputs: tuple[Output, ...]
     folders: tuple[Path, ...] = ()
@@ -27,7 +27,7 @@ class Files(NamedTuple):
 
 
 def make_files(model: Model, content: bytes | None, appended: bytes, path: Path) -> Files:
-    """Return the files to write, without those that would be copied onto themselves.
+    """Return the files to write, except those whose source and destination are the same file.
 
     Without `content` the model's file is copied unchanged; `appended` bytes go to the end of its weights.
     """
@@ -44,7 +44,7 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
         if appended or (is_there and not _is_same(file.path, copy)):
             outputs.append(Output(copy, appended, file.path if is_there else None, file.size, sources))
             folder = path.parent
-            for part in Path(file.location).parent.parts:  # `a/..` leads through `a`
+            for part in Path(file.location).parent.parts:  # resolving `a/..` needs the folder `a`
                 folder = folder / part
                 folders |= {} if part == os.pardir else {folder: None}
         if file.problem and not (is_in_place and file.path == source.parent / file.location):
@@ -55,14 +55,14 @@ def make_files(model: Model, content: bytes | None, appended: bytes, path: Path)
 
 
 def commit(files: Files, path: Path, *, overwrite: bool) -> tuple[str, ...]:
-    """Write the files; return a sentence for each killed run whose renames were completed first."""
+    """Write the files; return a sentence for each killed earlier run whose renames were completed first."""
     outputs = []
     for output in files.outputs:
         if overwrite or not os.path.lexists(output.path):
             outputs.append(replace(output, is_new=not overwrite))
         elif output.path == path or not _is_copy(output):
             raise UsageError(f"{output.path} exists, expected a path that is free, or to overwrite it")
-    with ExitStack() as new_folders:  # new folders are removed if a file in them cannot be written
+    with ExitStack() as new_folders:  # remove new folders again if a file in them cannot be written
         for folder in files.folders:
             if not folder.is_dir():
                 with explained(f"the folder {folder}", "made"):
@@ -81,7 +81,7 @@ def _remove(folder: Path) -> None:
 def _is_copy(output: Output) -> bool:
     if output.copied is None or output.content or not output.path.is_file():
         return False
-    filecmp.clear_cache()  # its cache compares size and time only
+    filecmp.clear_cache()  # its cache compares only size and time
     try:
         return filecmp.cmp(output.copied, output.path, shallow=False)
     except OSError:
@@ -89,7 +89,10 @@ def _is_copy(output: Output) -> bool:
 
 
 def source_files(model: Model) -> list[Path]:
-    """Return the files that a model was read from; raise UnreadableModel if one is outside of its folder."""
+    """Return the files that a model was read from.
+
+    Raise UnreadableModel if one is outside of the model's folder.
+    """
     source = Path(model.path)
     return [source, *(file.path for file in FORMATS[model.format].files_beside(model, source))]
 
@@ -99,7 +102,7 @@ def is_ir_path(output: str) -> bool:
 
 
 def demand_destination(model: Model, output: str, *, is_ir: bool, overwrite: bool) -> None:
-    """Demand that an output can be written, before any work is done for it."""
+    """Check that an output can be written, before any work is done for it."""
     path = Path(output)
     if is_ir and not is_ir_path(output):
         was = "an IR cannot become an ONNX model" if output.lower().endswith(".onnx") else f"it is {output!r}"

@@ -37,10 +37,10 @@ _DIALECTS = {ONNX: "ONNX", OPENVINO: "OpenVINO"}
 
 
 class _Candidate(NamedTuple):
-    """One scatter node of the file; a node of a function is that of the definition.
+    """One scatter node as written in the file; a node of a function counts once, whatever the calls.
 
-    `scatters` holds one view for each signature of the function. If these differ in form, the view of the
-    definition, with the facts that hold for every signature, comes first.
+    `scatters` holds one view of the node for each signature of the function's calls. If these differ, a view
+    with the facts that hold for every signature comes first.
     """
 
     node: Node
@@ -48,7 +48,7 @@ class _Candidate(NamedTuple):
 
     @property
     def spec(self) -> OpSpec | None:
-        """Its row, None if its opset does not contain it."""
+        """The node's operator version; None if its opset does not contain the operator."""
         return self.scatters[0].lookup.spec
 
     @property
@@ -58,7 +58,7 @@ class _Candidate(NamedTuple):
 
 
 _Task: TypeAlias = tuple[_Candidate, OpSpec | None, int | None]
-"""A node, its target row (None keeps the operator), and the opset of its new nodes (None in an IR)."""
+"""A node, its target operator version (None keeps it), and the opset of its new nodes (None in an IR)."""
 
 
 def convert(
@@ -75,7 +75,7 @@ def convert(
     targets: Sequence[str] = (),
     guard: str | None = None,
 ) -> Conversion:
-    """Rewrite scatter nodes into equal forms, as `ir_scatter.convert` says of each argument."""
+    """Rewrite scatter nodes to equivalent ones; `ir_scatter.convert` documents the arguments."""
     for text in assume:
         if text not in list(Condition):
             guess = did_you_mean(text, Condition)
@@ -86,11 +86,11 @@ def convert(
         )
     promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
-    proofs: dict[Rewritten, int | Refusal] = {}  # nodes of one form are proven once
+    proofs: dict[Rewritten, int | Refusal] = {}  # each form is verified once, for all nodes that it replaces
     with collector_paused():
         source = read(model) if isinstance(model, str | Path) else model
         with suppress(UnreadableModel):  # reported when the model is written
-            source_files(source)  # what is copied later must still be the same as now
+            source_files(source)  # check that the files to copy later are still unchanged
         rewriter = Rewriter(source, promises)
         portability: Portability | None = None
         if targets:
@@ -179,7 +179,7 @@ def convert(
         if final is not None:
             from ir_scatter.convert.opset.move import plan_move
 
-            # Nodes that are converted become nodes of the opset by themselves, others move as they are.
+            # Converted nodes already belong to the new opset; others are converted one by one.
             settled_nodes = [
                 *(candidate.node for candidate in converted),
                 *(candidate.node for candidate in entering),
@@ -223,7 +223,7 @@ def _runners_of(portability: "Portability | None") -> list[str]:
 
 
 def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
-    """Return at most one warning: runtimes may cut indices to 32 bits before a guard sees them."""
+    """Return at most one warning: runtimes may cut indices to 32 bits before a guard limits them."""
     wide = list(filter(may_be_cut, scatters))
     if not wide:
         return ()
@@ -249,7 +249,7 @@ def _cut_warnings(scatters: Sequence[ScatterNode]) -> tuple[Diagnostic, ...]:
 
 
 def _surely_met(candidates: Sequence[_Candidate], portability: "Portability") -> list[_Task]:
-    """Return the nodes that certainly hit a known defect; their targets are chosen later."""
+    """Return the nodes that a known defect certainly affects; their targets are chosen later."""
     return [
         (candidate, candidate.spec, _opset_of(candidate))
         for candidate in candidates
@@ -258,12 +258,12 @@ def _surely_met(candidates: Sequence[_Candidate], portability: "Portability") ->
 
 
 def _opset_of(candidate: _Candidate) -> int | None:
-    """Return the opset of a node in ONNX."""
+    """Return the opset of a node in ONNX; None in an IR."""
     return candidate.node.opset if isinstance(candidate.node.opset, int) else None
 
 
 def _enters(rewriter: Rewriter, candidate: _Candidate, opset: int) -> bool:
-    """Tell whether a node that is missing in the model's opset is legal, unchanged, in a newer opset.
+    """Return whether an operator that the model's opset lacks is legal, unchanged, in a newer opset.
 
     Then the model declares too low an opset, and moving it makes the node legal.
     """
@@ -282,7 +282,7 @@ def _enters(rewriter: Rewriter, candidate: _Candidate, opset: int) -> bool:
 
 
 def _is_exposed(candidate: _Candidate, guard: Guard) -> bool:
-    """Tell whether a guard may change a result of a node; True for an operator without a row."""
+    """Return whether a guard may change a result of a node; True for an operator without a specification."""
     return candidate.spec is None or any(is_needed(scatter, guard) for scatter in candidate.scatters)
 
 
@@ -294,13 +294,13 @@ def _plan(
     *,
     is_explicit: bool,
 ) -> tuple[list[_Task], int | None]:
-    """Return the tasks for scatter nodes, and the opset that an ONNX model moves to, None if it stays."""
+    """Return the tasks for scatter nodes, and the opset to convert an ONNX model to; None to keep it."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
         raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
     rows = _find_targets(model, to) if to is not None else None
     specs = {candidate.key: candidate.spec for candidate in candidates}
-    rows_by_key: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None: these nodes stay
+    rows_by_key: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None: these nodes stay unchanged
     for key, spec in specs.items():
         if rows is not None:
             is_meant = is_explicit or spec is None or any(leads_to(spec.key, row.key) for row in rows)
@@ -332,7 +332,7 @@ def _plan(
     tasks = list[_Task]()
     for candidate in (
         chosen if final is None else candidates
-    ):  # in another opset the version of any node may change
+    ):  # another opset may change the version of any node
         own_opset, several = candidate.node.opset if final is None else final, rows_by_key[candidate.key]
         if not isinstance(own_opset, int):
             continue
@@ -379,7 +379,7 @@ def _of_function(rewriter: Rewriter, function: Function) -> Iterator[_Candidate]
 
 
 def _looks(scatter: ScatterNode) -> object:
-    """Return a key of the facts that decide the new form; unique if the node belongs to no group."""
+    """Return a key of the facts that decide about the new form; unique if the node belongs to no group."""
     key = signature(scatter)
     if key is None:
         return scatter
@@ -388,7 +388,7 @@ def _looks(scatter: ScatterNode) -> object:
 
 
 def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list[_Candidate]:
-    """Return the nodes that a pattern names: literally, or else as a glob."""
+    """Return the nodes that some pattern matches: by their exact name, or else as a glob."""
     names = [(candidate.node.name, candidate.node.scope) for candidate in candidates]
     chosen: set[int] = set()
     for pattern in patterns:
@@ -408,12 +408,15 @@ def _matching(candidates: Sequence[_Candidate], patterns: Sequence[str]) -> list
 
 @cache
 def _targets() -> tuple[OpSpec, ...]:
-    """Return the rows that some rewrite leads to."""
+    """Return the operator versions that some rewrite leads to."""
     return tuple({rewrite.target.key: rewrite.target for rewrite in all_rewrites()}.values())
 
 
 def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
-    """Return the rows that a text names, oldest first; for an IR, which accepts all versions, the newest."""
+    """Return the operator versions that a text names, oldest first.
+
+    For an IR, which accepts all, the newest.
+    """
     rows = [spec for spec in _targets() if _is_named(spec.key, text)]
     fitting = [spec for spec in rows if spec.key.domain == model.domain]
     if fitting:
@@ -447,7 +450,7 @@ def _is_named(key: OpKey, text: str) -> bool:
 
 
 def _names(rows: Sequence[OpSpec]) -> list[str]:
-    """Return the names of rows; the type alone if all its versions are among them."""
+    """Return the names of operator versions; the type alone if all its versions are among them."""
     keys = {row.key for row in rows}
     is_whole = [keys >= {member.key for member in _family(row)} for row in rows]
     names = [row.key.type if whole else str(row.key) for row, whole in zip(rows, is_whole, strict=True)]

@@ -1,4 +1,4 @@
-"""The proof of a rewrite: old and new form computed in NumPy on generated inputs and compared.
+"""Verifies a rewrite: computes the old and the new nodes in NumPy on random inputs, and compares.
 
 Inputs have the node's own shapes and types, and are legal for its version.
 """
@@ -34,7 +34,9 @@ _BY_VERSION = frozenset({Guard.CLAMP, Guard.DROP})
 """Guards that treat a negative index as out of range if the version forbids it."""
 
 _SMALL = 8
-"""Largest dimension that the stand-in for a node too large to compute keeps; larger ones become dynamic."""
+"""Largest dimension that is kept in the small copy of a node too large to compute; larger ones become
+dynamic.
+"""
 
 
 def prove(
@@ -92,7 +94,7 @@ def _prove(
             done += 1
             elements += case.data.size
             if elements > MOST_ELEMENTS:
-                break  # so much work is enough: large nodes get one case
+                break  # enough work: large nodes get one case
     except Misfit:
         return Refusal(Reason.BREAKS_RULES, "no legal shapes were found that the node can have")
     except InputsTooLarge:
@@ -103,7 +105,7 @@ def _prove(
 
 
 def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
-    """Copy a node with runtime indices, as a guard reads them."""
+    """Return a copy of a node with runtime indices instead of constant ones, as a guard sees them."""
 
     def make(number: int, value: Value) -> Value:
         if scatter.spec.ports[number].role is not Role.INDICES:
@@ -115,14 +117,14 @@ def _with_open_indices(scatter: ScatterNode) -> ScatterNode:
 
 
 class _Sizes(NamedTuple):
-    """The dimensions that the indices of a case count on.
+    """The sizes of the dimensions that the indices of a random input refer to.
 
     Attributes:
-        sizes: the size of each of these dimensions.
+        sizes: the size of each dimension.
         rooms: how many start positions are legal on each; fewer than `sizes` for a run of positions.
         wide: the indices as i64.
         place: the number of the input of indices.
-        axis: the first axis that they count on.
+        axis: the first axis that indices refer to.
     """
 
     sizes: Array
@@ -133,7 +135,7 @@ class _Sizes(NamedTuple):
 
 
 def _sizes_of(scatter: ScatterNode, case: NodeInputs) -> _Sizes | None:
-    """Return the dimensions that the indices count on, None if no index can be out of range."""
+    """Return the dimensions that indices refer to; None if no index can be out of range."""
     place, data = scatter.spec.port_index(Role.INDICES), case.data
     indices = None if place is None or place >= len(case.inputs) else case.inputs[place]
     if place is None or indices is None or not indices.size or indices.dtype.isbuiltin != 1:
@@ -144,7 +146,7 @@ def _sizes_of(scatter: ScatterNode, case: NodeInputs) -> _Sizes | None:
     else:
         axis = int(np.asarray(case.arguments[Role.AXIS.value]).reshape(-1)[0]) % data.ndim
         sizes = rooms = np.asarray(data.shape[axis], np.int64)
-        if scatter.spec.layout is Layout.SEQUENCE:  # the whole run is to fit
+        if scatter.spec.layout is Layout.SEQUENCE:  # a whole run of positions must fit
             rooms = sizes - np.shape(case.arguments[Role.UPDATES.value])[axis] + 1
     if not sizes.size or not rooms.all():
         return None
@@ -177,7 +179,7 @@ def with_illegal_indices(scatter: ScatterNode, case: NodeInputs, guard: Guard, n
 
 
 def _in_type(case: NodeInputs, place: int, illegal: Array, legal: Array) -> Array:
-    """Return illegal indices in the type of the input; values that do not fit stay legal."""
+    """Return illegal indices in the type of the input; values that the type cannot represent stay legal."""
     type = np.asarray(case.inputs[place]).dtype
     limits = np.iinfo(type)
     is_beyond = (illegal < limits.min) | (illegal > limits.max)
@@ -204,7 +206,7 @@ def with_dropped_updates(scatter: ScatterNode, case: NodeInputs, _: Guard, numbe
     is_out = (np.arange(count) + number) % 3 != 1 if number % 4 != 3 else np.ones(count, bool)
     step = 1 + number // 2
     beyond = rooms - 1 + step if number % 2 == 0 else -step - (sizes if counts_from_end(scatter.spec) else 0)
-    if scatter.spec.layout is Layout.TUPLES:  # one coordinate alone is out of range, each in turn
+    if scatter.spec.layout is Layout.TUPLES:  # in each case another coordinate is out of range, alone
         is_out = is_out.reshape(wide.shape[:-1])
         column = np.arange(sizes.size) == (np.arange(count) % sizes.size).reshape((*is_out.shape, 1))
         illegal = np.where(is_out[..., None] & column, beyond, wide)
@@ -214,7 +216,7 @@ def with_dropped_updates(scatter: ScatterNode, case: NodeInputs, _: Guard, numbe
         is_out = is_out.reshape(wide.shape)
         illegal, placed = np.where(is_out, beyond, wide), np.where(is_out, sizes, legal)
     indices = _in_type(case, place, illegal, wide)
-    is_kept = np.asarray(indices == wide)  # including values that the type cannot hold
+    is_kept = np.asarray(indices == wide)  # includes values that the type cannot represent
     if scatter.spec.layout is Layout.TUPLES:
         is_kept = np.asarray(is_kept.all(-1, keepdims=True))
     placed = np.where(is_kept, legal, placed)
@@ -225,7 +227,7 @@ def with_dropped_updates(scatter: ScatterNode, case: NodeInputs, _: Guard, numbe
 
 
 def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
-    """Copy a node with runtime inputs and small or dynamic sizes."""
+    """Return a copy of a node with runtime inputs and small or dynamic sizes."""
 
     def unknown(shape: Shape) -> Shape:
         if shape is None:
@@ -243,7 +245,7 @@ def _with_unknown_sizes(scatter: ScatterNode) -> Fragment:
 
 
 def _difference(fragment: Fragment, scatter: ScatterNode, case: NodeInputs, promises: Promises) -> str:
-    """Describe how the results of both forms differ, "" if they agree."""
+    """Describe how the results of the old and the new nodes differ; "" if they agree."""
     try:
         expected = detail(make_case(str(scatter.spec.key), **case.arguments)).settled()
         values = run_fragment(fragment, case.inputs, wraps=promises.keeps_negative)
@@ -268,7 +270,7 @@ def _difference(fragment: Fragment, scatter: ScatterNode, case: NodeInputs, prom
 
 
 def _with_extra_rows(values: Array, expected: Array) -> Array:
-    """Append the rows that only the larger result has, so that they compare as equal."""
+    """Append the rows that only `expected` has to `values`, so that these compare as equal."""
     if values.ndim != expected.ndim:
         return values
     for axis, size in enumerate(values.shape):

@@ -1,4 +1,4 @@
-"""Rewrites one node along a route of rewrites: the result is its fragment or a refusal."""
+"""Rewrites one node along a route (a chain of rewrites): returns its new nodes, or a refusal."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
@@ -32,28 +32,30 @@ from ir_scatter.rules.index_values import (
 from ir_scatter.validate import Check
 
 KEPT_NEGATIVE = "negative-indices-kept"
-"""Name, among the assumptions of a node, of the promise that negative indices may stay."""
+"""The assumption, in reports, that runtimes accept negative indices, as the user promised."""
 
 ON_STORED = "rests-on-stored-shape"
-"""Name of the assumption that stored shapes are true: nothing else proves the sizes of the new form."""
+"""The assumption, in reports, that shapes stored in the file are true: nothing else proves the new form's
+sizes.
+"""
 
 MENDED = frozenset({index_out_of_range.code, negative_index.code})
-"""The rules that constant indices satisfy after a guard."""
+"""The rules that constant indices satisfy after a guard was added."""
 
 UNCHANGED = frozenset({more_indices_than_positions.code})
-"""The rules that no form of a node can satisfy if the node breaks them: each form loses as many updates.
+"""Rules that every form of a node breaks if the node does: each form loses the same updates.
 
 The original node may break another rule instead: a version that forbids longer indices breaks SCT211.
 """
 
 _LIMITING = frozenset({Guard.CLAMP, Guard.DROP})
-"""The guards after which no index is negative."""
+"""The guards (nodes that make indices legal) after which no index is negative."""
 
 _ONE_SIZE = 3
-"""Nodes that compute one size at run time: ShapeOf, Gather of the dimension, Convert."""
+"""Number of nodes that compute one size at run time: ShapeOf, Gather of the dimension, Convert."""
 
 _Known: TypeAlias = "dict[Proof | None, Rewritten | Refusal | None]"
-"""Outcomes of the nodes of one group, by their proof of `EQUAL`; the key is None if no rewrite needed it.
+"""Results for the nodes of one group, by their proof of condition `EQUAL`; None if no rewrite needed that.
 
 All other conditions have one answer in a group whose indices have no faults or are the same.
 """
@@ -66,9 +68,10 @@ class Rewritten:
     Attributes:
         fragment: the new nodes.
         way: the rewrites that made them, in order.
-        assumptions: the promises that they rely on.
+        assumptions: the promises that the new nodes rely on.
         is_bound: whether they contain values of constant indices, and so fit no other indices.
-        seen: the node with the facts that the form relies on, if these are fewer than the file stores.
+        seen: the node with only the facts that the new nodes rely on, if these are fewer than the file
+            stores.
     """
 
     fragment: Fragment
@@ -81,8 +84,8 @@ class Rewritten:
 class Rewriter:
     """Rewrites nodes of one model.
 
-    Nodes that agree in all facts that rules and rewrites declare to read get one outcome. If a rule or a
-    rewrite reads more than that, each node is rewritten on its own.
+    Nodes for which all facts that rules and rewrites declare to read are equal get the same result. If a rule
+    or a rewrite reads more than that, each node is rewritten on its own.
     """
 
     def __init__(self, model: Model, promises: Promises) -> None:
@@ -106,7 +109,7 @@ class Rewriter:
         return None if lookup is None else ScatterNode(node, lookup, self.check.facts)
 
     def news(self, rewritten: "Rewritten") -> list[ScatterNode]:
-        """Return the new scatter nodes with facts as if they were read from the written file."""
+        """Return the new scatter nodes, with facts as if they were read from the written file."""
         nodes = rewritten.fragment.connected()
         for node in nodes:
             self.check.facts.forget(node.handle.output)
@@ -122,15 +125,15 @@ class Rewriter:
         is_anew: bool = False,
         form: Rewrite | None = None,
     ) -> "Rewritten | Refusal | None":
-        """Rewrite one node into a target row; return None if it needs no change.
+        """Rewrite one node as a target operator version; return None if it needs no change.
 
         Args:
             scatters: the node, once for each signature of its function; facts that differ count as unknown.
-            target: the row to reach; None keeps the operator.
+            target: the operator version to reach; None keeps the operator.
             opset: the opset of the new nodes in ONNX.
             guard: the guard for its indices, applied before the rewrite.
-            is_anew: whether to rewrite even a node that has the target form already.
-            form: another form of the node's own row, to be taken first.
+            is_anew: whether to rewrite a node even if it already has the target form.
+            form: another form of the node's own operator version, to be applied first.
         """
         self._judged.clear()
         self._numbers_of.clear()
@@ -176,7 +179,7 @@ class Rewriter:
             for number, (port, input) in enumerate(
                 zip(scatter.spec.ports, scatter.node.inputs, strict=False)
             ):
-                if input.is_present and input.value is None:  # a fault of the file, not of the node
+                if input.is_present and input.value is None:  # the file is faulty, not the node
                     message = f"input {number}, {port.name}, comes from nothing that exists"
                     return Refusal(Reason.BREAKS_RULES, message)
             diagnostics += self.check.node(scatter, scatter.node.graph)
@@ -207,7 +210,8 @@ class Rewriter:
             return rewritten
         if not any(is_needed(new, guard) for new in self.news(rewritten)):
             return rewritten
-        # A guard before sizes computed at run time cannot be recognised later: put it last if possible.
+        # A guard that precedes sizes computed at run time cannot be recognised later, so put it last if
+        # possible.
         plain = self.along(scatter, way[1:], opset, diagnostics, will_be_guarded=guard is not Guard.WRAP)
         counts = None if isinstance(plain, Refusal) else is_counted_after(scatter, plain.fragment)
         if counts is not None:
@@ -222,9 +226,9 @@ class Rewriter:
         return rewritten  # legal indices stay legal, even if a later run cannot recognise that
 
     def _with_sizes(self, scatter: ScatterNode, stored: Rewritten, opset: int | None) -> Rewritten | Refusal:
-        """Replace stored sizes in a form, if they are not proven, by sizes computed at run time.
+        """Replace sizes in new nodes that only the file's stored shapes give by sizes computed at run time.
 
-        If that is costly, and the stored sizes may be true, the form keeps them and gets an assumption.
+        If that is costly, and the stored sizes may be true, the sizes are kept and become an assumption.
         """
 
         def without(value: Value) -> Shape:
@@ -283,8 +287,8 @@ class Rewriter:
         """Apply rewrites to a node, one after the other.
 
         New nodes may break no rule that the original node does not break; `diagnostics` are those of the
-        original. After a guard that limits indices no rewrite handles negative ones again; nor does a rewrite
-        before it, if the node `will_be_guarded` and its version forbids negative indices.
+        original. After a guard that limits indices, rewrites need not handle negative ones; nor before it, if
+        the node `will_be_guarded` and its version forbids negative indices.
         """
         fragment, assumptions = as_fragment(scatter), set[str]()
         for port in fragment.nodes[0].inputs:  # do not analyse the nodes upstream again
@@ -325,7 +329,7 @@ class Rewriter:
 
 
 def _with_non_negative(promises: Promises) -> Promises:
-    """Return the promises with non-negative indices added: a guard makes them so."""
+    """Return the promises with "non-negative indices" added, which a guard ensures."""
     return replace(promises, conditions=promises.conditions | {Condition.NON_NEGATIVE})
 
 
@@ -367,14 +371,14 @@ def _contradiction(scatter: ScatterNode) -> str:
 
 
 def _are_alike(first: Rewritten | Refusal, second: Rewritten) -> bool:
-    """Tell whether two forms have the same nodes and assumptions."""
+    """Return whether two results have the same new nodes and assumptions."""
     if isinstance(first, Refusal) or first.assumptions != second.assumptions:
         return False
     return _written(first.fragment) == _written(second.fragment)
 
 
 def _written(fragment: Fragment) -> list[Hashable]:
-    """Return a key of the new nodes without their names and without facts about their values."""
+    """Return a key of the new nodes, without their names and the facts about their values."""
     places = {id(new.output): place for place, new in enumerate(fragment.news)}
 
     def source(value: Value | None) -> Hashable:

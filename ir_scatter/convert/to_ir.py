@@ -1,4 +1,4 @@
-"""ONNX to IR: OpenVINO reads the model, and the IR is validated, converted and compared in NumPy."""
+"""Converts ONNX to IR: OpenVINO writes the IR, which is then validated, converted and compared in NumPy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,22 +30,22 @@ from ir_scatter.runners.openvino.runner import export
 from ir_scatter.validate import validate
 
 _NUMPY = "NumPy"
-"""The name under which the comparison in NumPy is listed beside devices."""
+"""The name under which reports list the comparison in NumPy, beside devices."""
 
 
 @contextmanager
 def exported(
     model: Model, options: Mapping[str, Any], *, partial: bool
 ) -> Iterator[tuple[ConversionRun, str | None]]:
-    """Convert an ONNX model to a temporary IR and convert the nodes of that; the IR exists within this block.
+    """Convert an ONNX model to a temporary IR, and its nodes; the IR exists within the `with` block.
 
     Operators that OpenVINO cannot read are first rewritten in ONNX.
 
     Yields:
         The result, for the IR or, if there is none, for the ONNX model; and the path of the model that
-        OpenVINO has read, if it is the source moved to another opset, else None.
+        OpenVINO has read, if that is a copy in another opset, else None.
     """
-    # Nodes that break a rule have no specified result; OpenVINO may invent one.
+    # Nodes that break a rule have no specified result; OpenVINO may compute anything.
     broken = tuple(
         replace(
             _refused(diagnostic, "breaks", Reason.BREAKS_RULES),
@@ -112,7 +112,7 @@ def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
         value, name = flow.value(input.key), input.names[0]
         is_constant = (
             value is not None and value.constant is not None
-        )  # in old files every initializer is an input too
+        )  # in old files every initializer is also an input
         if input.default is None or is_constant or not names.isdisjoint(input.names):
             continue
         code = Reason.INPUT_LOST
@@ -130,7 +130,10 @@ def _refused(diagnostic: Diagnostic, verb: str, code: Reason) -> Refused:
 
 
 def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversion | None:
-    """Rewrite nodes that OpenVINO cannot read or misreads, or that are no longer legal; None without any."""
+    """Rewrite nodes that OpenVINO cannot read or misreads, or that are no longer legal.
+
+    None if there are none.
+    """
     keys = [*(spec.key for spec in TENSOR_SCATTER), *(spec.key for spec in SPECS.values() if spec.is_removed)]
     rows = (
         find(node.domain, node.type, node.opset) for node in model.definitions(scatter_types(model.domain))
@@ -142,7 +145,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
     if any(row is not None and row.spec is not None and row.spec.key in keys for row in rows):
         arguments["guard"] = options.get(
             "guard"
-        )  # the start of a run is to be limited, not each of its positions
+        )  # only the start of a run of positions must be limited, not each position
         return convert(model, SCATTER_ELEMENTS[-1].key.type, sources=tuple(map(str, keys)), **arguments)
     return None if agreed is None else convert(model, **arguments)
 
@@ -150,7 +153,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
 def _compare(
     models: Sequence[Model], ir: Model, options: Mapping[str, Any], constraints: Mapping[str, Conditions]
 ) -> tuple[int, str, str]:
-    """Return (equal cases, difference, reason why no comparison was possible) of outputs in NumPy.
+    """Compare outputs in NumPy; return (equal cases, difference, why no comparison was possible).
 
     Of several equivalent models the first that NumPy can compute is used. Outputs are paired by their order.
     Large models get one case.

@@ -1,1 +1,1 @@
-"""Moving ONNX models to another opset without changing what they mean."""
+"""Converts ONNX models to another opset without changing results."""

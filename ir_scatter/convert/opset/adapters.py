@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 
 
 class CannotAdapt(Exception):
-    """A node has no equivalent in another version: the message says why. Never leaves this package."""
+    """Error: a node has no equivalent in another version; the message says why.
+
+    Only used inside this package.
+    """
 
 
 class AdaptedNode:
     """A copy of a node that adapters edit, the new nodes before and after it, and facts about its inputs.
 
-    `graphs` holds one graph, or for a function one for each signature. `new_names` may clash with names of
-    the model, so the writer may change them. Outputs in `gone` were dropped because nothing reads them.
+    `graphs` holds the graph of the node; for a function, its graph for each signature of its calls.
+    `new_names` may clash with names of the model; the writer then changes them. Outputs in `gone` were
+    dropped because nothing reads them.
     """
 
     def __init__(self, graphs: tuple[OnnxGraph, ...], position: int, *, target: int, is_up: bool) -> None:
@@ -61,7 +65,7 @@ class AdaptedNode:
         return bool(self.before or self.after) or self.proto != self.original
 
     def is_read(self, name: str) -> bool:
-        """Tell whether a node, a body or an output of the graph reads a value."""
+        """Return whether a node, a body or an output of the graph reads a value."""
         index = self.graphs[0].index
         bodies = [body for several in index.bodies.values() for body in several.values()]
         return (
@@ -74,7 +78,7 @@ class AdaptedNode:
         return self._written(attribute) is not None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return an attribute as a Python value, the default if it is not written."""
+        """Return an attribute as a Python value, or the default if it is not written."""
         written, graph = self._written(name), self.graphs[0]
         if written is None:
             return default
@@ -96,7 +100,7 @@ class AdaptedNode:
         return next((written for written in self.proto.attribute if written.name == name), None)
 
     def input(self, number: int) -> str:
-        """Return the name of an input, "" if it is omitted."""
+        """Return the name of an input; "" if it is omitted."""
         return self.proto.input[number] if number < len(self.proto.input) else ""
 
     def connect(self, number: int, name: str) -> None:
@@ -115,12 +119,15 @@ class AdaptedNode:
         return [None if name in self.new_names else graph.find(name) for graph in self.graphs]
 
     def element_type(self, number: int) -> ElementType | None:
-        """Return the element type of an input, None if it is unknown or differs between uses."""
+        """Return the element type of an input.
+
+        None if it is unknown, or differs between calls of the function.
+        """
         types = {None if value is None else value.element_type for value in self._values(number)}
         return types.pop() if len(types) == 1 else None
 
     def shape(self, number: int) -> Shape:
-        """Return the shape of an input; dimensions that differ between uses are unknown."""
+        """Return the shape of an input; dimensions that differ between calls of the function are unknown."""
         shapes = [None if value is None else value.shape for value in self._values(number)]
         shapes_known = [shape for shape in shapes if shape is not None]
         if len(shapes_known) < len(shapes) or len(set(map(len, shapes_known))) > 1:
@@ -130,7 +137,10 @@ class AdaptedNode:
         )
 
     def constant(self, number: int) -> "Array | None":
-        """Return the value of a constant input, None if it is unknown or differs between uses."""
+        """Return the value of a constant input.
+
+        None if unknown, or if it differs between calls of the function.
+        """
         if self.input(number) in self._new_constants:
             return self._new_constants[self.input(number)]
         constants = [None if value is None else value.constant for value in self._values(number)]
@@ -205,10 +215,10 @@ def _show_type(type: TypeProto) -> str | None:
 
 
 Adapter = Callable[[AdaptedNode], None]
-"""Changes a node; raises CannotAdapt if the other version has no equivalent."""
+"""A function that changes a node; it raises CannotAdapt if the other version has no equivalent."""
 
 ADAPTERS: dict[tuple[str, int, bool], list[Adapter]] = {}
-"""By operator, version and direction, in the order in which they are applied."""
+"""Adapters by (operator, version, direction), in the order in which they are applied."""
 
 
 def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapter], Adapter]:
@@ -279,7 +289,10 @@ def list_became_input(
     *,
     may_be_empty: bool | None = None,
 ) -> None:
-    """Turn an attribute into an input or back; `may_be_empty` None: the meaning of [] is unspecified."""
+    """Turn an attribute with a list into an input, or back.
+
+    `may_be_empty` says whether an empty list is allowed; None if its meaning is unspecified.
+    """
     value = node.attribute(name) if node.is_up else _of_input(node, number, name)
     if value is not None and np.size(value) == 0 and not may_be_empty:
         if may_be_empty is None:
@@ -324,7 +337,7 @@ def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -
 
 
 def _of_input(node: AdaptedNode, number: int, name: str) -> "Array | None":
-    """Remove an input that is an attribute in older versions; return its value, None if omitted."""
+    """Remove an input that is an attribute in older versions; return its value, or None if it was omitted."""
     if not node.input(number):
         return None
     array = node.constant(number)
@@ -367,8 +380,8 @@ def negative_one_hot_indices(node: AdaptedNode) -> None:
     node.connect(0, node.new_node("Where", [is_negative, beyond, indices], "not_negative"))
 
 
-# Softmax and its like: up to version 11 the input is treated as a matrix of the dimensions before `axis` and
-# the rest; since version 13 the operator works along the single dimension `axis`.
+# Softmax and similar operators: up to version 11 the input is treated as a matrix, of the dimensions before
+# `axis` and the rest; since version 13 the operator works along the single dimension `axis`.
 
 _ALLOWZERO_SINCE = 14
 
@@ -395,7 +408,10 @@ def matrix_said_to_openvino(node: AdaptedNode) -> None:
 
 
 def agreed_opset(model: Model) -> int | None:
-    """Return the lowest opset in which runtimes read the model correctly; None for its own opset."""
+    """Return the lowest opset in which all runtimes read the model correctly.
+
+    None if that is its own opset.
+    """
     for node in model.walk(frozenset({"Softmax"})):
         if node.opset in (11, 12):
             value, axis = node.inputs[0].value if node.inputs else None, node.attributes.get("axis", 1)
@@ -412,7 +428,7 @@ def _is_last(node: AdaptedNode, axis: int) -> bool:
 
 
 def _ends_at(shape: Shape, axis: int) -> bool:
-    """Tell whether only dimensions of 1 follow an axis, or there are no elements.
+    """Return whether only dimensions of 1 follow an axis, or there are no elements.
 
     Then the matrix of older versions and the single axis of newer ones give the same result.
     """
@@ -423,12 +439,12 @@ def _ends_at(shape: Shape, axis: int) -> bool:
 
 def _work_on_rows(node: AdaptedNode, axis: int) -> None:
     if not any(node.proto.output):
-        return  # its result is not used
+        return  # no node uses its result
     data = node.input(0)
     shape = node.new_node("Shape", [data], "shape")
     node.connect(0, node.new_node("Flatten", [data], "flattened", axis=axis))
     node.write("axis", -1)
-    # Before opset 14 the 0 of a Reshape copies a dimension of the input, which has only two here.
+    # Before opset 14, a 0 in the target of Reshape copies a dimension of the input, which has only two here.
     keeps_zeros = {"allowzero": 1} if node.target >= _ALLOWZERO_SINCE else {}
     node.follow_with("Reshape", [shape], "along_rows", **keeps_zeros)
 
@@ -440,7 +456,7 @@ _RESIZED = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "
 
 
 def translate(node: AdaptedNode, attribute: str, words: Iterable[str], **replacements: str) -> None:
-    """Demand a value that both versions have, or replace it by the other version's word for it."""
+    """Check that both versions know an attribute's value, or replace it by the other version's word."""
     word = node.attribute(attribute)
     if word in replacements:
         node.write(attribute, replacements[word])
@@ -499,7 +515,7 @@ def sampling_to_attributes(node: AdaptedNode) -> None:
 
 
 def _enlarges(node: AdaptedNode) -> bool:
-    """Tell whether no dimension shrinks (True) or none grows (False); Upsample never shrinks one."""
+    """Return True if no dimension shrinks, False if none grows; Upsample never shrinks one."""
     if node.original.op_type == "Upsample":
         return True
     scales = node.constant(1)
@@ -625,7 +641,7 @@ _UNSIGNED_FLOAT8_NUMBERS = (18, 20)
 
 @adapter("Cast", "CastLike", "QuantizeLinear", since=24)
 def infinity_to_float8(node: AdaptedNode) -> None:
-    """The tables of Cast apply to QuantizeLinear too, those of this version and of the one before."""
+    """The conversion tables of Cast also apply to QuantizeLinear, in this version and the one before."""
     written = node.attribute("to", node.attribute("output_dtype"))
     like = {"CastLike": 1, "QuantizeLinear": 2}.get(node.proto.op_type)
     is_float8 = written in _UNSIGNED_FLOAT8_NUMBERS

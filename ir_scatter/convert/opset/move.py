@@ -1,4 +1,4 @@
-"""Plans the move of an ONNX model to another opset: the versions between, the changes, the obstacles."""
+"""Plans the conversion of an ONNX model to another opset: version steps, node changes, obstacles."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -21,14 +21,14 @@ from ir_scatter.ops.onnx_versions import FIRST_OPSET, INCOMPATIBLE, NO_WAY_BACK,
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
 
 _OLDEST_BACK = 11
-"""The opset of the oldest target operators: no node moves back across a change of this opset."""
+"""The opset of the oldest target operators: nodes are not converted back across a change of this opset."""
 
 NEWEST_OPSET: int = min(onnx.defs.onnx_opset_version(), LATEST_OPSET)
 """The newest opset that both the installed onnx and our tables know."""
 
 
 class Obstacle(NamedTuple):
-    """A node without an equivalent at the new opset; scope and type are "" for the model itself."""
+    """A node without an equivalent in the new opset; scope and type are "" for the model itself."""
 
     scope: str
     type: str
@@ -37,7 +37,7 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Move(OpsetMove):
-    """The changes of a model for another opset; it can be written only without obstacles."""
+    """The changes of a model for another opset; it can be written only if there are no obstacles."""
 
     obstacles: tuple[Obstacle, ...]
 
@@ -46,7 +46,7 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
     """Return the changes that keep the meaning of an ONNX model at another opset of the default domain.
 
     Nodes to `ignore` are replaced by patches for the new opset. A node of a function is planned once, for all
-    uses of the function.
+    calls of the function.
     """
     if not FIRST_OPSET <= opset <= NEWEST_OPSET:
         raise UsageError(f"opset {opset} is unknown, expected {FIRST_OPSET} to {NEWEST_OPSET}")
@@ -73,7 +73,10 @@ def plan_move(model: Model, opset: int, *, ignore: Iterable[Node] = ()) -> Move:
 
 
 def lowest_opset(model: Model, at_least: int, *, ignore: Collection[Node] = ()) -> int | None:
-    """Return the lowest opset, at least `at_least` and the model's own, that it can move to; None without."""
+    """Return the lowest opset, at least `at_least` and the model's own, to which it can be converted.
+
+    Else None.
+    """
     graphs = [_onnx(model.graph), *(_onnx(function.definition) for function in model.functions)]
     opsets = [opset for opset in map(_opset, graphs) if opset is not None]
     if not opsets or min(opsets) >= at_least:
@@ -154,7 +157,7 @@ class VersionStep(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VersionPath:
-    """The versions of an operator between two opsets; no steps if both hold the same version."""
+    """The versions of an operator between two opsets; without steps if both opsets have the same version."""
 
     start: OpSchema
     end: OpSchema
@@ -243,16 +246,17 @@ def versions_of(type: str) -> dict[int, OpSchema]:
 
 @cache
 def _accepts_all(old: OpSchema, new: OpSchema) -> bool:
-    """Tell whether the new version accepts every combination of types that the old one accepts."""
+    """Return whether the new version accepts every combination of types that the old one accepts."""
     return all(before.types <= after.types for before, after in _ports(old, new)) and not couplings(old, new)
 
 
 def couplings(old: OpSchema, new: OpSchema) -> frozenset[str]:
-    """Return the type variables of the new version that couple ports which the old one does not couple."""
+    """Return the new version's type variables that force ports to equal types, unlike the old one's."""
     before = {port.name: port.type_str for port in (*old.inputs, *old.outputs)}
     groups: dict[str, set[str]] = defaultdict(set)
     for old_port, port in _ports(old, new):
-        # A port of one type has no choice, and a list that is not homogeneous holds values of any types.
+        # A port with a single type has no choice, and a list that is not homogeneous holds values of any
+        # types.
         if len(port.types) > 1 and port.is_homogeneous:
             groups[port.type_str].add(before.get(port.name, old_port.type_str))
     return frozenset(name for name, olds in groups.items() if len(olds) > 1)
@@ -292,7 +296,7 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
 
 
 def _drop_defaults(node: AdaptedNode, step: VersionStep) -> None:
-    """Remove attributes that the older version lacks, if their value is its behaviour."""
+    """Remove attributes that the older version lacks, if their value is what the older version does."""
     for name, attribute in step.newer.attributes.items():
         if name in step.older.attributes or not node.has(name):
             continue
