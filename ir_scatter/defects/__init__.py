@@ -1,4 +1,7 @@
-"""Known defects of runtimes: a module for each defect or kind of defect; there is no list."""
+"""Known defects of runtimes. Each module here defines one defect or several related ones.
+
+They are found by scanning.
+"""
 
 import pkgutil
 from functools import cache

@@ -1,4 +1,4 @@
-"""Known defects of runtimes: which nodes meet them, and the cases that show them."""
+"""Known defects of runtimes: the class `Defect`, when it affects a node, and probes that show it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,20 +23,23 @@ class Result(StrEnum):
     CRASHED = "crashed"
     WRONG = "wrong"
     ACCEPTED = "accepted"
-    """It accepts what the specification forbids."""
+    """The runtime accepts what the specification forbids."""
     REFUSED = "refused"
     ABSENT = "absent"
-    """The release has no such operator or element type, or does not read the format."""
+    """The release lacks the operator or element type, or does not read the format."""
     RIGHT = "right"
-    """It computes what the specification says, or refuses what that forbids."""
+    """The runtime computes what the specification requires, or refuses what it forbids."""
 
     def is_like(self, other: "Result | None") -> bool:
-        """Whether a repetition may give the other one: a write outside of the output may or may not crash."""
+        """Return whether a repetition of the probe may give the other result instead.
+
+        A write outside of the output may or may not crash, for example.
+        """
         return self is other or {self, other} == {Result.CRASHED, Result.ACCEPTED}
 
 
 class SymptomRow(NamedTuple):
-    """All facts about a symptom; a new symptom is a new row and the code that produces it.
+    """All facts about a symptom, the way in which a runtime is wrong.
 
     Attributes:
         word: its name in JSON, histories and reports.
@@ -46,10 +49,10 @@ class SymptomRow(NamedTuple):
         group: the heading under which reports list defects with this symptom.
         style: the class of its badge in the style sheet.
         meaning: a sentence about the runtime for readers of a report.
-        cost: of running a case that shows it, in units of a case that is answered: another model is loaded,
-            or another process is started.
+        cost: cost of running a case that shows it, where 1 is a case with a result; more if another model
+            must be loaded or another process started.
         is_fatal: whether the process ends, so that cases are run one by one to find which one did it.
-        is_of_numbers: whether it matters only where the numbers of an output are read.
+        is_of_numbers: whether it matters only if the output's values are read, not just its shape.
     """
 
     word: str
@@ -151,7 +154,10 @@ class Symptom(StrEnum):
 
 
 class Stage(StrEnum):
-    """When a defect strikes, the earliest first; nodes that a runtime removes before are not affected."""
+    """When a defect shows, the earliest first.
+
+    Nodes that the runtime removes before that stage are not affected.
+    """
 
     LOAD = "when the file is loaded, whether or not the node is computed"
     READ = "when the model is read"
@@ -159,20 +165,23 @@ class Stage(StrEnum):
     RUN = "when the model runs"
 
     def is_at_most(self, other: "Stage") -> bool:
-        """Whether it is the same stage or an earlier one."""
+        """Return whether this is the same stage or an earlier one."""
         stages = list(Stage)
         return stages.index(self) <= stages.index(other)
 
 
 class Ternary(NamedTuple):
-    """Whether a condition holds: None if the file does not tell; then `when` says in words when it does."""
+    """Whether a condition is true: True, False, or None if the file does not determine it.
+
+    If None, `when` says in words when the condition is true: "an index is negative".
+    """
 
     truth: bool | None
     when: str = ""
 
 
 class Meeting(NamedTuple):
-    """The fact that a node meets a defect.
+    """The fact that a known defect affects a node, certainly or under a condition.
 
     Attributes:
         reason: the property of the node that triggers it, "indices have no dimensions".
@@ -180,7 +189,7 @@ class Meeting(NamedTuple):
         part: the part of the node at fault, if it is not the input.
         when: the condition at run time, "an index is negative"; "" if it is certain.
         probes: the names of the probes that show it for such a node; empty for all.
-        strikes: the stage, if it differs from that of other nodes that meet the defect.
+        strikes: the stage at which the defect shows, if it differs from `Defect.strikes`.
     """
 
     reason: str
@@ -194,7 +203,10 @@ class Meeting(NamedTuple):
 def meets(
     reason: str, conditions: Iterable[Ternary | bool], role: Role | None = None, part: Part | None = None
 ) -> Meeting | None:
-    """Return a meeting unless a condition is false; unknown conditions become its `when`."""
+    """Return that a node is affected, unless a condition is false.
+
+    Unknown conditions become `Meeting.when`.
+    """
     whens = list[str]()
     for condition in conditions:
         truth, when = condition if isinstance(condition, Ternary) else (condition, "")
@@ -206,12 +218,12 @@ def meets(
 
 
 Numbers: TypeAlias = tuple[int, ...] | list[Any] | int | float
-"""The shape of an input to be filled (a tuple), or its numbers."""
+"""The shape of an input to be filled (a tuple), or its values (a list or a number)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """A case that shows a defect, or a near miss, which must not show it.
+    """A test input for one operator that shows a defect, or (in `Defect.near`) a similar one that does not.
 
     Attributes:
         name: its name in the history; a changed case gets a new name.
@@ -226,11 +238,12 @@ class Probe:
         breaks: the name of the rule that it breaks on purpose; "" if it is legal.
         times: number of runs in a row, if the result changes from run to run.
         threads: number of threads; 0 leaves it to the runtime.
-        iterations: of a loop around it whose iterations are equal, in an IR; 0 for no loop.
-        before: the types of general operators between the input and data, in an IR; see `OneNode`.
-        keeps_state: whether data is a state that the model reads and writes unchanged, in an IR; then `times`
-            counts inferences, without a reset between them.
-        in_function: whether it is in a function that the model calls, in ONNX.
+        iterations: in an IR, the number of iterations of a loop around the node, all with the same inputs; 0
+            for no loop.
+        before: in an IR, types of general operators between the model's input and data; see `OneNode`.
+        keeps_state: in an IR, whether data is a state that the model reads and writes back unchanged; then
+            `times` counts inferences without a reset between them.
+        in_function: in ONNX, whether the node is in a function that the model calls.
     """
 
     name: str
@@ -255,17 +268,17 @@ class Probe:
 
 
 def rank_of(shape: Shape, rank: int, name: str) -> Ternary:
-    """Return whether the shape of a named input has a rank."""
+    """Return whether a shape has a rank; the name of the input is for the text if the rank is dynamic."""
     return Ternary(None if shape is None else len(shape) == rank, f"{name} has rank {rank}")
 
 
 def has_elements(scatter: ScatterNode) -> Ternary:
-    """Return whether data may have elements: plugins do not compile a node with empty data."""
+    """Return whether data has elements; plugins do not compile nodes with empty data."""
     return Ternary(element_count(scatter.data_shape) != 0)
 
 
 def is_folded(scatter: ScatterNode, value: Value) -> bool | None:
-    """Tell whether OpenVINO computes a value before it compiles the model; None if that is not known.
+    """Return whether OpenVINO computes a value before it compiles the model; None if unknown.
 
     Constants are, and what follows from them by operators that it folds, whether or not NumPy has a kernel.
     """
@@ -281,27 +294,28 @@ Affects: TypeAlias = Callable[[ScatterNode], Meeting | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Defect:
-    """A known defect; its code is never renumbered or reused. As a decorator it turns `affects` into one.
+    """A known defect of runtimes; as a decorator, it turns a function `affects` into one.
 
     Attributes:
         name: "scalar-indices-refused".
         runners: the long names of runners that have it, "openvino:CPU", without numbers of devices and
             without runners that emulate a device.
-        symptom: what the runtime does with a node that meets it.
-        reads: all facts that `affects` looks at.
-        probes: cases that show it.
+        symptom: what the runtime does with an affected node.
+        reads: all facts about a node that `affects` reads.
+        probes: test inputs that show it.
         strikes: the stage at which probes fail on the installed releases; a wrong value matters when the
             model runs, even if it was computed before.
         near: similar cases that the runtime computes correctly.
         avoid: how to work around it, in a sentence without a full stop.
-        per_model: the severity of a single diagnostic for all nodes of a model that may meet it at run time;
-            None for one diagnostic per node.
+        per_model: the severity of a single diagnostic for all nodes of a model that it may affect at run
+            time; None for one diagnostic per node.
         depends_on_instructions: whether the result of a probe may differ between processors with different
             instruction sets; records of other processors prove nothing then.
-        stays: whether every node that reads the input meets it, so that no other form avoids it.
-        taps_hide: whether a node that meets it is computed correctly if its data is also a model output.
+        stays: whether every node that reads the input is affected, so that rewriting the scatter node does
+            not help.
+        taps_hide: whether an affected node is computed correctly if its data is also a model output.
         inferences: number of inferences in a row, without a reset of states, until it shows.
-        affects: returns whether a node meets it, for nodes that break no rules but those the probes break.
+        affects: returns whether a node is affected; nodes may break only rules that the probes break.
         text: what goes wrong, why, since when; the docstring of the decorated function.
     """
 
@@ -324,7 +338,7 @@ class Defect:
 
     @property
     def breaks(self) -> frozenset[str]:
-        """The names of the rules that its probes break: a node may break them as well."""
+        """The names of the rules that its probes break; affected nodes may break them as well."""
         return frozenset([probe.breaks for probe in self.probes if probe.breaks])
 
     def __call__(self, affects: Affects) -> "Defect":

@@ -1,4 +1,4 @@
-"""Scatter nodes in bodies of loops."""
+"""Defects of scatter nodes in bodies of loops."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,13 +30,13 @@ _MORE = "the loop runs more than once"
 
 
 class _Loop(NamedTuple):
-    """A loop node, and how values flow into and out of its body."""
+    """A loop node that contains a scatter node, and how values enter and leave its body."""
 
     node: Node
     wires: Repeat
 
     def invariants(self) -> dict[Value, Value | None]:
-        """Return the inputs of the body that are the same in each iteration, with their values outside.
+        """Return the body's inputs that are the same in each iteration, each with its value outside the loop.
 
         An input that the body passes unchanged to the next iteration counts as well.
         """
@@ -51,7 +51,7 @@ class _Loop(NamedTuple):
         return invariants | {value: value for value in captured}
 
     def runs_again(self, scatter: ScatterNode) -> Ternary:
-        """Return whether there is more than one iteration.
+        """Return whether the loop runs for more than one iteration.
 
         A loop without a trip count runs once for each part of an input. Measured: the plugin drops inputs
         that the body does not read, and runs a loop once that has no other parts.
@@ -66,7 +66,7 @@ class _Loop(NamedTuple):
         return Ternary(None if count is None or count.size != 1 else int(count.item()) > 1, _MORE)
 
     def _read_parts(self) -> Iterator[BodyInput]:
-        """Yield the inputs that are cut into parts, and are read in the body."""
+        """Yield the loop inputs that are cut into one part per iteration, and that the body reads."""
         body = self.wires.body
         for input, inflow in zip(body.inputs, self.wires.inputs, strict=True):
             value = body.value(input.key)
@@ -75,7 +75,7 @@ class _Loop(NamedTuple):
                 yield inflow
 
     def _parts(self, facts: Facts, inflow: BodyInput) -> int | None:
-        """Return how many parts an input is cut into, None if that is not known."""
+        """Return the number of parts (iterations) that an input is cut into; None if unknown."""
         value = None if inflow.outer is None else self.node.inputs[inflow.outer].value
         shape, cut = None if value is None else facts.with_propagation().shape(value), inflow.slice
         if shape is None or cut is None or not -len(shape) <= cut.axis < len(shape):
@@ -159,7 +159,7 @@ def conditions_of(memory: Origin) -> list[Ternary]:
 def adds_up_again(
     scatter: ScatterNode, is_same: Callable[[Value], bool], run: str, memory: Origin
 ) -> Ternary:
-    """Return whether a result differs if data holds what the same node wrote before.
+    """Return whether a result changes if data already contains what the same node wrote in an earlier run.
 
     `is_same` returns whether an input is the same in each run; `run` names the repetition, "an iteration".
     """
@@ -170,7 +170,7 @@ def adds_up_again(
         return Ternary(scatter.reduction is not Reduction.PROD or None, "no update is 0 or 1")
     if memory.is_source:
         return Ternary(None, "indices or updates that are computed from data change")
-    if not keeps or scatter.reduction is Reduction.NONE:  # the same positions are written anew
+    if not keeps or scatter.reduction is Reduction.NONE:  # writing the same positions again changes nothing
         ports = [port for port in ports if port is scatter.indices]
         words = "indices"
     else:

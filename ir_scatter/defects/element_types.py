@@ -1,4 +1,4 @@
-"""Element types that a runtime does not support, or computes in other types."""
+"""Defects with element types: those that a runtime does not support, or computes in another type."""
 
 from collections.abc import Callable
 from typing import Any
@@ -116,13 +116,13 @@ def computed_in_f32(scatter: ScatterNode) -> Meeting | None:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        # a device may flush numbers up to the least normal one to 0
+        # a device may replace numbers up to the smallest normal one by 0
         least = np.finfo(np.float64).tiny
         return _beyond(meeting, scatter, lambda array: np.abs(array.astype(np.float32) - array) > least, when)
 
 
 def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], Any], when: str) -> Meeting:
-    """Return a meeting on the condition that a number is outside the range of the computed type.
+    """Return the meeting, on the condition that a value is outside the range of the type used to compute.
 
     It is unconditional if a constant is outside, and no update overwrites it.
     """
@@ -203,6 +203,6 @@ def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def are_there(operand: Operand) -> Ternary:
-    """Return whether an input has elements when the model runs, even if its shape is dynamic."""
+    """Return whether an input has elements when the model runs; unknown for some dynamic shapes."""
     is_known = operand.shape is not None and all(lowest(dim) > 0 for dim in operand.shape)
     return Ternary(is_known or None, f"{operand.port.name} is not empty")

@@ -1,4 +1,4 @@
-"""Measurements of known defects: the result of each probe, by release and device."""
+"""Measurements of known defects: the result of each probe (test input), by release and device."""
 
 import json
 import re
@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 class Basis(StrEnum):
-    """The source of an answer, the best first."""
+    """The source of an answer about a defect, the best first."""
 
     PROBED = "probed here"
     RECORDED = "recorded"
@@ -28,7 +28,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The results of probes for one release of a runtime on one device.
+    """The results of all probes (test inputs) for one release of a runtime on one device.
 
     Attributes:
         runtime: "openvino", and `device`, "CPU"; "" where the runtime has no devices.
@@ -66,13 +66,13 @@ class Row:
 
 
 class Evidence(NamedTuple):
-    """Whether a target has a defect: the result of its probes, None if unknown, and the source of it."""
+    """Whether a target (runner and release) has a defect, and where that is known from; None if unknown."""
 
     basis: Basis
     result: Result | None = None
     """RIGHT if the defect is absent, otherwise the worst result of the probes."""
     told: str = ""
-    """Where it was measured, "2026.4.1 on Xeon"."""
+    """Where the result was measured, such as "2026.4.1 on Xeon"."""
 
     @property
     def is_bad(self) -> bool:
@@ -80,7 +80,7 @@ class Evidence(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A runner by its long name without a number, "openvino:GPU", and a release or the beginning of one."""
+    """A runner and a release that is to be judged, such as ("openvino:GPU", "2026.4")."""
 
     runner: str
     release: str
@@ -94,7 +94,7 @@ def key_of(defect: Defect, probe: Probe) -> str:
 
 
 def order(release: str) -> tuple[int, ...]:
-    """Return the sort key of a release."""
+    """Return the sort key of a release: "2026.4.1" -> (2026, 4, 1)."""
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
@@ -139,10 +139,10 @@ def history() -> tuple[Row, ...]:
 
 
 def result_of(defect: Defect, row: Row, names: Collection[str] = ()) -> Result | None:
-    """Return the worst result of a defect in a row, over all of its probes or the named ones.
+    """Return the worst result of a defect's probes in a record, over all probes or the named ones.
 
-    RIGHT if no probe shows the defect, None if nothing was measured. An absent operator counts as a refusal;
-    for other symptoms it is no measurement.
+    RIGHT if no probe shows the defect, None if nothing was measured. If the operator is absent, that counts
+    as a refusal for defects that are refusals, and as no measurement for others.
     """
     probes = [probe for probe in defect.probes if not names or probe.name in names]
     results = [row.results.get(key_of(defect, probe)) for probe in probes]
@@ -161,15 +161,16 @@ def evidence(
     probes: Collection[str] = (),
     emulator: str = "",
 ) -> Evidence:
-    """Return whether a target has a defect, from the best source.
+    """Return whether a target (runner and release) has a defect, from the best source.
 
     Args:
         defect: a defect of the target's runner.
         target: a device and a release.
         here: rows that this machine measured.
         recorded: rows of other machines.
-        probes: the names of those that show it; empty for all.
-        emulator: the runner that emulates the device of the target, whose results count if that has none.
+        probes: the names of the probes that count; empty for all.
+        emulator: the runner that emulates the device of the target, whose results are used if the target has
+            none.
     """
     for runner in filter(None, (target.runner, emulator)):
         is_emulated = runner != target.runner
@@ -188,7 +189,7 @@ def evidence(
 def _inferred(
     defect: Defect, target: Target, rows: Iterable[Row], runner: str, probes: Collection[str]
 ) -> Evidence | None:
-    """Infer the result from an earlier and a later release, if both have the same."""
+    """Infer the result from an earlier and a later measured release, if both gave the same; else None."""
     by_release = {
         order(row.release): (row, result)
         for row in rows
@@ -204,7 +205,7 @@ def _inferred(
 
 
 def _matches(beginning: str, release: str) -> bool:
-    """Return whether a release begins with the given numbers: 2025.4.1 with 2025.4."""
+    """Return whether a release starts with some numbers: 2025.4.1 with "2025.4", not with "2025.40"."""
     return order(release)[: len(order(beginning))] == order(beginning)
 
 

@@ -1,4 +1,4 @@
-"""General operators that rewrites emit and a device does not compute right."""
+"""General operators that `convert` writes and that a device refuses or computes wrong."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from ir_scatter.ops.general import find, named
 
 
 class MissingKernel(NamedTuple):
-    """A general operator that a device refuses or computes wrong in some element types.
+    """A general operator that a device refuses or computes wrong for inputs of some element types.
 
     Attributes:
         operator: its type in OpenVINO.
@@ -46,7 +46,7 @@ _ONNXRUNTIME: Mapping[str, frozenset[str]] = {
     "Transpose": frozenset({"f4e2m1", "f8e8m0"}),
     "Unsqueeze": _SMALL_TYPES,
 }
-"""Element types that onnxruntime refuses for general operators that rewrites emit."""
+"""Element types that onnxruntime refuses, by general operator that rewrites write."""
 
 _ON_CPU = (
     "2026.4.1, CPU: a model of this node alone is not compiled, or wrong, static or dynamic, of any rank"
@@ -110,7 +110,7 @@ MISSING_KERNELS: Mapping[str, tuple[MissingKernel, ...]] = {
         *(MissingKernel(operator, types, _IN_ONNXRUNTIME) for operator, types in _ONNXRUNTIME.items()),
     ),
 }
-"""By the long name of a runner without a number.
+"""The general operators that a device lacks, by the long name of the runner.
 
 On the CPU plugin every operator that rewrites emit was measured in 21 types and ranks 0 to 6, with static,
 bounded and open shapes; u1 and nf4, which NumPy does not have, were compiled only. Subtract of u8 and u4
@@ -142,7 +142,7 @@ def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str
 
 
 def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:
-    """Yield operators of a fragment that a device has no kernel for: "GatherND of u8"."""
+    """Yield the operators of a new form of a node that a device lacks: "GatherND of u8"."""
     rows = MISSING_KERNELS.get(runner, ())
     for new in fragment.news:
         op = find(new.domain, new.type)

@@ -49,13 +49,13 @@ _OF_FOUR = [[[0, 1, 0, 1], [1, 0, 1, 1]]]
 """Indices of shape [1, 2, 4]."""
 _LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
-"""Smallest rank of tensors inside the plugin: dimensions of 1 are appended to data of lower rank."""
+"""Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators whose outputs contain every element of their inputs."""
+"""Operators whose output contains every element of every input."""
 _MOST_PARTS = 1000
-"""Values upstream of indices that are searched for a negative constant."""
+"""Limit of values upstream of indices among which a negative constant is searched."""
 _BEFORE_FILLED = 2
-"""Number of leading dimensions after which dimensions of 1 are inserted into a tensor of lower rank."""
+"""Inside the plugin, a tensor of lower rank gets dimensions of 1 after this many leading dimensions."""
 
 
 @Defect(
@@ -274,7 +274,7 @@ def negative_tuples_written_elsewhere(scatter: ScatterNode) -> Meeting | None:
 
 
 def _has_negative_part(scatter: ScatterNode) -> bool:
-    """Return whether non-constant indices contain a constant part with a negative number."""
+    """Return whether runtime indices contain a constant part with a negative number."""
     indices = scatter.indices
     is_signed = (
         indices is not None and indices.element_type is not None and indices.element_type.kind == "signed"
@@ -449,7 +449,7 @@ def _is_constant_row(scatter: ScatterNode, role: Role) -> bool:
 
 
 def _all_is_static(scatter: ScatterNode) -> Ternary:
-    """Return whether all shapes are static: a single dynamic one makes the plugin compile another way.
+    """Return whether all shapes of the model are static; otherwise the plugin compiles nodes in another way.
 
     A shape that could not be inferred is unknown, not dynamic.
     """
@@ -462,12 +462,12 @@ def _all_is_static(scatter: ScatterNode) -> Ternary:
 
 
 def _is_open(scatter: ScatterNode, operand: Operand) -> Ternary:
-    """Return whether the shape of an input is dynamic; None if it could not be inferred."""
+    """Return whether the shape of an input is dynamic; unknown if it could not be inferred."""
     return Ternary(scatter.facts.is_dynamic(operand.value), f"the shape of {operand.port.name} is dynamic")
 
 
 def _is_static_node(scatter: ScatterNode) -> Ternary:
-    """Return whether the shapes of all inputs are static; None if one could not be inferred."""
+    """Return whether the shapes of all inputs of a node are static; unknown if one could not be inferred."""
     dynamic = [scatter.facts.is_dynamic(operand.value) for operand in scatter.operands()]
     return Ternary(False if True in dynamic else None if None in dynamic else True, "its shapes are static")
 
@@ -744,7 +744,7 @@ def _are_coordinates_moved(indices: Sequence[Dim], rank: int) -> bool | None:
 
 
 def _are_updates_moved(updates: Sequence[Dim], count: int, rank: int) -> bool | None:
-    """Return whether the first `count` dimensions of updates are displaced at the rank of data.
+    """Return whether the first `count` dimensions of updates move if stored with another rank.
 
     rank 5 in, stored with rank 6:    [a, b, c, d, e] -> [a, b, 1, c, d, e]
     rank 6 in, stored with rank 5:    [a, b, c, d, e, f] -> [a, b, c * d, e, f]

@@ -1,4 +1,4 @@
-"""Shapes, types and words that the specification forbids, and that a runtime accepts."""
+"""Defects: shapes, types and attribute values that the specification forbids and a runtime accepts."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact

@@ -1,4 +1,4 @@
-"""Indices that the specification forbids and a device accepts; most are known only when a model runs."""
+"""Defects: indices that the specification forbids and a device accepts; most are known only at run time."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -19,14 +19,14 @@ from ir_scatter.ops.spec import Layout, Role
 _OUTSIDE, _NEGATIVE = "index-out-of-range", "negative-index"
 _BELOW, _ABOVE = "below", "above"
 _FAR = 500_000_000
-"""An index, in elements: that far beyond a small tensor no memory of the process is mapped."""
+"""An index, in elements, so far beyond a small tensor that writing there certainly crashes."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
 _CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
 def _outside(form: Probe) -> Iterator[Probe]:
-    """Yield a form with an index below its range, and with one above it; the form has 4 positions."""
+    """Yield variants of a probe with 4 positions: one index below the range, and one above it."""
     for side, index in ((_BELOW, -6), (_ABOVE, 6)):
         indices = [index] if form.axis is not None else [[index]]
         yield replace(form, name=f"{form.name}-{side}", indices=indices, breaks=_OUTSIDE)
@@ -90,7 +90,7 @@ def index_out_of_range_taken(scatter: ScatterNode) -> Meeting | None:
     per_model=Severity.WARNING,
 )
 def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
-    """OpenVINO's CPU plugin detects an index that is out of range, but loses the error with a single thread.
+    """OpenVINO's CPU plugin loses the error about an index that is out of range if it runs on one thread.
 
     With two threads or more the run is refused: "indices value that points to non-existing output tensor
     element". With one thread the run succeeds, and the output holds arbitrary memory.
@@ -101,7 +101,7 @@ def refusal_lost_on_one_thread(scatter: ScatterNode) -> Meeting | None:
 
 
 def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
-    """Return a meeting if indices are out of range, or may be when the model runs."""
+    """Return that a defect affects a node, if its indices are out of range, or may be at run time."""
     layout = scatter.spec.layout
     if layout is Layout.SEQUENCE or 0 in {
         element_count(scatter.data_shape),
@@ -131,7 +131,7 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
 def _names(
     scatter: ScatterNode, defect: Defect, sides: Collection[str], *, is_near: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the probes for a node with an index out of range on some side."""
+    """Return the names of the probes that show a defect if indices leave the range on these sides."""
     layout = scatter.spec.layout
     forms = [layout.value] if layout is not Layout.SLICES or _is_row(scatter) is not True else []
     if layout is Layout.SLICES and _is_row(scatter) is not False:
@@ -142,7 +142,7 @@ def _names(
 
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
-    """Return the sides on which indices that are known only at run time may be out of range."""
+    """Return the sides ("below", "above") on which runtime indices may be out of range."""
     sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
         least = lowest(size)
@@ -154,7 +154,7 @@ def _open_sides(scatter: ScatterNode) -> set[str]:
 
 
 def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
-    """Return, for each coordinate, the size that it counts on and the bounds of its indices."""
+    """Return, for each coordinate of an index, the size of its dimension and the bounds of its values."""
     layout, data, axis = scatter.spec.layout, scatter.data_shape, scatter.axis
     count = scatter.depth if layout is Layout.TUPLES else 1
     if count is None or scatter.indices is None:
@@ -166,7 +166,7 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
 
 
 def _is_row(scatter: ScatterNode) -> bool | None:
-    """Return whether data is 1-D and holds few integers, as shapes do; None if that is unknown."""
+    """Return whether data is 1-D and has few integers, as shapes do; None if unknown."""
     data, indices = rank_of(scatter.data_shape, 1, ""), rank_of(scatter.indices_shape, 1, "")
     count = element_count(scatter.data_shape)
     size = Ternary(None if count is None else count <= _ROW_SIZE)

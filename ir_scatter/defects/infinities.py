@@ -1,4 +1,4 @@
-"""Infinite numbers that a runtime replaces by the largest finite ones."""
+"""Defects with infinite numbers, which a runtime replaces by the largest finite ones."""
 
 from dataclasses import replace
 from math import inf
@@ -44,9 +44,9 @@ _FINITE = (
 def infinite_constants(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin stores infinite bf16 constants as the largest f32, and sometimes f16 ones too.
 
-    Results computed from it are finite: a mean is half of it, and its product with 0 is 0 instead of NaN. If
-    nothing is computed, and in most sums, rounding to infinity hides the defect. Processors that compute in
-    bf16 natively may not show it.
+    Results computed from them are finite: a mean with 0 is half of the largest f32, and a product with 0 is 0
+    instead of NaN. If nothing is computed, and in most sums, rounding to infinity hides the defect.
+    Processors that compute in bf16 natively may not show it.
     """
     when = {
         Reduction.MEAN: "a finite number is averaged with it",

@@ -1,4 +1,4 @@
-"""Means of integers that a runtime rounds or sums incorrectly."""
+"""Defects with means of integers, which a runtime rounds or sums incorrectly."""
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact

@@ -1,4 +1,4 @@
-"""Kernels that onnxruntime lacks."""
+"""Defects: kernels and types of reductions that onnxruntime lacks."""
 
 from collections.abc import Sequence
 

@@ -19,11 +19,11 @@ _EVERY = frozenset({Role.DATA, Role.INDICES, Role.UPDATES})
 _ALL = len(_EVERY)
 _OF_RANKS = frozenset({"Squeeze", "Unsqueeze"})
 _VIEWS = _OF_RANKS | {"Concat", "Reshape", "Slice", "Transpose"}
-"""Operators that are refused, or change rank, if their first input is read as 0-D."""
+"""Operators that OpenVINO refuses, or whose output gets another rank, if their first input is read as 0-D."""
 _LONGEST_CHAIN = 1000
-"""Operators that are followed upstream to a constant; exporters put a few there."""
+"""Limit of operators that are followed upstream to find a constant; exporters insert only a few."""
 _AXES_OF_SCALARS = {0, -1}
-"""Measured: other ones are refused where data has no dimensions."""
+"""Values of the axis that are accepted for data without dimensions (measured; others are refused)."""
 _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
 
 
@@ -87,14 +87,14 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
 
     An initializer or a Constant node of shape [0, 3] gets rank 0, and so do values computed from it by
     Identity, Cast, Abs and the like. The node is refused: "Indices rank and data rank are required to be
-    equal. Got: 0". A Reshape, Transpose, Slice or Concat in between is refused itself.
+    equal. Got: 0". A Reshape, Transpose, Slice or Concat between the constant and the node is refused itself.
 
-    So is a node in the body of a Loop, Scan or If that reads such a constant from outside, whether it is
-    carried from one iteration to the next or named, and a node that reads an output of the body that is one.
-    A Scan does not cut such a constant into parts: "Accessing out-of-range dimension".
+    A scatter node in the body of a Loop, Scan or If is refused as well if it reads such a constant from
+    outside, by name or as a carried value, and so is a node that reads a body output with such a constant. A
+    Scan over such a constant fails: "Accessing out-of-range dimension".
 
-    An initializer without any field of data (`onnx.helper.make_tensor` of an empty list makes one) becomes
-    an input of the model instead, for which nobody has an array; in a body that names it, it is refused.
+    An initializer without any data field, as `onnx.helper.make_tensor` makes from an empty list, becomes an
+    input of the model instead, which the caller cannot know; a body that uses it by name is refused.
     """
     constants = _empty_constants(scatter)
     if not constants or _is_folded(scatter, constants):
@@ -104,7 +104,7 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
         ways = {constant.is_carried for constant in constants.values()}
         if True not in ways:
             return None
-        if False not in ways:  # ranks agree, until the plugin "does not support scalar input"
+        if False not in ways:  # ranks agree, so that only compilation fails: "does not support scalar input"
             stage = Stage.COMPILE
     ((operand, constant), *_) = constants.items()
     is_direct = operand.value.producer is None and operand.value is constant.value
@@ -132,8 +132,9 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
     """If data, indices and updates are empty constants, the process crashes (SIGSEGV).
 
-    All three are read as scalars (DEV134), so that no rank gives that away, and the node is folded; also in
-    a body that names them, but not where a loop carries one of them.
+    All three are read as scalars (DEV134); their ranks agree, so the frontend does not refuse the node, and
+    crashes when it folds it. This also happens in a body that uses the constants by name, but not if one of
+    them is a carried value of a loop.
     """
     constants = _empty_constants(scatter)
     is_carried = any(constant.is_carried for constant in constants.values())
@@ -142,7 +143,7 @@ def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
 
 
 class _EmptyConstant(NamedTuple):
-    """An empty constant from which an input is computed.
+    """A constant without elements from which an input of a scatter node is computed.
 
     Attributes:
         value: the initializer, or the output of the Constant node.
@@ -191,7 +192,8 @@ def _empty_constants(scatter: ScatterNode) -> dict[Operand, _EmptyConstant]:
 def _empty_constant(operand: Operand, reachability: Reachability | None) -> _EmptyConstant | None:
     """Return the constant upstream of an input, through elementwise operators and those that move elements.
 
-    Inputs of bodies are followed to what is around them, and outputs to what all bodies give for them.
+    An input of a body is followed to the value outside, and an output of a node with bodies to the results of
+    all its bodies. Return None if the source is no empty constant.
     """
     pending, seen, constants = [operand.value], {operand.value}, list[Value]()
     is_pointwise, is_carried = True, False

@@ -1,4 +1,4 @@
-"""Model-local functions of ONNX, which OpenVINO does not inline."""
+"""Defects with model-local functions of ONNX, which OpenVINO does not inline."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -15,7 +15,7 @@ _OPERATOR_DOMAINS = frozenset({"", "com.microsoft", "org.openvinotoolkit", "mmde
 
 
 class _Calls(NamedTuple):
-    """Calls of functions in a model.
+    """The calls of local functions in a model.
 
     Attributes:
         bodies: the function that each graph belongs to, for functions that are called.

@@ -1,4 +1,4 @@
-"""Operators that a release does not support."""
+"""Defects: operators that a release of a runtime does not support."""
 
 from typing import cast
 
@@ -11,12 +11,12 @@ from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Layout, OpSpec
 
 _SHAPES = {Layout.TUPLES: ((1, 1), (1, 2)), Layout.SEQUENCE: ((3,), (3, 1)), Layout.SLICES: ((1,), (1, 2))}
-"""Shapes of indices and updates, for data of shape [3, 2]."""
+"""Shapes of indices and updates, by layout of the operator, for data of shape [3, 2]."""
 _ONLY = frozenset({Fact.OPERATOR, Fact.INPUTS})
 
 
 def _plain(spec: OpSpec) -> Probe:
-    """Return the simplest case of an operator version."""
+    """Return the simplest probe (test input) of an operator version."""
     indices, updates = _SHAPES.get(spec.layout, ((1, 2), (1, 2)))
     axis = None if spec.axis is None else int(bool(spec.axis.excluded))
     name = cast(OperatorName, str(spec.key))

@@ -1,4 +1,4 @@
-"""Several updates of one element."""
+"""Defects with several updates of one element."""
 
 from dataclasses import replace
 
@@ -14,17 +14,19 @@ from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
 _RUNS, _FEW, _MANY, _LONG = 600, 60, 4096, 131_072
-"""Runs of a probe, and of a near miss; updates, and a count that takes longer than starting a thread."""
+"""Runs of a probe (test input); runs of a similar one that must pass; many updates; and so many that a
+thread is still busy when the next one starts.
+"""
 
 _MOST_FOLLOWED = 1000
-"""Values followed upstream of data to find a difference of booleans."""
+"""Limit of values upstream of data among which a difference of booleans is searched."""
 
 _IDEMPOTENT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 """Reductions for which writing a number twice, or by two threads at once, equals writing it once."""
 
 
 def _targets(scatter: ScatterNode) -> Ternary:
-    """Return whether several updates have the same target."""
+    """Return whether several updates have the same target; unknown for runtime indices."""
     proof = judge(Condition.UNIQUE, scatter)
     if proof.verdict is ProofState.UNKNOWN:
         return Ternary(None, "two updates hit the same element")
@@ -65,7 +67,7 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_difference(scatter: ScatterNode) -> bool:
-    """Return whether data holds results of such a node, upstream or from an earlier iteration."""
+    """Return whether data holds results of such a subtraction, from upstream or from an earlier iteration."""
     reachability = scatter.facts.result_of(reachability_of)
     pending, seen = [scatter.data.value] if scatter.data is not None else [], set[Value]()
     while pending and len(seen) < _MOST_FOLLOWED:

@@ -1,4 +1,4 @@
-"""0-D indices and updates."""
+"""Defects with 0-D indices and updates."""
 
 from ir_scatter.analysis.constants import MAX_NODES
 from ir_scatter.analysis.scatter_node import ScatterNode
@@ -54,11 +54,11 @@ def scalar_indices_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_compiled(scatter: ScatterNode) -> Ternary:
-    """Return whether the plugin compiles a node: that of data without elements only if it is fed as it is.
+    """Return whether the plugin compiles a node; one with empty data only if data is an input of the model.
 
     Measured: Abs, Add, Sin, Roll, Reshape, Squeeze, Transpose, Convert, Slice and Concat of inputs or of
-    constants are folded where nothing comes of them; not a Convert to the same type, or a Reshape to the
-    same shape, which are left out.
+    constants are folded if their output has no elements. A Convert to the same type or a Reshape to the same
+    shape is removed instead, so that data behind it still counts as an input.
     """
     unknown = Ternary(None, "data is not folded")
     if scatter.data is None or has_elements(scatter).truth:

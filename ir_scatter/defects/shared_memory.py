@@ -1,8 +1,9 @@
 """Values that share memory in OpenVINO's CPU plugin, so that an update in place changes both.
 
-Measured on 2026.4.1: views that are removed or share memory (`GeneralOp.view`), parts of a split along the
-outermost dimension, all parts joined again, branches of an If with a constant condition, and scatter nodes,
-which write into their data. A value is not updated in place if another node reads it, unless that node is
+Measured on 2026.4.1, these outputs share memory with an input: views that are removed or do not copy
+(`GeneralOp.view`), parts of a split along the outermost dimension, all parts joined again, branches of an If
+with a constant condition, and scatter nodes, which write into their data. A value is not updated in place if
+another node reads it, unless that node is
 upstream of the node that writes: then it is read before it is written.
 """
 
@@ -24,29 +25,31 @@ from ir_scatter.ops.lookup import opset_number
 from ir_scatter.ops.spec import Role
 
 MOST_VIEWS = 1000
-"""Values that are followed upstream from a scatter node to the memory it writes into."""
+"""Limit of values that are followed upstream from a scatter node to the memory that it writes into."""
 
 _MOST_POSITIONS = 1 << 20
-"""Largest number of elements of a value whose slices are computed, to find whether they cover it."""
+"""Limit of elements of a value whose slices are computed to find out whether they cover the whole value."""
 
 _COMPUTED_AS = {
     **dict.fromkeys(("i16", "u16", "i32", "u32", "i64", "u64"), "i32"),
     **dict.fromkeys(("f16", "bf16", "f32", "f64"), "f32"),
 }
-"""Element types that the plugin replaces: it removes conversions between types with the same entry."""
+"""The type in which the plugin computes an element type: it removes conversions between types with equal
+entries.
+"""
 
 _RESULT = "result"
 
 
 class Surroundings(NamedTuple):
-    """The bodies of a model: the node that holds each graph, by scope, and the dataflow of these nodes."""
+    """The node that contains each body, by the body's scope, and the dataflow of these nodes."""
 
     holders: Mapping[str, Node]
     wires: Mapping[Node, Choice | Repeat]
 
 
 class Origin(NamedTuple):
-    """The memory that a node writes into.
+    """The value whose memory a scatter node overwrites.
 
     Attributes:
         value: the value that it belongs to.
@@ -62,7 +65,7 @@ class Origin(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """One step upstream: the input whose memory a value shares, and the nodes that read it."""
+    """One step upstream: the input whose memory a value shares, and the nodes on the way."""
 
     source: Value
     nodes: frozenset[Node]
@@ -70,12 +73,12 @@ class _Step(NamedTuple):
     graph: Graph | None = None
     """The graph of the source, if it is another one."""
     parts: tuple[Value, ...] = ()
-    """Values between the two that no other node may read."""
+    """Values between the two that no other node may read, such as the parts of a split."""
 
 
 @lru_cache(1)
 def surroundings(model: Model) -> Surroundings:
-    """Return the loops and choices of a model, without its functions."""
+    """Return the loops and branches of a model, except in its functions."""
     holders, wires, pending = dict[str, Node](), dict[Node, Choice | Repeat](), list[Dataflow]()
     try:
         pending.append(dataflow_of(model))
@@ -89,13 +92,16 @@ def surroundings(model: Model) -> Surroundings:
                 bodies = [call.body for call in calls if isinstance(call, Call | Repeat)]
                 holders.update((body.graph.scope, node) for body in bodies)
                 pending += bodies
-    except Error:  # of a file that cannot be read as a whole
+    except Error:  # the file cannot be read as a whole
         pass
     return Surroundings(holders, wires)
 
 
 def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
-    """Return the branch of a choice whose condition is constant: runtimes replace the node by it."""
+    """Return the branch of an If whose condition is constant, as runtimes replace the node by it.
+
+    Else None.
+    """
     port = node.inputs[choice.condition] if choice.condition < len(node.inputs) else None
     condition = None if port is None else port.value
     array = None if condition is None else facts.array(condition)
@@ -103,7 +109,7 @@ def taken_branch(facts: Facts, node: Node, choice: Choice) -> Call | None:
 
 
 def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_results: bool) -> Origin | None:
-    """Return the memory that a scatter node updates in place, if it is that of a value that `is_end`.
+    """Return the value whose memory a scatter node updates in place, if the search reaches it.
 
     Args:
         scatter: the node that writes.
@@ -158,7 +164,7 @@ def step_back(facts: Facts, value: Value, graph: Graph, *, writes: bool = True) 
         return None
     try:
         view = op.view(_case(facts, value, node))
-    except (LookupError, TypeError, ValueError):  # of a node that breaks the rules of its operator
+    except (LookupError, TypeError, ValueError):  # the node breaks the rules of its operator
         return None
     if view is not None:
         return _read_at(node, view.port, view.when)
@@ -193,7 +199,7 @@ def _case(facts: Facts, value: Value, node: Node) -> ViewCase:
 
 
 def _out_of_branch(facts: Facts, value: Value, graph: Graph) -> _Step | None:
-    """Step from the input of a branch that is certainly taken to its value outside."""
+    """Step from an input of a branch that is certainly taken to the value outside the If."""
     around = None if facts.model is None else surroundings(facts.model)
     holder = None if around is None else around.holders.get(graph.scope)
     choice = None if around is None or holder is None else around.wires.get(holder)
@@ -210,7 +216,7 @@ def _out_of_branch(facts: Facts, value: Value, graph: Graph) -> _Step | None:
 
 
 def _into_branch(facts: Facts, value: Value, node: Node) -> _Step | None:
-    """Step from the output of a choice with a constant condition to the output of its branch."""
+    """Step from an output of an If with a constant condition to the output of the branch that is taken."""
     choice = None if facts.model is None else surroundings(facts.model).wires.get(node)
     branch = taken_branch(facts, node, choice) if isinstance(choice, Choice) else None
     if branch is None or value.output >= len(branch.outputs):
@@ -227,7 +233,7 @@ def _into_branch(facts: Facts, value: Value, node: Node) -> _Step | None:
 
 
 def _joined_again(facts: Facts, node: Node) -> _Step | None:
-    """Step from a join of all parts of a value, in order, to that value."""
+    """Step from a node that joins all parts of a value, in order, to that value; None for any other node."""
     parts = [port.value for port in node.inputs]
     makers = [None if part is None else part.producer for part in parts]
     ops = [None if maker is None else find(maker.domain, maker.type) for maker in makers]
@@ -252,11 +258,11 @@ def _joined_again(facts: Facts, node: Node) -> _Step | None:
 
 
 def _axis(facts: Facts, node: Node, source: Value) -> int | None:
-    """Return the axis of a join or a split, counted from the front; None if unknown."""
+    """Return the axis of a Concat or Split, counted from the front; None if unknown."""
     shape = facts.with_propagation().shape(source)
     try:
         written = Attributes(node.attributes).integer("axis") if "axis" in node.attributes else None
-    except (ValueError, TypeError):  # of a broken file
+    except (ValueError, TypeError):  # the file is broken
         return None
     if written is None and node.domain == OPENVINO and len(node.inputs) > 1:
         value = node.inputs[1].value
@@ -315,7 +321,7 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
 def _others(
     value: Value, graph: Graph, nodes: frozenset[Node], *, ignores_results: bool = False
 ) -> list[Node]:
-    """Return the nodes that read the elements of a value, without the given ones."""
+    """Return the nodes that read the elements of a value, except for `nodes`."""
     nodes_found = list[Node]()
     for reader in readers(graph).get(value, ()):
         op = find(reader.domain, reader.type)
@@ -329,12 +335,12 @@ def _others(
 
 
 def is_output(value: Value, graph: Graph) -> bool:
-    """Return whether a value is an output of a graph whose outputs are names, as in ONNX."""
+    """Return whether a value is an output of a graph that names its outputs, as in ONNX; False in an IR."""
     return bool(graph.output_names) and value.name in graph.output_names
 
 
 def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> bool:
-    """Return whether a reader only feeds the node that writes, and so is computed before it."""
+    """Return whether a node only feeds the nodes in `writers`, and so is computed before them."""
     pending, seen = [reader], {reader}
     while pending and len(seen) <= MOST_VIEWS:
         node = pending.pop()
@@ -348,7 +354,7 @@ def _is_read_before(reader: Node, graph: Graph, writers: frozenset[Node]) -> boo
 
 @lru_cache(16)
 def readers(graph: Graph) -> Mapping[Value, tuple[Node, ...]]:
-    """Return the nodes of a graph and its bodies that read each value."""
+    """Return, for each value, the nodes of a graph and its bodies that read it."""
     readers_by_value = dict[Value, list[Node]]()
     for node in graph.walk():
         for value in _values(node):

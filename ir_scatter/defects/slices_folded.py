@@ -1,4 +1,4 @@
-"""Constant folding of ScatterUpdate in OpenVINO."""
+"""Defects of OpenVINO's constant folding of ScatterUpdate."""
 
 from math import prod
 

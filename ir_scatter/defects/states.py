@@ -1,4 +1,4 @@
-"""Scatter nodes whose data is a state, kept from one inference to the next."""
+"""Defects of scatter nodes whose data is a state, kept from one inference to the next."""
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import ScatterNode
