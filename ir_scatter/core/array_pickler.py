@@ -1,4 +1,4 @@
-"""Pickles that store arrays separately, as bytes of a named element type."""
+"""Pickles objects with NumPy arrays stored separately, as bytes of a named element type."""
 
 import pickle
 from abc import abstractmethod
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ArrayPickler(pickle.Pickler):
-    """Pickles all objects but NumPy arrays, for which a subclass stores a reference in the pickle."""
+    """Pickles objects; for each NumPy array the pickle holds a reference, and a subclass stores the array."""
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         named_array = as_bytes(value)
@@ -19,4 +19,4 @@ class ArrayPickler(pickle.Pickler):
 
     @abstractmethod
     def place(self, name: str, array: "Array") -> tuple[Any, ...]:
-        """Store an array, which is in C order, and return the reference to put into the pickle."""
+        """Store an array, which is in C order, and return the reference to it for the pickle."""

@@ -16,12 +16,15 @@ INEXACT = frozenset({"float", "complex"})
 
 
 def too_many_dimensions(rank: int) -> str:
-    """Return a message if NumPy has no arrays of a rank, "" if it has."""
+    """Return an error message if NumPy does not support arrays of this rank, else ""."""
     return f"has {rank} dimensions, NumPy has at most {LARGEST_RANK}" if rank > LARGEST_RANK else ""
 
 
 def kind(array: Array) -> str:
-    """Return "float", "signed", "unsigned", "boolean", "complex" or "string"."""
+    """Return the kind of an array's elements.
+
+    One of "float", "signed", "unsigned", "boolean", "complex" and "string".
+    """
     element_type = from_dtype(array.dtype)
     return "string" if element_type is None else element_type.kind
 
@@ -34,7 +37,7 @@ def whole_numbers(array: Array) -> Array | None:
 
 
 def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
-    """Return the least or the greatest value of an element type: infinity, or the type's bound."""
+    """Return the least or greatest value of a dtype: infinity for floats, else the bound of the type."""
     type = from_dtype(of)
     assert type is not None
     if type.kind == "boolean":
@@ -46,10 +49,10 @@ def extreme(of: np.dtype[Any], *, is_lowest: bool) -> Any:
 
 
 def in_own_dtype(array: Array) -> Array:
-    """Return an array whose dtype is the object that `dtype` gives for its element type.
+    """Return an array with the standard dtype object of its element type.
 
-    Unpickled and byte-swapped arrays have dtypes that equal NumPy's built-in ones, or hold the same numbers,
-    but are other objects (`isbuiltin` is not 1). Copies only if bytes must be swapped.
+    Unpickled and byte-swapped arrays have dtype objects that are equal to NumPy's built-in ones, or differ in
+    byte order only, but `isbuiltin` is not 1. The elements are copied only if bytes must be swapped.
     """
     stored = array.dtype
     if stored.isbuiltin == 1:
@@ -64,7 +67,7 @@ def in_own_dtype(array: Array) -> Array:
 
 
 def are_equal(got: Array, expected: Array) -> bool:
-    """Tell whether two arrays have the same type, shape and bits; any NaN equals any other."""
+    """Return whether two arrays have the same type, shape and bits; any NaN equals any other NaN."""
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return False
@@ -76,7 +79,7 @@ def are_equal(got: Array, expected: Array) -> bool:
 
 
 def same_bits(got: Array, expected: Array) -> Array:
-    """Tell where two arrays have the same bits, or both are NaN."""
+    """Return a mask of the elements that have the same bits, or are both NaN."""
     if kind(got) not in INEXACT:
         return np.asarray(got == expected)
     with np.errstate(all="ignore"):
@@ -85,7 +88,10 @@ def same_bits(got: Array, expected: Array) -> Array:
 
 
 def bits_of(array: Array) -> Array:
-    """Return an array that is equal where bits are equal: bytes on a new last axis, text unchanged."""
+    """Return the bytes of the elements on a new last axis, so that == compares bits.
+
+    Text is returned unchanged.
+    """
     if array.dtype.hasobject:
         return array[..., np.newaxis]
     return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)

@@ -36,16 +36,18 @@ _PAUSE = 0.002
 _IRREGULAR = "it is no regular file"
 
 Identity: TypeAlias = "tuple[int, int, int] | None"
-"""Inode, modification time and size of a file; None for a missing file."""
+"""Inode, modification time and size of a file, which change if it is modified or replaced; None if it is
+missing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file to write: a copy of `copied`, if that is set, followed by `content`.
+    """A file to write: the content of the file `copied`, if set, followed by `content`.
 
     Attributes:
         copied_size: the size that the copied file must have, None for any.
-        sources: files that must not have changed since they were read, with their identities then.
+        sources: files that must be unchanged, with their identities when they were read.
         is_new: whether the path must be free, checked again at the moment of the rename.
     """
 
@@ -60,8 +62,8 @@ class Output:
 class Rename(NamedTuple):
     """One planned rename: the temporary file with identity `new` replaces the target with identity `old`.
 
-    With `is_new` the target must not exist. The journal omits that: an unfinished rename is completed only if
-    its target is still the `old` one.
+    With `is_new` the target must not exist. The journal does not store `is_new`: an unfinished rename is
+    completed only if its target is still the `old` one.
     """
 
     source: Path
@@ -80,7 +82,7 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
         A sentence for each killed run whose renames were completed first.
 
     Raises:
-        CannotWrite: with the file and the reason; nothing has changed, and no temporary file is left.
+        CannotWrite: a file cannot be written; nothing has changed, and no temporary file is left.
         UsageError: a file exists that must be new; nothing has changed either.
     """
     targets = {Path(os.path.realpath(output.path)): output for output in outputs}
@@ -121,7 +123,8 @@ def replace_files(outputs: Sequence[Output]) -> tuple[str, ...]:
                 for path, (name, _) in new.items()
             ])  # fmt: skip
             for folder in locks:
-                with suppress(OSError):  # the files are on the disk; not every system syncs folders
+                # the files themselves are on the disk; not every system can sync folders
+                with suppress(OSError):
                     os.fsync(folder)
     return finished
 
@@ -167,7 +170,10 @@ def identity(path: Path) -> Identity:
 
 
 def _fill(file: int, path: Path, output: Output) -> None:
-    """Write an output to its temporary file and flush it to the disk; the kernel copies if it can."""
+    """Write the content of an output to its temporary file and flush it to disk.
+
+    The kernel copies if possible.
+    """
     source, size = output.copied, output.copied_size
     if source:
         with explained(source, "read"):
@@ -175,7 +181,7 @@ def _fill(file: int, path: Path, output: Output) -> None:
                 raise OSError(errno.EINVAL, _IRREGULAR)
             origin = source.open("rb", buffering=0)
         with origin, explained(output.path):
-            with suppress(OSError, AttributeError):  # other errors appear again in the loop below
+            with suppress(OSError, AttributeError):  # errors that matter occur again in the loop below
                 while os.copy_file_range(origin.fileno(), file, _CHUNK):
                     pass
             while piece := origin.read(_BUFFER):
@@ -219,7 +225,10 @@ def _remove(name: Path) -> None:
 
 
 def _lock(file: int) -> bool | None:
-    """Lock a file until it is closed; False if another process holds it, None without lock support."""
+    """Lock a file until it is closed.
+
+    Return False if another process holds it, None if locks are not supported.
+    """
     try:
         import fcntl
 
@@ -283,7 +292,7 @@ def _rename_all(renames: Sequence[Rename]) -> None:
     except BaseException:
         for rename, backup in reversed([*zip(renames, backups, strict=True)]):
             if identity(rename.target) != rename.new:
-                continue  # not renamed, or written by another program since
+                continue  # not renamed yet, or written by another program since
             with suppress(OSError):
                 if rename.old:
                     os.link(rename.target, rename.source)

@@ -1,4 +1,4 @@
-"""Dataflow: how values flow through a graph and the bodies of its nodes; what running a model needs.
+"""Dataflow: how values flow through a graph and the bodies of its nodes, as needed to run a model.
 
 Formats describe this in different ways (port maps, names, signatures); each translates it to these records. A
 key identifies a value inside one graph; its type depends on the format.
@@ -31,9 +31,9 @@ class GraphInput:
     element_type: ElementType | None
     shape: Shape
     default: Constant | None = None
-    """The value if the caller passes none; None if it is required."""
+    """The value that is used if the caller passes none; None if the input is required."""
     kind: str = "tensor"
-    """Or "sequence", "optional", "map" ...: an input that cannot be an array."""
+    """"tensor", or an input that cannot be an array: "sequence", "optional", "map" ..."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,7 @@ class GraphOutput:
     element_type: ElementType | None
     shape: Shape
     aliases: tuple[str, ...] = ()
-    """Its other names."""
+    """Other names of the output."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class GraphOutput:
 
 
 def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collection[str]) -> list[str]:
-    """Return the name of the feed of each input, "" if it has none.
+    """Return, for each input, the name under which the caller feeds it; "" for an omitted optional input.
 
     Args:
         inputs: for each input all its names, the usual one first, and whether it is optional.
@@ -84,7 +84,10 @@ def feeds_by_input(inputs: Sequence[tuple[Sequence[str], bool]], feeds: Collecti
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A node and the keys of its values in the order of the specification, None for an omitted one."""
+    """A node, and the keys of its inputs and outputs in the order of the specification.
+
+    None for omitted ones.
+    """
 
     node: Node
     inputs: tuple[Key | None, ...]
@@ -111,7 +114,7 @@ class Slice:
 
 
 class BodySource(StrEnum):
-    """The kinds of inputs of a body."""
+    """Where an input of a body comes from."""
 
     ITERATION = "the number of the iteration"
     CONDITION = "whether the loop goes on"
@@ -122,39 +125,41 @@ class BodySource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BodyInput:
-    """Where an input of a body comes from."""
+    """The source of one input of a loop body or branch."""
 
     source: BodySource
     outer: int | None = None
-    """The number of the node's input."""
+    """The number of the node's input that gives the (first) value."""
     successor: int | None = None
-    """The number of the body's output that is the next value."""
+    """For a carried value, the number of the body's output that is the value in the next iteration."""
     slice: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BodyOutput:
-    """The number of the body's output that an output of a loop is."""
+    """Which output of the body an output of the loop is."""
 
     inner: int
     slice: Slice | None = None
-    """How the parts are concatenated; None for the value of the last iteration."""
+    """How the parts of all iterations are concatenated; None if the output is the value of the last
+    iteration.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A node that computes a graph once: a function, or a branch of a choice."""
+    """A node that computes a graph once: a call of a function, or a branch of an If."""
 
     body: "Dataflow"
     inputs: tuple[int | None, ...]
-    """The number of the node's input for each input of the body; None if left out."""
+    """For each input of the body, the number of the node's input; None if omitted."""
     outputs: tuple[int, ...]
-    """The number of the body's output for each output of the node."""
+    """For each output of the node, the number of the body's output."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A node that computes one of two graphs; the input number `condition` chooses."""
+    """An If: a node that computes one of two graphs; the input with number `condition` decides which."""
 
     condition: int
     branches: Mapping[bool, Call]
@@ -165,9 +170,9 @@ class Repeat:
     """A loop: a node that computes a graph repeatedly.
 
     Attributes:
-        trips: the number of the input that holds the maximum number of iterations.
-        condition: the number of the input that holds whether to begin.
-        goes_on: the number of the body's output that holds whether to continue.
+        trips: the number of the input with the greatest number of iterations.
+        condition: the number of the input that says whether to start the first iteration.
+        goes_on: the number of the body's output that says whether to continue.
     """
 
     body: "Dataflow"
@@ -182,13 +187,13 @@ Nested: TypeAlias = Call | Choice | Repeat
 
 
 class Dataflow(ABC):
-    """How the values of one graph flow."""
+    """The connections of one graph: which node produces each value, and how bodies are connected."""
 
     graph: Graph
     inputs: tuple[GraphInput, ...]
     outputs: tuple[GraphOutput, ...]
     captured: tuple[Key, ...] = ()
-    """Values that come from the graphs around this one."""
+    """Values of outer graphs that this graph reads."""
     assigned: Mapping[str, Key] = MappingProxyType({})
     """The values that state variables hold in the next inference, by variable name."""
 
@@ -198,7 +203,7 @@ class Dataflow(ABC):
 
     @abstractmethod
     def value(self, key: Key) -> Value | None:
-        """Return the value of a key as the file declares it, None if nothing produces it."""
+        """Return the value of a key as the file declares it; None if no node produces it."""
 
     @abstractmethod
     def link(self, key: Key) -> Link | None:
@@ -216,9 +221,9 @@ class Dataflow(ABC):
 def inflows(
     wiring: Callable[[Any], Dataflow], node: Node
 ) -> Iterator[tuple[GraphInput, BodyInput, Value | None, Shape]]:
-    """Yield for each input of the bodies of a loop or a choice: input, source, outer value, shape inside.
+    """Yield (input, source, outer value, shape inside) for each input of the bodies of a loop or an If.
 
-    `wiring` makes the dataflow of the node's graph. Yields nothing if the connections are inconsistent.
+    `wiring` returns the dataflow of a graph. Nothing is yielded if the connections are inconsistent.
     """
     try:
         nested = wiring(node.graph).nested(node)

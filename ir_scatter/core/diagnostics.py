@@ -26,14 +26,14 @@ class Location:
 
     path: str
     line: int | None = None
-    """From 1, as the column, which counts characters; None where the format has no lines (ONNX)."""
+    """Line number from 1, as is `column`, which counts characters; None in ONNX, which has no lines."""
     column: int | None = None
     scope: str = ""
     """The path inside the model, "If_23:then_body/scatter"; "" for the file itself."""
 
 
 class Span(NamedTuple):
-    """A range of a file, in lines and columns like those of `Location`; the end is exclusive."""
+    """A range of a file in lines and columns, counted as in `Location`; the end is exclusive."""
 
     line: int
     column: int
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """The line around a place in a file; of a long line only a part, from the column `first` on."""
+    """A line of a file, for messages; of a long line only a part, starting at the column `first`."""
 
     text: str
     first: int = 1
@@ -51,7 +51,7 @@ class Excerpt(NamedTuple):
 
 
 class Side(StrEnum):
-    """The kinds of parts of a node."""
+    """What a part of a node is: the node itself, an attribute, an input or an output."""
 
     NODE = "node"
     ATTRIBUTE = "attribute"
@@ -62,9 +62,9 @@ class Side(StrEnum):
 class Part(NamedTuple):
     """The faulty part of a node: the node itself, an attribute, an input or an output.
 
-    `name` is more exact: "type", "opset" or "id" of the node; "type", "shape" or "id" of a port, or with
-    `dim` one dimension of its shape. The type and shape of a constant or a graph input are those that it
-    declares.
+    `name` tells which detail is wrong: "type", "opset" or "id" of the node; "type", "shape" or "id" of a
+    port, or with `dim` one dimension of its shape. For a constant or a graph input, type and shape are those
+    that it declares.
     """
 
     side: Side
@@ -75,12 +75,12 @@ class Part(NamedTuple):
 
 @record()
 class NodeRef:
-    """The node of a finding: its name, or that of its first output if it has none."""
+    """The node that a finding is about: its name, or that of its first output if it has none."""
 
     name: str
     type: str
     version: int | None
-    """The since-version, None where no row of the table applies."""
+    """The version of its operator; None if the specification is unknown."""
 
 
 @record(is_brief=True)
@@ -90,7 +90,7 @@ class Related:
     message: str
     location: Location
     span: Span | None = None
-    """The exact range there; None if the format has no lines."""
+    """The exact range of that place; None if the format has no lines."""
 
 
 @record(is_brief=True)

@@ -31,7 +31,7 @@ class ElementType:
     kind: str
 
     def byte_size(self, elements: int) -> int:
-        """Return the bytes that `elements` of this type take; types below a byte are packed."""
+        """Return the number of bytes of `elements` elements, where types below a byte are packed."""
         return (elements * self.bits + 7) // 8
 
 
@@ -91,35 +91,41 @@ def onnx_types(*names: str) -> frozenset[str]:
 
 
 def from_element_type(text: str) -> ElementType | None:
-    """Find the type of an IR's `element_type`, in any case; None for "dynamic" or an unknown word."""
+    """Return the type of an `element_type` in an IR, in upper or lower case; None if "dynamic" or unknown."""
     return ELEMENT_TYPES.get(text) or ELEMENT_TYPES.get(text.lower())
 
 
 def from_precision(text: str) -> ElementType | None:
-    """Find the type of an IR's `<port precision>`, in any case; None for UNSPECIFIED or unknown."""
+    """Return the type of a `<port precision>` in an IR, in upper or lower case.
+
+    None if unspecified or unknown.
+    """
     return _BY_IR_NAME.get(text.lower()) or ELEMENT_TYPES.get(text.lower())
 
 
 def meant_in_ir(text: str) -> ElementType | None:
-    """Guess the type meant by a misspelt word of an IR: "fp32 ", "float" or "int64"."""
+    """Guess the intended type of a misspelt word in an IR: "fp32 ", "float" or "int64".
+
+    None without a guess.
+    """
     word = text.strip().lower()
     element_type = from_precision(word) or _BY_ONNX_NAME.get(word) or _BY_DTYPE_NAME.get(word)
     return element_type if element_type is not None and element_type.ir_name is not None else None
 
 
 def is_precision(text: str) -> bool:
-    """Tell whether OpenVINO reads a `<port precision>`: each in two spellings, "FP32" and "f32"."""
+    """Return whether OpenVINO accepts a `<port precision>`; each type has two spellings, "FP32" and "f32"."""
     return text in _PRECISIONS
 
 
 def from_onnx_number(number: int) -> ElementType | None:
-    """Find the type of an ONNX `TensorProto.DataType`; None for 0 (undefined) or unknown."""
+    """Return the type of an ONNX `TensorProto.DataType` number; None for 0 (undefined) or unknown ones."""
     return _BY_ONNX_NUMBER.get(number)
 
 
 @cache
 def from_dtype(array_dtype: "np.dtype[Any]") -> ElementType | None:
-    """Find the element type of a NumPy dtype, in any byte order; None without one."""
+    """Return the element type of a NumPy dtype in any byte order; None if there is none."""
     return ELEMENT_TYPES["string"] if array_dtype.kind in "OUST" else _BY_DTYPE_NAME.get(array_dtype.name)
 
 
@@ -138,7 +144,7 @@ def as_bytes(value: Any) -> "tuple[str, np.ndarray[Any, Any]] | None":
 
 
 def is_element_type(text: str) -> bool:
-    """Tell whether OpenVINO reads an `element_type`, in any case; "dynamic" says that it is not known."""
+    """Return whether OpenVINO accepts an `element_type`, in any case, including "dynamic" (unknown)."""
     element_type = from_element_type(text)
     return (
         text.lower() in {"dynamic", "undefined"} if element_type is None else element_type.ir_name is not None

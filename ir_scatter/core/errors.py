@@ -18,11 +18,14 @@ class Error(Exception):
 
 
 class UsageError(Error):
-    """The caller asked for something that does not exist or fit: an unknown code, a name no model has."""
+    """The caller passed something wrong: an unknown code, a name that the model lacks, and the like."""
 
 
 class IllegalCase(Error):
-    """Inputs or attributes of one operator break its specification: the rule with this code, "SCT203"."""
+    """Inputs or attributes of one operator break its specification.
+
+    `rule` is the code of the rule, "SCT203".
+    """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -34,7 +37,7 @@ class IllegalIndex(IllegalCase):
 
     Attributes:
         position: the position of the first of `count` bad indices.
-        limits: the least and the greatest legal value there; an empty dimension has no legal one.
+        limits: the least and the greatest legal index there; none is legal on an empty dimension.
     """
 
     def __init__(
@@ -54,10 +57,10 @@ class UnreadableModel(Error):
     Attributes:
         defect: the name of the broken rule, "malformed-xml".
         is_model: False if the file is no model at all, for example an XML file of another kind.
-        span: the range of the fault, None for the place alone.
+        span: the range of the fault, None if only its place is known.
         excerpts: the text around the place, by its line and column.
-        format: the format it was read as, None if unknown.
-        help: how to fix it, "" for the text of the rule.
+        format: the format that it was read as, None if unknown.
+        help: how to fix it, "" to use the text of the rule.
     """
 
     def __init__(self, defect: str, message: str, location: "Location", *, is_model: bool = True) -> None:
@@ -77,7 +80,7 @@ class BadFeed(UsageError):
 
 
 class UnknownOperator(Error):
-    """A model has a node, at `location`, that NumPy does not compute."""
+    """A node of a model, at `location`, has an operator that NumPy cannot compute."""
 
     def __init__(self, message: str, location: "Location") -> None:
         super().__init__(message)
@@ -85,7 +88,7 @@ class UnknownOperator(Error):
 
 
 class BrokenModel(Error):
-    """A model is not evaluated because its operators, or the file itself, break rules: `diagnostics`."""
+    """A model is not evaluated because it or its file breaks rules, which `diagnostics` lists."""
 
     def __init__(self, message: str, diagnostics: "tuple[Diagnostic, ...]") -> None:
         super().__init__(message)
@@ -93,9 +96,10 @@ class BrokenModel(Error):
 
 
 class EvaluationFailed(Error):
-    """A node cannot be computed with the values that reach it.
+    """A node cannot be computed with the values of its inputs.
 
-    `breaks_rule`: the values break the specification of a scatter operator; else NumPy cannot compute it.
+    `breaks_rule` is whether the values violate the specification of a scatter operator; otherwise NumPy
+    cannot compute the node.
     """
 
     def __init__(self, message: str, location: "Location", *, breaks_rule: bool = False) -> None:
@@ -109,7 +113,7 @@ class NoInputs(Error):
 
 
 class NotEditable(Error):
-    """A file, or some `nodes` of it, are written in a way that cannot be edited safely."""
+    """A file, or some `nodes` of it, have an unusual form that cannot be edited safely."""
 
     def __init__(self, message: str, nodes: Collection[object] = ()) -> None:
         super().__init__(message)
@@ -121,12 +125,12 @@ class CannotWrite(Error):
 
 
 class Absent(Error):
-    """A scheduler, a machine or a device that was asked for is not available."""
+    """A requested scheduler, machine or device is not available."""
 
 
 @contextmanager
 def explained(subject: object, purpose: str = "written") -> Iterator[None]:
-    """Turn a system error into CannotWrite: "SUBJECT cannot be written: REASON"."""
+    """Convert a system error in this block to CannotWrite: "SUBJECT cannot be written: REASON"."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Finds the files for the paths that a user names, reads regular files safely, names the cache folder."""
+"""Finds the files that a user's paths name, reads regular files safely, and locates the cache folder."""
 
 import errno
 import glob
@@ -20,14 +20,17 @@ STDIN_NAME = "<stdin>"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to read; a file found in a folder (`is_named` False) may turn out to be no model."""
+    """One file to read.
+
+    A file that was found in a folder (`is_named` False) may turn out to be no model.
+    """
 
     path: str
     is_named: bool = True
 
 
 class FoundFiles(NamedTuple):
-    """The files of named paths, each once and in that order, and the folders without models."""
+    """The files that the paths name, each once and in order, and the folders that contain no models."""
 
     sources: tuple[Source, ...]
     empty_folders: tuple[str, ...]
@@ -53,7 +56,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> FoundFiles:
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a glob matches the path; a glob without a slash may match any part of the path."""
+    """Return whether a glob matches the path; a glob without a slash may match any part of the path."""
     text = path.replace(os.sep, "/")
     for pattern in patterns:
         bare = pattern.rstrip("/")
@@ -77,10 +80,12 @@ def search(folder: str) -> Iterator[str]:
 
 
 MOST_TEXT = 1 << 28
-"""Most bytes of a baseline, a report or a record; a larger file was not written by this library."""
+"""Largest size in bytes of a baseline, a report or a record; larger files were not written by this
+library.
+"""
 
 _PART = 1 << 20
-"""Bytes per read, so that a growing file cannot exhaust memory."""
+"""Bytes per read; reading in parts keeps a growing file from exhausting memory."""
 
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
@@ -91,7 +96,7 @@ def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
     Raises:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
     """
-    _demand_regular(os.stat(path), most)  # before opening it, which may block or have an effect
+    _demand_regular(os.stat(path), most)  # checked before opening, which may block or have an effect
     nonblocking = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     file = os.fdopen(os.open(path, os.O_RDONLY | nonblocking), "rb")
     try:
@@ -109,11 +114,11 @@ def read_regular(path: str | Path, most: int = MOST_TEXT) -> bytes:
         OSError: there is no such file, it is of another kind, or has more than `most` bytes.
     """
     parts, size = [], 0
-    with open_regular(path, most) as file:  # in parts: a read allocates its size at once
+    with open_regular(path, most) as file:  # read in parts: one large read would allocate its size at once
         while size <= most and (part := file.read(min(_PART, most + 1 - size))):
             parts.append(part)
             size += len(part)
-    if size > most:  # it grows
+    if size > most:  # the file is growing
         raise OSError(errno.EFBIG, _too_large(size, most))
     return b"".join(parts)
 

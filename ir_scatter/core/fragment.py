@@ -1,8 +1,8 @@
-"""Fragments: new nodes that replace a node of a model, before they are written into a file.
+"""Fragments: new nodes that will replace a node of a model, in memory.
 
 A fragment is a graph: rules check its nodes, kernels compute them, and a rewrite can rewrite its nodes again.
-It refers to the model only by the input numbers of the replaced node, so that one fragment can replace all
-interchangeable nodes.
+It refers to the model only by the input numbers of the replaced node, so that one fragment can replace many
+nodes with equal facts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _PLACE = Location("")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewNode:
-    """A new node.
+    """A new node of a fragment.
 
     Attributes:
         label: the last part of its name, which says what it computes: "indices_unsqueezed".
@@ -60,8 +60,8 @@ class Fragment(Graph):
     """New nodes, producers before consumers.
 
     Attributes:
-        given: the inputs of the replaced node, in its numbering.
-        constants: the new constants that nodes read, each once, in order of use.
+        given: the inputs of the replaced node, in the order of its ports.
+        constants: the new constants that the nodes read, each once, in order of first use.
     """
 
     def __init__(self, given: Sequence[Value | None], news: Iterable[NewNode]) -> None:
@@ -80,7 +80,7 @@ class Fragment(Graph):
 
     @property
     def result(self) -> NewNode:
-        """Return the node whose output replaces that of the old node."""
+        """Return the node whose output replaces the output of the old node."""
         return self.news[-1]
 
     def number_given(self, value: Value) -> int | None:
@@ -88,11 +88,11 @@ class Fragment(Graph):
         return self._given.get(id(value))
 
     def producer(self, value: Value) -> NewNode | None:
-        """Return the new node that computes a value, None for a given value or a constant."""
+        """Return the new node that computes a value; None for a constant or an input of the replaced node."""
         return self._by_output.get(id(value))
 
     def connected(self) -> tuple[Node, ...]:
-        """Return the nodes after setting them as producers of their outputs, as in a graph of a file."""
+        """Return the nodes, after setting them as producers of their outputs, as graphs of files do."""
         for node in self.nodes:
             node.handle.output._producer = node
         return self.nodes

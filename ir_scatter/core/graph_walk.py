@@ -24,11 +24,11 @@ def follow(
         results: results by value; None marks a value without one.
         sources: returns the values that a value is computed from.
         make: computes the result of a value once all its sources have one.
-        most: the number of further values to visit.
+        most: the limit of values to visit.
 
     Returns:
-        False if a cycle or the limit ended the walk; a value on the path has no result then. A value with a
-        source without a result has none either.
+        False if a cycle or the limit ended the walk; values that were not completed then have no result. A
+        value also has none if one of its sources has none.
     """
     path = {target: iter(sources(target))}
     while path:

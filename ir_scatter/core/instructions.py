@@ -1,4 +1,4 @@
-"""The instruction set of this machine's processor, by which runtimes choose kernels."""
+"""The instruction set of this machine's processor, on which a runtime's choice of kernels depends."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ _HALVES = (
     ("bf16", frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})),
     ("f16", frozenset({"avx512_fp16", "amx_fp16", "asimdhp"})),
 )
-"""The 16-bit types, and the flags of processors that compute in them."""
+"""The 16-bit float types, each with the processor flags that mean native arithmetic in the type."""
 
 
 def instruction_set(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -21,7 +21,7 @@ ONNX = ""
 
 
 class OpKey(NamedTuple):
-    """Identity of an operator: domain ("openvino", or "" for ONNX), type, since-version."""
+    """The identity of an operator version: domain ("openvino", or "" for ONNX), type, since-version."""
 
     domain: str
     type: str
@@ -33,7 +33,7 @@ class OpKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor in a graph: its known type and shape, and those that the file stores for it."""
+    """A tensor in a graph: its type and shape, and the type and shape that the file stores for it."""
 
     __repr__, _repr_html_ = record_repr, record_html
 
@@ -44,18 +44,18 @@ class Value:
     output: int = 0
     """The number of the producer's output, from 0."""
     constant: Constant | None = None
-    """Its constant, if the file stores the elements."""
+    """The constant, if the file stores the elements of this value; else None."""
     location: Location | None = None
     stored_type: ElementType | None = None
     stored_shape: Shape = None
     producer_type: str | None = None
-    """The operator type of the producer, if it is known without making the node."""
+    """The operator type of the producer, if it is known before the producer node is created."""
     is_input: bool = False
-    """Whether it certainly is an input of the graph, and so no constant."""
+    """Whether the value is certainly an input of the graph, and so no constant."""
 
     @property
     def producer(self) -> "Node | None":
-        """Return the node that computes it; None for an input, an initializer or an undefined name."""
+        """Return the node that computes the value; None for an input, an initializer or an undefined name."""
         if callable(self._producer):
             self._producer = self._producer()
         return self._producer
@@ -75,9 +75,9 @@ class Input:
     __repr__, _repr_html_ = record_repr, record_html
 
     value: Value | None
-    """None if nothing is connected, or if its source does not exist."""
+    """The connected value; None if nothing is connected, or if the source does not exist."""
     is_present: bool = True
-    """False for an omitted optional input."""
+    """False for an optional input that is omitted."""
     stored_type: ElementType | None = None
     stored_shape: Shape = None
 
@@ -89,8 +89,8 @@ class Node:
     Attributes:
         domain: OPENVINO, ONNX, or a custom domain of an ONNX model.
         opset: as written: an IR's word ("opset3"), an ONNX model's number, None if it has none.
-        name: as written; that of its first output if it has none.
-        handle: the reader's own identification of the node.
+        name: as written; the name of the first output if the node has none.
+        handle: identifies the node for the reader of its format.
     """
 
     graph: "Graph"
@@ -129,7 +129,7 @@ class Node:
 
     @property
     def bodies(self) -> "Mapping[str, Graph]":
-        """Return the graphs inside the node by the name the format gives them."""
+        """Return the graphs inside the node by the format's names for them, such as "then_branch"."""
         return self.graph.bodies_of(self)
 
     @property
@@ -141,7 +141,7 @@ class Node:
 
 
 class OperatorUse(NamedTuple):
-    """The known facts of one use of an operator that decide its outputs and its legality.
+    """The facts about one node that decide its outputs, and whether it is legal.
 
     Attributes:
         opset: the word of an IR ("opset3") or the number of an ONNX model.
@@ -171,23 +171,24 @@ class Graph(ABC):
 
     @property
     def output_names(self) -> frozenset[str]:
-        """Return the names of the graph's outputs; empty if nodes (Results) mark them instead."""
+        """Return the names of the graph's outputs; empty in an IR, where Result nodes mark them instead."""
         return frozenset()
 
     @property
     def refuses_types(self) -> bool:
-        """Whether runtimes refuse a model whose stored element type of an output is wrong."""
+        """Whether runtimes refuse a model if a stored element type of a node's output is wrong."""
         return False
 
     def key_of(self, node: Node, indices: int, spelled: frozenset[int]) -> tuple[Hashable, list[int]] | None:
-        """Return a key of all facts about a node but its name and the values of its constants.
+        """Return a key of all facts about a node, except its name and the values of its constants.
 
-        The key is read without making the values of its inputs. Nodes with equal keys are interchangeable.
+        The key is read from the file without creating `Value` objects. Nodes with equal keys are
+        interchangeable.
 
         Args:
             node: the node.
-            indices: the number of an input whose few values are returned beside the key.
-            spelled: the numbers of inputs whose values belong to the key.
+            indices: the number of an input whose values, if few, are returned in addition to the key.
+            spelled: the numbers of inputs whose values are part of the key.
 
         Returns:
             The key and the values of `indices`; None if nodes upstream decide the shapes of its inputs.
@@ -195,12 +196,12 @@ class Graph(ABC):
         return None
 
     def is_dropped(self, node: Node) -> bool:
-        """Tell whether runtimes drop a node because no output of the graph depends on it."""
+        """Return whether runtimes remove a node because no output of the graph depends on it."""
         return False
 
     @abstractmethod
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
-        """Yield every node, or those of some types, in bodies too, in the order of the file."""
+        """Yield all nodes, or those of some types, in file order, including nodes in bodies."""
 
     @abstractmethod
     def inputs_of(self, node: Node) -> tuple[Input, ...]: ...
@@ -231,22 +232,22 @@ class FileDefect:
     """A fault that a reader has found in the file itself."""
 
     kind: str
-    """The name of the rule that it breaks, "duplicate-id"."""
+    """The name of the rule that is broken, "duplicate-id"."""
     message: str
     location: Location
     node: Node | None = None
     port_index: int | None = None
     related: tuple[Related, ...] = ()
     is_always_read: bool = False
-    """Whether runtimes read the faulty part even of nodes that they drop."""
+    """Whether runtimes read the faulty part even of nodes that they remove."""
     span: Span | None = None
     """The range of the fault; None for the whole node, or if the format has no lines."""
     help: str = ""
-    """How to fix it, if this can be more exact than the rule's text."""
+    """How to fix it, if that can be more specific than the rule's text; else ""."""
     is_refused: bool = False
     """Whether runtimes refuse the file because of it: an error, even if the rule is a warning."""
     is_tolerated: bool = False
-    """Whether all runtimes accept the file with its intended meaning: a warning, whatever the rule says."""
+    """Whether all runtimes accept the file and do what it intends: then it is only a warning."""
     refused_by: str = ""
     """The runtime that refuses the file although the specification allows it, "onnxruntime".
 
@@ -256,7 +257,7 @@ class FileDefect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function of an ONNX model: its definition, and one graph per signature it is called with."""
+    """A local function of an ONNX model: its definition, and one graph per signature of its calls."""
 
     name: str
     definition: Graph
@@ -265,20 +266,21 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A file that was read.
+    """A model as read from a file.
 
     Attributes:
         path: as the caller named it.
         format: "openvino-ir" or "onnx".
-        domain: that of the format's own operators.
-        inputs: the names by which each input of the main graph may be called.
+        domain: the domain of the format's own operators.
+        inputs: for each input of the main graph all its names.
         opset_imports: ONNX domains and versions.
         find_defects: returns the faults of the file itself.
         find_contradictions: returns the places where stored shapes or types contradict each other.
         find_limits: returns the parts that were not analysed, because that would take too long.
-        find_feeding: returns nodes to be checked for misuse: of an IR the slicing loops, and the nodes
-            upstream of scatter nodes (with True all of them, else suspicious ones); of ONNX suspicious nodes.
-        source: the reader's data that the writer edits.
+        find_feeding: returns nodes to be checked for illegal use: in an IR the loops that slice, and the
+            nodes upstream of scatter nodes (all of them with True, otherwise only suspicious ones); in ONNX
+            suspicious nodes.
+        source: data of the reader that the writer needs.
         identity: inode, time and size of the file before it was read; None if it came from elsewhere.
     """
 
@@ -306,7 +308,10 @@ class Model:
 
     @cached_property
     def contradictions(self) -> tuple[FileDefect, ...]:
-        """Stored shapes or types that cannot be true; downstream of them, inferred ones are used instead."""
+        """Places with stored shapes or types that cannot be right.
+
+        Downstream of them, inferred ones are used.
+        """
         return tuple(self.find_contradictions())
 
     def walk(self, types: frozenset[str] | None = None) -> Iterator[Node]:
@@ -324,7 +329,10 @@ class Model:
 
 
 def exactly(attributes: Mapping[str, Any]) -> Hashable | None:
-    """Return a key of attributes in which 1, 1.0 and True differ; None if one holds a tensor or a graph."""
+    """Return a hashable key of attributes in which 1, 1.0 and True differ.
+
+    None if one is a tensor or a graph.
+    """
     for value in attributes.values():
         parts = value if isinstance(value, list) else (value,)
         if not all(isinstance(part, int | float | str | bytes) for part in parts):

@@ -1,7 +1,7 @@
-"""Parameters of this library's functions in messages, spelled as the caller writes them.
+"""Names of parameters in messages, spelled as the caller writes them: `guard="drop"` or `--guard drop`.
 
-A message holds `Parameter("guard", "drop")`, never an option. Whoever calls from Python reads `guard="drop"`;
-the command line sets a spelling of its own (`spelled`) and its users read `--guard drop`.
+A message contains `Parameter("guard", "drop")`, never an option. Callers from Python read `guard="drop"`. The
+command line sets another spelling (`spelled`), so that its users read `--guard drop`.
 """
 
 import json
@@ -16,7 +16,7 @@ class Parameter(NamedTuple):
     Attributes:
         name: the argument's name in Python, "map_inputs".
         value: the recommended value, None to name the parameter only; True and False set and clear a flag.
-        function: the function that has it, "convert"; "" for the one that was called.
+        function: the function that has the parameter, "convert"; "" for the one that was called.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Invocation(NamedTuple):
 
 
 class Text:
-    """A text of a table with parameters or calls in it: spelled whenever it is read, not when it is made."""
+    """A text with parameters or calls in it, which are spelled when the text is read, not when it is made."""
 
     def __init__(self, template: str, *parts: Parameter | Invocation) -> None:
-        """Keep a template, whose `{}` stand for the parts."""
+        """Keep a template, in which each `{}` stands for one of the parts."""
         self.template, self.parts = template, parts
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Text:
 
 
 Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"
-"""How parameters and calls are written; pickled by reference for the processes of a pool."""
+"""A function that spells a parameter or a call; pickled by reference for the processes of a pool."""
 
 
 def in_python(part: Parameter | Invocation) -> str:
@@ -81,18 +81,18 @@ _spelling: list[Spelling] = [in_python]
 
 
 def current_spelling() -> Spelling:
-    """Return the spelling in effect, for processes that are started."""
+    """Return the current spelling, to pass it to processes that are started."""
     return _spelling[-1]
 
 
 def use_spelling(spelling: Spelling) -> None:
-    """Spell parameters in this whole process as its parent does."""
+    """Set the spelling of parameters for this whole process, as received from its parent."""
     _spelling[:] = [spelling]
 
 
 @contextmanager
 def spelled(spelling: Spelling) -> Iterator[None]:
-    """Spell parameters in another way within this block."""
+    """Change the spelling of parameters within this block."""
     _spelling.append(spelling)
     try:
         yield

@@ -40,25 +40,28 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
 )
-"""Program of a child that finds modules where its parent does, and not in the current folder."""
+"""Program of a child that imports modules from the same places as its parent, but not from the current
+folder.
+"""
 
 _START_APART = (
     "import sys, types; sys.path.append(sys.argv[1]); "
     "ours = sys.modules['ir_scatter'] = types.ModuleType('ir_scatter'); ours.__path__ = sys.argv[4:]; "
     "from ir_scatter.core.process import serve; serve(sys.argv[2], sys.argv[3])"
 )
-"""Program of a child that finds only Python's own modules, this library's, and those of one folder.
-
-For other releases of a package than the installed one.
+"""Program of a child that imports modules from Python, this library and one folder only, for other
+releases of a package.
 """
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _ALIGNMENT = 64
-"""Alignment of arrays in bytes: the most that vector instructions need."""
+"""Alignment of arrays in a file, in bytes: the most that vector instructions need."""
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-"""Environment variables that direct temporary files of a child, native code included, to its folder."""
+"""Environment variables that make a child, including its native code, write temporary files to its own
+folder.
+"""
 
 _NOISE_BYTES = 4096
 _LONGEST_WAIT = 1e6
@@ -67,7 +70,7 @@ _LONGEST_WAIT = 1e6
 _LONGEST_MESSAGE = 400
 _NUMBERS = count()
 _OF_THE_PARENT: "list[_Process]" = []
-"""Processes that a fork has inherited and must neither use nor clean up."""
+"""Processes that a fork has inherited from its parent, and must neither use nor clean up."""
 
 _Message: TypeAlias = tuple[bytes, str]
 """A pickle, and the path of the file with its arrays, "" if there are no bytes."""
@@ -76,10 +79,10 @@ _Messages: TypeAlias = "SimpleQueue[_Message | None]"
 
 
 class Failure(Exception):
-    """A child returned no result.
+    """Error: a child process returned no result.
 
-    The status is "crashed", "timeout" or "unavailable"; handlers raise it with others: "refused",
-    "unsupported", and the runtime's message. `at_inference`: a model was loaded, and failed on its inputs.
+    The status is "crashed", "timeout" or "unavailable"; handlers also raise it with "refused" or
+    "unsupported" and the runtime's message. `at_inference` is whether a loaded model failed on its inputs.
     """
 
     at_inference = False
@@ -93,8 +96,8 @@ class Failure(Exception):
 def python_command(*words: str) -> list[str]:
     """Return the command of a Python process that imports nothing from the current folder.
 
-    The only place that names the Python executable. -P keeps PYTHONPATH and the user's packages, where
-    runtimes may be installed.
+    This is the only place that names the Python executable. The option -P keeps PYTHONPATH and the user's
+    packages, where runtimes may be installed.
     """
     return [sys.executable, "-P", *words]
 
@@ -104,7 +107,7 @@ _ENVIRONMENT = threading.Lock()
 
 @contextlib.contextmanager
 def safe_path() -> Iterator[None]:
-    """Keep Python processes that `multiprocessing` spawns in this block from the current folder.
+    """Keep processes that `multiprocessing` spawns in this block from importing from the current folder.
 
     Their command cannot be changed, only their environment.
     """
@@ -122,7 +125,7 @@ def safe_path() -> Iterator[None]:
 
 
 class Child:
-    """Starts a process when it is needed, and another one after a crash."""
+    """Runs handlers of a module in a child process, started when needed and replaced after a crash."""
 
     def __init__(
         self,
@@ -131,13 +134,13 @@ class Child:
         questions_per_process: int | None = None,
         packages: str = "",
     ) -> None:
-        """Prepare a child; the process starts with the first question.
+        """Prepare a child; its process starts with the first call of `ask`.
 
         Args:
             module: the module whose `handlers` the child serves.
             environment: returns additional environment variables when a process starts.
             questions_per_process: after this many questions a new process takes over; None for no limit.
-            packages: a folder of packages, which then are the only ones that the child finds.
+            packages: a folder of packages; the child then finds no other packages.
         """
         self.starts = 0
         self._module = module
@@ -152,13 +155,15 @@ class Child:
         return None if self._process is None else self._process.popen.pid
 
     def ask(self, name: str, *arguments: Any, limit: float, again: bool = True) -> tuple[Any, str]:
-        """Return the result of a handler, and how a first process ended that crashed, "" if none did.
+        """Call a handler in the child.
 
-        A process that has answered before may have been damaged by that: if it crashes, or its handler raises
-        an unexpected error, a new process is asked once more, unless `again` is false.
+        Return its result, and how an earlier attempt crashed ("" if none did).
+
+        A process that has already worked may be damaged: if it crashes, or the handler raises an unexpected
+        error, a new process tries once more, unless `again` is False.
 
         Raises:
-            Failure: there is no result, or none within the limit of seconds.
+            Failure: there is no result, or none within `limit` seconds.
             RuntimeError: the handler has a bug.
         """
         died = ""
@@ -180,12 +185,12 @@ class Child:
             if problem is not None:
                 raise problem
         finally:
-            del problem  # its traceback holds this frame, and that the arrays
+            del problem  # the traceback refers to this frame, and so to the arrays
         return result, died
 
     def start(self) -> None:
         """Start a process, which imports its modules, without waiting for it."""
-        with self._lock, contextlib.suppress(Failure):  # `ask` reports it
+        with self._lock, contextlib.suppress(Failure):  # `ask` reports a failure
             self._started()
 
     def interrupt(self) -> None:
@@ -209,7 +214,7 @@ class Child:
 
 
 class _Process:
-    """One process; the caller must end it if `ask` raises an exception."""
+    """One child process; if `ask` raises an exception, the caller must end it."""
 
     def __init__(self, module: str, environment: Mapping[str, str], packages: str) -> None:
         try:
@@ -249,7 +254,10 @@ class _Process:
 
     @property
     def is_ours(self) -> bool:
-        """Tell whether this process started it; one inherited by a fork belongs to the parent."""
+        """Return whether this process started the child.
+
+        A child inherited by a fork belongs to the parent.
+        """
         return self._owner == os.getpid()
 
     def ask(self, name: str, arguments: tuple[Any, ...], limit: float) -> _Message:
@@ -258,7 +266,7 @@ class _Process:
             os.truncate(self._noise, 0)
         self.questions += 1
         assert self.popen.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended, and so have its answers
+        with contextlib.suppress(OSError):  # the child has ended
             pickle.dump(message, self.popen.stdin, 5)
             self.popen.stdin.flush()
         try:
@@ -275,7 +283,7 @@ class _Process:
         if not self.is_ours:
             _OF_THE_PARENT.append(self)
             return
-        if hasattr(os, "killpg"):  # its children would keep its pipe open, and the reader would never end
+        if hasattr(os, "killpg"):  # its children would keep its pipe open, so that the reader would never end
             with contextlib.suppress(OSError):
                 os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.kill()
@@ -304,7 +312,7 @@ def serve(module: str, folder: str) -> NoReturn:
 
     The process ends as soon as its standard input is closed, even in the middle of a question.
     """
-    with contextlib.suppress(ImportError, OSError, ValueError):  # a crash without a core dump is quick
+    with contextlib.suppress(ImportError, OSError, ValueError):  # without a core dump a crash is quick
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -339,13 +347,13 @@ def serve(module: str, folder: str) -> NoReturn:
             answer = _packed((handlers[name](*arguments), None), folder)
         except Exception as error:
             answer = _packed((None, _failure(error)), folder)
-        question = arguments = None  # arrays go before others come
+        question = arguments = None  # release the arrays before the next ones arrive
         pickle.dump(answer, answers, 5)
         answers.flush()
 
 
 def _failure(error: Exception) -> Exception:
-    """Return the exception to send to the parent for an error that is being handled."""
+    """Return the exception to send to the parent for the error that is being handled."""
     if isinstance(error, MemoryError):
         return Failure("refused", "there is not enough memory")
     if isinstance(error, CannotWrite):
@@ -358,10 +366,10 @@ def _failure(error: Exception) -> Exception:
 
 
 def require(*names: str) -> None:
-    """Import names from packages, written with their module: "openvino.Core".
+    """Check that names can be imported, given with their module: "openvino.Core".
 
     Raises:
-        Failure: a package cannot be imported, or lacks something.
+        Failure: a package cannot be imported, or lacks a name.
     """
     for name in names:
         module, _, attribute = name.rpartition(".")
@@ -401,10 +409,10 @@ class _Pickler(ArrayPickler):
 
 
 def _packed(value: Any, folder: str) -> _Message:
-    """Return a message after writing its arrays to a file in a folder.
+    """Write the arrays of a value to a file in a folder, and return the message with the rest.
 
     Raises:
-        CannotWrite: there is no room for them.
+        CannotWrite: there is no room for the arrays.
     """
     stream, path = io.BytesIO(), os.path.join(folder, f"arrays_{os.getpid()}_{next(_NUMBERS)}")
     size = 0
@@ -427,7 +435,8 @@ def _unpacked(message: _Message) -> Any:
         import numpy
 
         whole = numpy.memmap(path, "u1", "c").view(numpy.ndarray)
-        with contextlib.suppress(OSError):  # a system that cannot remove what is mapped: later, the folder
+        # some systems cannot remove a mapped file: it is removed with the folder
+        with contextlib.suppress(OSError):
             os.unlink(path)
 
     def load(header: tuple[int, str, tuple[int, ...]]) -> Any:
@@ -442,7 +451,7 @@ def _unpacked(message: _Message) -> Any:
 
 
 def _forward(file: IO[bytes], messages: _Messages) -> None:
-    """Put whole messages into a queue, and None at the end."""
+    """Read messages from a pipe into a queue; put None at the end."""
     with file, contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
         while True:
             messages.put(pickle.load(file))

@@ -22,7 +22,7 @@ class Bounds(NamedTuple):
 
 Dim: TypeAlias = "int | Bounds"
 Shape: TypeAlias = "tuple[Dim, ...] | None"
-"""None: the rank is unknown."""
+"""A tuple of dimensions; None if the rank is unknown."""
 
 UNKNOWN_DIM = Bounds()
 _EXACT = frozenset({int})
@@ -35,19 +35,19 @@ MAX_RANK = 64
 
 
 def agree_dims(left: Dim, right: Dim) -> bool:
-    """Tell whether two dimensions can be the same number."""
+    """Return whether two dimensions can be the same number: `?` and 3 can, 2 and 3 cannot."""
     return at_most(left, right) and at_most(right, left)
 
 
 def agree(left: Shape, right: Shape) -> bool:
-    """Tell whether two partial shapes can be the same shape; an unknown rank agrees with all."""
+    """Return whether two partial shapes can be the same shape; an unknown rank agrees with every shape."""
     if left == right or left is None or right is None:
         return True
     return len(left) == len(right) and all(map(agree_dims, left, right))
 
 
 def claims_more(stored: Shape, inferred: Shape) -> bool:
-    """Tell whether a stored shape is more exact than the inferred one, or contradicts it."""
+    """Return whether a stored shape is more exact than the inferred one, or contradicts it."""
     if stored is None or inferred is None or stored == inferred:
         return False
     if len(stored) != len(inferred):
@@ -66,7 +66,7 @@ def differing_dim(left: Shape, right: Shape) -> int | None:
 
 
 def excludes(inferred: Shape, stored: Shape) -> bool:
-    """Tell whether a stored shape contradicts the inferred one, or fixes a symbolic dimension."""
+    """Return whether a stored shape contradicts the inferred one, or fixes a symbolic dimension."""
     if not agree(inferred, stored):
         return True
     pairs = zip(inferred or (), stored or (), strict=False)
@@ -74,7 +74,7 @@ def excludes(inferred: Shape, stored: Shape) -> bool:
 
 
 def at_most(dim: Dim, limit: Dim) -> bool:
-    """Tell whether `dim` can be at most `limit`."""
+    """Return whether `dim` can be at most `limit`: true for `2..` and 5, false for `6..` and 5."""
     high = highest(limit)
     return high is None or lowest(dim) <= high
 
@@ -90,7 +90,7 @@ def highest(dim: Dim) -> int | None:
 
 
 def narrow_dim(left: Dim, right: Dim) -> Dim:
-    """Intersect two descriptions of one dimension; they must agree."""
+    """Return the dimension that satisfies two descriptions, which must agree: `1..5` and `3..` -> `3..5`."""
     if isinstance(left, int):
         return left
     if isinstance(right, int):
@@ -101,7 +101,7 @@ def narrow_dim(left: Dim, right: Dim) -> Dim:
 
 
 def narrow(left: Shape, right: Shape) -> Shape:
-    """Intersect two descriptions of one shape; they must agree."""
+    """Return the shape that satisfies two descriptions, which must agree: [2, ?] and [?, 3] -> [2, 3]."""
     if left is None or left == right:
         return right
     return left if right is None else tuple(map(narrow_dim, left, right))
@@ -112,7 +112,7 @@ def is_static(shape: Shape) -> TypeGuard[tuple[int, ...]]:
 
 
 def static(shape: Shape) -> tuple[int, ...] | None:
-    """Return the shape if every dimension is known, otherwise None."""
+    """Return the shape if every dimension is a number, else None."""
     return shape if is_static(shape) else None
 
 

@@ -16,7 +16,7 @@ _FILES = "too many open files (ulimit -n)"
 _LOADER = "failed to map segment"
 _LONGEST = 400
 _NUMPY_BYTES = 100 << 20
-"""Address space; measured: NumPy with OpenBLAS on one thread needs 80 MB."""
+"""Address space in bytes that importing NumPy needs; measured with OpenBLAS on one thread: 80 MB."""
 _WORDS = {
     _LOADER: _MEMORY,
     "not enough memory": _MEMORY,
@@ -65,16 +65,17 @@ def shortage(error: BaseException) -> str | None:
 
 
 def names_shortage(message: str) -> bool:
-    """Tell whether a runtime's message reports a shortage of this machine, and so no defect of the runtime.
+    """Return whether a runtime's message reports a shortage of this machine, rather than a defect.
 
-    Missing memory counts only if the memory of the process is limited: otherwise it may be a defect.
+    Missing memory counts as a shortage only if the memory of the process is limited; otherwise a defect may
+    cause it.
     """
     short = next((short for words, short in _WORDS.items() if words in message.lower()), None)
     return short is not None and (short != _MEMORY or _LOADER in message.lower() or is_memory_limited())
 
 
 def is_memory_limited() -> bool:
-    """Tell whether the memory of this process is limited (ulimit -v)."""
+    """Return whether the memory of this process is limited (ulimit -v)."""
     try:
         import resource
     except ImportError:
@@ -83,7 +84,7 @@ def is_memory_limited() -> bool:
 
 
 class _DemandMemory:
-    """Refuses to import NumPy if memory is short: its OpenBLAS would end the process.
+    """Import hook that raises an error for NumPy if memory is short: its OpenBLAS would end the process.
 
     A finder of `sys.meta_path`; its base class would import `tempfile` and more at every start.
     """
@@ -101,9 +102,9 @@ class _DemandMemory:
 
 
 def demand_memory() -> None:
-    """If memory is limited, make an import of NumPy that lacks memory raise an error, not end the process."""
+    """If memory is limited, make an import of NumPy raise an error where it would end the process."""
     if is_memory_limited() and "numpy" not in sys.modules:
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need 40 MB
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread would need another 40 MB
         sys.meta_path.insert(0, _DemandMemory())
 
 
@@ -158,7 +159,7 @@ def _package(error: BaseException) -> str:
 
 
 def _files_of(traceback: TracebackType | None) -> Iterator[str]:
-    """Yield the file of each frame, the outermost first."""
+    """Yield the source file of each frame, the outermost first."""
     while traceback is not None:
         yield traceback.tb_frame.f_code.co_filename
         traceback = traceback.tb_next

@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 
 _SHORTEST = 3
-"""Least letters of a word that may abbreviate a longer one."""
+"""Fewest letters of a word that may stand for a longer word that contains it."""
 _LIKENESS = 0.65
 _MOST_FILES = 5000
-"""Most files of a folder that are compared with a missing name."""
+"""Limit of files in a folder that are compared with a missing name."""
 
 
 def close_words(word: str, words: Iterable[str], most: int = 3) -> list[str]:
@@ -25,7 +25,7 @@ def close_words(word: str, words: Iterable[str], most: int = 3) -> list[str]:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """Return " (did you mean X?)", "" if no word is similar."""
+    """Return " (did you mean X?)" for the most similar word, or "" if no word is similar."""
     near = close_words(word, words, 1)
     return f" (did you mean {near[0]}?)" if near else ""
 

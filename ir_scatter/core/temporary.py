@@ -22,9 +22,11 @@ from ir_scatter.core.errors import CannotWrite
 _NAME = re.compile(r"ir_scatter\.\d+\.[a-z0-9_]{8}")
 """Names of this library's folders: process number and a random part."""
 _ATTEMPTS = 3
-"""Attempts to remove a folder that a child still writes to, or to create one that others may remove."""
+"""Attempts to remove a folder that a child still writes to, or to create one that another process may
+remove.
+"""
 _WAITS, _PAUSE = 20, 0.05
-"""Attempts of a child to get a lock that another one holds, and the pause between them in seconds."""
+"""Attempts of a child to get a lock that another process holds, and the pause between them in seconds."""
 _HINTS = {
     errno.ENOSPC: "make room there, or set TMPDIR to a folder with room",
     errno.EDQUOT: "make room there, or set TMPDIR to a folder with room",
@@ -43,7 +45,7 @@ _is_ending = False
 
 @contextmanager
 def explained_temporary(path: str = "") -> Iterator[None]:
-    """Turn a system error into one that names the temporary folder and a remedy.
+    """Convert a system error in this block to one that names the temporary folder and a remedy.
 
     Raises:
         CannotWrite: something in the folder cannot be written.
@@ -89,7 +91,7 @@ def _parent() -> str:
 
 
 def _created(parent: str) -> tuple[str, int]:
-    """Create a folder; return its path and the descriptor that locks it, -1 without lock support."""
+    """Create a folder; return its path and the descriptor that keeps it locked, -1 without lock support."""
     path = ""
     for _ in range(_ATTEMPTS):
         path = tempfile.mkdtemp(prefix=f"ir_scatter.{os.getpid()}.", dir=parent)
@@ -131,7 +133,7 @@ def _locked(path: str, *, is_patient: bool = False) -> int | None:
 
 
 def remove_abandoned(parent: str) -> None:
-    """Remove the folders that ended processes of this user have left."""
+    """Remove the folders that ended processes of this user have left behind."""
     names = []
     with suppress(OSError), os.scandir(parent) as entries:
         names = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
@@ -140,7 +142,7 @@ def remove_abandoned(parent: str) -> None:
 
 
 def remove_after_parent(path: str) -> None:
-    """Remove the folder of the parent process if that was killed; its other children may do so too."""
+    """Remove the folder of the parent process if the parent was killed; several children may try."""
     for _ in range(_WAITS):
         remove_if_abandoned(path)
         if not os.path.lexists(path):
@@ -183,7 +185,7 @@ def remove_process_folder() -> None:
 
 
 def new_folder() -> str:
-    """Create a folder that the caller removes; at the latest it is removed when the process ends.
+    """Create a temporary folder for the caller to remove; at the latest it is removed when the process ends.
 
     Raises:
         CannotWrite: it cannot be created.
@@ -195,7 +197,7 @@ def new_folder() -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Create a folder for a block.
+    """Create a temporary folder, and remove it at the end of the `with` block.
 
     Raises:
         CannotWrite: it cannot be created.

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 FEW = 64
-"""Most numbers for which Python's min, max and set are faster than NumPy."""
+"""Most numbers for which Python's min, max and set are faster than importing and calling NumPy."""
 
 _MAPPED = max(64, min(512, os.sysconf("SC_OPEN_MAX") // 2)) if hasattr(os, "sysconf") else 512
-"""Open files of weights after which unreferenced models, which are reference cycles, are collected."""
+"""Number of open weight files at which unused models are garbage-collected; these are reference cycles."""
 
 _MOST_COPIED = 1 << 24
 """Most bytes of a tensor that is copied from its file: 2 million indices of i64, in about 4 ms.
@@ -47,8 +47,8 @@ class Constant:
         declared: where it is declared: a location, a node, or a function that returns one of them.
         element_type: its element type, None if unknown.
         shape: its shape.
-        load: returns its elements as an array; None if `view` suffices.
-        name: its name; None for that of the declaring node.
+        load: returns its elements as an array; None to use `view`.
+        name: its name; None to use that of the declaring node.
         view: returns its bytes, None if they cannot be read.
 
     Attributes:
@@ -118,7 +118,7 @@ class Constant:
 def few_numbers(
     element_type: ElementType, shape: Shape, view: Callable[[], memoryview | None] | None
 ) -> list[int] | None:
-    """Return the integers of a small constant without importing NumPy; None for any other constant.
+    """Return the integers of a small constant without importing NumPy; None for large and other constants.
 
     `view` returns its bytes as consecutive elements, None if they cannot be read.
     """
@@ -132,13 +132,13 @@ def few_numbers(
 class Weights:
     """A file of weights, opened when the first bytes are needed.
 
-    The system kills a process that touches mapped pages of a file that was truncated. So only large tensors
-    are mapped, others are copied, and only while the file is unchanged.
+    The system kills a process that reads mapped pages of a truncated file. So only large tensors are mapped,
+    others are copied, and both only while the file is unchanged.
 
     Attributes:
         size: its bytes; None if it does not exist or cannot be read.
         error: why the file cannot be read, "" if it can.
-        identity: inode, time and size of the file at first sight; None if it cannot be read.
+        identity: inode, time and size of the file when it was first seen; None if it cannot be read.
     """
 
     _opened: ClassVar[WeakSet["Weights"]] = WeakSet()
