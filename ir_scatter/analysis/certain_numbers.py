@@ -1,4 +1,4 @@
-"""Numbers that occur among the elements of a value for every input of the model.
+"""Finds numbers that certainly occur among the elements of a value, whatever the inputs of the model are.
 
 `ranges` bounds all elements of a value. Some elements are known more precisely: the ends of a Range or a
 constant, the first and last number of a loop counter, and the inputs of a Concat.
@@ -36,18 +36,20 @@ from ir_scatter.ops.general import Arithmetic, GeneralOp, named
 from ir_scatter.ops.general_bounds import ANY, Interval
 
 _MOST_VISITED = 48
-"""Values visited upstream of one value; exporters compute indices with about a dozen nodes."""
+"""Limit of values that are visited upstream of one value; exporters compute indices with about a dozen
+nodes.
+"""
 
 
 class Occurrence(NamedTuple):
-    """Bounds of an element that surely occurs in a value: of a row with columns, or of one element.
+    """Bounds of an element (or of a row of coordinates) that certainly occurs in a value.
 
     Attributes:
         source: the upstream value where the element was found.
         is_all: whether the bounds hold for all elements of the value.
-        is_certain: whether the value surely has elements.
+        is_certain: whether the value certainly has elements.
         remark: the element of the source, "the last number"; "" for any element.
-        size: the dimension size to which the columns are added; None for absolute numbers.
+        size: the dynamic size to which the bounds must be added; None for absolute numbers.
     """
 
     columns: Columns
@@ -59,13 +61,13 @@ class Occurrence(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """Indices that are out of range for every input, or negative where that is illegal.
+    """Indices that are out of range (or illegally negative) whatever the inputs of the model are.
 
     Attributes:
-        bounds: of the indices.
+        bounds: the bounds of the indices.
         column: the coordinate of the index tuples; None if there is only one, or if it is unknown.
-        size: the size that limits the indices, the greatest possible one; None if it is unknown.
-        is_negative: whether they are negative, and would be in range if counted from the end.
+        size: the size of the dimension, or the greatest possible one; None if it is unknown.
+        is_negative: whether the indices are negative, and would be in range if counted from the end.
         relative: the dynamic size that limits the indices, if `bounds` are added to `occurrence.size`.
     """
 
@@ -86,10 +88,10 @@ def find_outside(
     reader: Graph,
     open_sizes: Sequence[Relative | None] = (),
 ) -> Outside | None:
-    """Return indices of a value that are out of range for every input, None if there are none.
+    """Return indices in a value that are out of range whatever the inputs are; None if there are none.
 
     Args:
-        facts: of the model.
+        facts: facts about the values of the model.
         value: the indices.
         sizes: the sizes that limit the indices, by coordinate; None for a dynamic size.
         forbids_negative: whether negative indices are illegal.
@@ -146,7 +148,7 @@ def _is_outside(bounds: Interval, size: int) -> bool:
 
 
 class _Step(NamedTuple):
-    """A node on the path from an upstream value to the analysed value; it reads the former at `port`."""
+    """A node between an upstream value and the analysed value; it reads the upstream value at `port`."""
 
     value: Value
     node: Node
@@ -157,7 +159,7 @@ class _Step(NamedTuple):
 def occurrences(
     facts: Facts, value: Value, *, reader: Graph, counts_on_open: bool = False
 ) -> Iterator[Occurrence]:
-    """Yield the elements that surely occur in a value, starting with the bounds of all elements.
+    """Yield elements that certainly occur in a value, beginning with the bounds of all elements.
 
     Loop counters are considered only if `reader`, the graph that reads the value, is a body; elements
     relative to dynamic sizes only if `counts_on_open`.
@@ -180,7 +182,7 @@ def occurrences(
 
 
 def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
-    """Yield the inputs of a value's producer whose elements all occur in the value, or a result of each."""
+    """Yield inputs of a value's producer whose elements all appear in the value, maybe transformed."""
     node = value.producer if value.constant is None and not value.is_input else None
     op = row_of(node)
     if node is None or op is None or facts.array(value) is not None:
@@ -212,7 +214,8 @@ def _find_local(facts: Facts, value: Value, step: _Step | None, reader: Graph) -
         yield Occurrence(bounds_of(facts, value, None), value, is_certain=is_filled)
     node = value.producer
     if reader.scope and (value.is_input or node is None):
-        from ir_scatter.analysis.reachability import reachability_of  # needed by few models
+        # imported here, as only few models need it
+        from ir_scatter.analysis.reachability import reachability_of
 
         reachability = facts.result_of(reachability_of)
         numbers = [] if reachability is None else reachability.counted_numbers(value, reader)
@@ -270,7 +273,7 @@ def _find_relative(sizes: RelativeSizes, value: Value) -> Iterator[Occurrence]:
 def _is_before(
     sizes: RelativeSizes, first: tuple[DimSize | None, int], second: tuple[DimSize | None, int]
 ) -> bool | None:
-    """Return whether the first number is less than the second; None if that depends on the sizes."""
+    """Return whether the first (size, offset) is less than the second; None if that depends on the sizes."""
     if first[0] == second[0]:
         return first[1] < second[1]
     if first[0] is None and second[0] is not None:
@@ -280,14 +283,14 @@ def _is_before(
 
 
 def _with(columns: Columns, number: int, bounds: Interval) -> Columns:
-    """Return columns with one of them replaced."""
+    """Return columns with the bounds of one column replaced."""
     return (*columns[:number], bounds, *columns[number + 1 :])
 
 
 def _follow(
     facts: Facts, occurrence: Occurrence, value: Value, steps: Mapping[Value, _Step | None]
 ) -> Iterator[Occurrence]:
-    """Yield the elements of the analysed value that an element of an upstream value becomes."""
+    """Yield what an element of an upstream value becomes in the analysed value."""
     pending = [(occurrence, value)]
     while pending:
         occurrence, value = pending.pop()
@@ -302,7 +305,7 @@ def _follow(
 
 
 def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrence) -> bool:
-    """Return whether the output surely has elements if the input has some."""
+    """Return whether the output of a node certainly has elements if its input has some."""
     if _is_filled(facts.shape(step.value)):
         return True
     if not occurrence.is_certain or step.op.aligns:
@@ -343,7 +346,7 @@ def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iter
 
 
 def _transfer_relative(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Like `_transfer`, for columns that are added to a dynamic size."""
+    """Like `_transfer`, for bounds that must be added to a dynamic size."""
     node, op = step.node, step.op
     if not facts.result_of(RelativeSizes).counts(step.value):
         return
@@ -378,5 +381,5 @@ def _transfer_relative(facts: Facts, step: _Step, value: Value, columns: Columns
 
 
 def _is_filled(shape: Shape) -> bool:
-    """Return whether a value of this shape surely has elements."""
+    """Return whether a value of this shape certainly has elements."""
     return shape is not None and all(lowest(dim) > 0 for dim in shape)

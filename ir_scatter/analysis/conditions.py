@@ -1,4 +1,4 @@
-"""Conditions that a rewrite needs to give equal results, and their proofs for a scatter node."""
+"""Conditions on indices under which a rewrite gives equal results, and their proofs for a scatter node."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +22,7 @@ from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, Reduction
 
 
 class Condition(StrEnum):
-    """A condition on indices; users can promise it by name with `--assume`."""
+    """A condition on indices; users can promise that it is true (`--assume NAME`)."""
 
     UNIQUE = "unique-indices"
     """All indices have different targets."""
@@ -44,7 +44,7 @@ class ProofState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Whether a condition holds, and the reason if it is violated: "indices hold -1"."""
+    """Whether a condition is true for a node, and the reason if it is violated: "indices hold -1"."""
 
     verdict: ProofState
     reason: str = ""
@@ -69,7 +69,7 @@ def _unique(scatter: ScatterNode) -> Proof:
     if scatter.spec.layout is Layout.ELEMENTS and scatter.axis is None:
         return _UNKNOWN
     is_negative = array.size > 0 and array.dtype.kind == "i" and int(array.min()) < 0
-    if is_negative:  # their targets are known only if the sizes are static
+    if is_negative:  # their targets are known only if sizes are static
         data, axis = scatter.data_shape, scatter.axis
         if scatter.spec.layout is Layout.TUPLES:
             sizes = None if data is None else data[: scatter.depth]
@@ -119,7 +119,7 @@ def index_excess(scatter: ScatterNode) -> tuple[int, int] | None:
 
 
 def _least_count(scatter: ScatterNode) -> int:
-    """Return the least number of indices, counted as by `index_count`."""
+    """Return the least possible number of indices, counted as by `index_count`."""
     shape, layout, axis = scatter.indices_shape, scatter.spec.layout, scatter.axis
     if not shape or layout is Layout.SEQUENCE or 0 in shape:
         return 0
@@ -190,7 +190,7 @@ def _full(scatter: ScatterNode) -> Proof:
         return _UNKNOWN
     off_axis = [(place, *dims) for place, dims in enumerate(zip(data, shape, strict=True)) if place != axis]
     shorter = [(place, size, dim) for place, size, dim in off_axis if not agree_dims(size, dim)]
-    if len(shorter) > (axis is None):  # if the axis is unknown, one of them may be it
+    if len(shorter) > (axis is None):  # if the axis is unknown, it may be one of them
         place, size, dim = shorter[0]
         covered = f"{show_dim(dim)} of {show_dim(size)} positions on axis {place}"
         return Proof(ProofState.VIOLATED, f"indices reach {covered}")

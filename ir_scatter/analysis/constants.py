@@ -1,4 +1,4 @@
-"""Proven facts about values: shape, element type, and elements of values that are computed from constants."""
+"""Facts about values of a model: shapes, element types, and elements of values computed from constants."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -23,17 +23,21 @@ MAX_CONSTANT_ELEMENTS = 1 << 26
 """Default limit of elements of a constant that is read: 512 MB of int64."""
 
 MAX_COMPUTED = 1 << 23
-"""Elements computed from constants per model: computations upstream of indices are small."""
+"""Limit of elements per model that are computed from constants: computations upstream of indices are
+small.
+"""
 
 MAX_NODES = 10_000
-"""Values visited upstream of one value; exporters write about a dozen upstream of indices."""
+"""Limit of values that are visited upstream of one value; exporters write about a dozen upstream of
+indices.
+"""
 
 
 class Facts:
     """Facts about the values of one model, each computed once.
 
-    Stored shapes and types are used unless the file contradicts itself. Without `trusts_stored` all shapes
-    and types are propagated from the inputs of the model instead.
+    Shapes and types stored in the file are used, unless the file contradicts itself. Without `trusts_stored`
+    all shapes and types are inferred from the inputs of the model instead.
 
     Attributes:
         max_elements: constants with more elements are not read.
@@ -57,7 +61,7 @@ class Facts:
         self._propagating: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
-            from ir_scatter.analysis import propagation  # needed by few models
+            from ir_scatter.analysis import propagation  # imported here, as only few models need it
 
             self._propagation = propagation.Propagation(
                 model, self.array, trusts_stored=trusts_stored, bodies=bodies
@@ -97,12 +101,12 @@ class Facts:
         return self._propagation.info(value).element_type
 
     def is_vague(self, value: Value) -> bool:
-        """Return whether a runtime may infer a more precise shape than the propagated one."""
+        """Return whether a runtime may infer a more precise shape than this library did."""
         info = None if self._propagation is None else self._propagation.info(value)
         return info is not None and (info.vague or info.shape is None)
 
     def is_dynamic(self, value: Value) -> bool | None:
-        """Return whether a shape depends on the inputs of a run; None if it cannot be decided.
+        """Return whether a shape depends on the inputs of a run; None if unknown.
 
         A stored dynamic dimension may still follow from constants, or the shape rules may not cover it.
         """
@@ -115,24 +119,24 @@ class Facts:
 
     @property
     def propagates(self) -> bool:
-        """Whether shapes and types are propagated from the inputs, instead of read from the file only."""
+        """Whether shapes and types are inferred from the inputs of the model, not only read from the file."""
         return self._propagation is not None
 
     def with_propagation(self) -> "Facts":
-        """Return facts of this model that use propagation, even if the file does not contradict itself."""
+        """Return facts with inferred shapes, even if the file does not contradict itself."""
         if self.propagates:
             return self
         self._propagating = self._propagating or Facts(self.max_elements, self.model, propagates=True)
         return self._propagating
 
     def result_of(self, analysis: "Callable[[Facts], T]") -> T:
-        """Return the cached result of an analysis of this model."""
+        """Return the result of an analysis of this model; each analysis runs once."""
         if analysis not in self._results:
             self._results[analysis] = analysis(self)
         return cast("T", self._results[analysis])
 
     def trust(self, value: Value) -> None:
-        """Use the declared shape and type of a value; do not propagate."""
+        """Use the stored shape and type of a value, without inference."""
         self._shapes[value] = value.shape
         if self._propagation is not None:
             self._propagation.trust(value)
@@ -165,7 +169,10 @@ class Facts:
         return whole_numbers(array)
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the inputs needed to compute a value; none if it is a constant or cannot be computed."""
+        """Return the inputs that are needed to compute a value.
+
+        None if it is a constant or cannot be computed.
+        """
         node = None if value.constant is not None else value.producer
         op = None if node is None else find_computed(node.domain, node.type)
         if node is None or op is None or op.reads_shapes_only or node.bodies:
@@ -187,7 +194,7 @@ class Facts:
         return constant.load()
 
     def _compute(self, value: Value) -> "Array | None":
-        """Run the kernel of a value's producer on cached inputs, None if that is not possible."""
+        """Run the kernel of a value's producer on cached inputs; None if that is not possible."""
         node = value.producer
         op = None if node is None else find_computed(node.domain, node.type)
         if node is None or op is None or node.bodies:
@@ -218,7 +225,10 @@ class Facts:
         return outputs[value.output] if value.output < len(outputs) else None
 
     def _placeholder(self, source: Value) -> "Array | None":
-        """Return an array with the shape of a value that needs no memory."""
+        """Return an array with the shape of a value, for operators that read only the shape.
+
+        It needs no memory.
+        """
         import numpy
 
         shape = static(self.shape(source))
@@ -228,7 +238,7 @@ class Facts:
             return None
 
     def numbers(self, value: Value) -> list[int] | None:
-        """Return a short list of stored integers, without importing NumPy.
+        """Return the integers of a short stored constant, without importing NumPy.
 
         None if there are many, or if they are computed or stored in another encoding; see `array` then.
         """
@@ -238,7 +248,10 @@ class Facts:
         return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
-        """Return the constant that a value is computed from, following first inputs; else None."""
+        """Return the constant that a value is computed from, following the first input of each node.
+
+        Else None.
+        """
         for _ in range(MAX_NODES):
             sources = self._sources(value)
             if not sources:

@@ -1,4 +1,4 @@
-"""Proofs that elements of a value are equal for every input of the model.
+"""Proves that elements of a value are equal to each other, whatever the inputs of the model are.
 
 Equal elements come from fills: ConstantOfShape, a Broadcast of one element, a constant of equal elements. The
 rows in `ops/general.py` say which operators preserve equality. Elements with equal bits are equal, so 0.0 and
@@ -25,14 +25,14 @@ ALIGNED = frozenset({"numpy", "bidirectional"})
 
 _NUMPY = "numpy"
 _MOST_COMPARED = 1 << 20
-"""Updates that are compared element by element; above that, one finding would cost too much."""
+"""Limit of updates that are compared element by element; more would cost too much for one finding."""
 
 Axes: TypeAlias = frozenset[int]
 """Axes counted from the end (-1 is the last one), because broadcasting aligns shapes there."""
 
 
 def varying_axes(facts: Facts, value: Value) -> Axes | None:
-    """Return the axes along which elements of a value may differ; None for unknown, {} for a fill."""
+    """Return the axes along which elements of a value may differ; None if unknown, {} if all are equal."""
     results: dict[Value, _Varying | None] = {}
 
     def make(value: Value) -> _Varying:
@@ -44,7 +44,7 @@ def varying_axes(facts: Facts, value: Value) -> Axes | None:
 
 
 class _Varying(NamedTuple):
-    """A result of `varying_axes`, to distinguish unknown axes from a value not yet visited."""
+    """A result of `varying_axes`; it distinguishes unknown axes from a value that was not visited yet."""
 
     axes: Axes | None
 
@@ -102,7 +102,7 @@ def _axes_by_producer(facts: Facts, value: Value, results: dict[Value, _Varying 
         return joined if is_aligned or not joined else None
     if op.is_pointwise:
         return joined
-    if op.moves is None:  # concatenates several values
+    if op.moves is None:  # the node concatenates several values
         return None
     is_aligned = op.aligns and str(node.attributes.get("mode", _NUMPY)).lower() in ALIGNED
     return joined if is_aligned or not joined else None
@@ -150,7 +150,8 @@ def are_equal_by_target(
     if array is None:
         if axes is None:
             return False
-        # Without values: elements that may differ get different numbers, elements that are equal share one.
+        # Compare without values: elements that may differ get different numbers, elements that are equal
+        # share one.
         varying = [size if place - len(shape) in axes else 1 for place, size in enumerate(shape)]
         array = numpy.broadcast_to(numpy.arange(numpy.prod(varying)).reshape(varying), shape)
     if layout is Layout.SLICES:

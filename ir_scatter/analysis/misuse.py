@@ -1,4 +1,4 @@
-"""Illegal uses of general operators that scatter nodes depend on."""
+"""Finds illegal uses of general operators that scatter nodes depend on."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ def misuses(model: Model, facts: Facts) -> Iterator[FileDefect]:
 
 def _illegal_slice_axes(model: Model, node: Node, facts: Facts) -> Iterator[str]:
     """Yield messages about slice and concat axes of a loop's port map that are out of range."""
-    from ir_scatter.core.dataflow import Repeat  # needed for nodes with bodies only
+    from ir_scatter.core.dataflow import Repeat  # imported here, as only nodes with bodies need it
 
     try:
         loop = FORMATS[model.format].dataflow(replace(model, graph=node.graph)).nested(node)

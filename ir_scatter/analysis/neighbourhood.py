@@ -1,4 +1,4 @@
-"""The producers and consumers of a node, shown with a finding."""
+"""The producers and consumers of a node, which reports draw beside a finding."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ir_scatter.core.shapes import Shape
 from ir_scatter.ops.lookup import find
 
 MOST_PRODUCERS, MOST_CONSUMERS = 4, 3
-"""Neighbours listed per node, so that the picture stays small; further ones are only counted."""
+"""Limit of neighbours listed per node, so that the picture stays small; further ones are only counted."""
 
 
 class Neighbour(NamedTuple):

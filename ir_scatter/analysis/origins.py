@@ -1,4 +1,4 @@
-"""Origin of values: whether a value consists of zeros only, or of inputs of the model.
+"""Finds out where values come from: whether a value is all zeros, or consists of model inputs.
 
 Inputs of bodies and functions are followed to the values that they receive (`Inflows`), in all iterations of
 a loop.
@@ -14,10 +14,12 @@ from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp, find
 
 Inflows: TypeAlias = Callable[[Value], list[Value] | None]
-"""Returns the values that a body input receives, [] for an input of the model; None if they are unknown."""
+"""A function that returns the values that a body input receives: [] for an input of the model, None if
+unknown.
+"""
 
 _MOST_READ = 1 << 20
-"""Elements of a constant that are read; above that, one note would cost too much."""
+"""Limit of elements of a constant that are read; more would cost too much for one note."""
 
 
 def _row(value: Value) -> tuple[Node, GeneralOp] | None:
@@ -27,7 +29,7 @@ def _row(value: Value) -> tuple[Node, GeneralOp] | None:
 
 
 def no_inflows(_: Value) -> list[Value] | None:
-    """The `Inflows` of the main graph: its inputs are the inputs of the model."""
+    """`Inflows` for the main graph: returns [], as its inputs are the inputs of the model."""
     return []
 
 
@@ -101,7 +103,10 @@ def comes_from_inputs(facts: Facts, value: Value, inflows: Inflows = no_inflows)
 
 
 def _uniform_sources(facts: Facts, value: Value) -> list[Value] | None:
-    """Return the inputs whose elements a value moves, or changes all alike; None if it has other elements."""
+    """Return the inputs whose elements a value moves, or changes all in the same way.
+
+    None if it has others.
+    """
     producer = _row(value)
     if producer is None:
         return None

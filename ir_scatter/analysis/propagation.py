@@ -1,4 +1,4 @@
-"""Propagation of shapes and element types from inputs, constants and attributes, independent of stored ones.
+"""Infers shapes and element types from model inputs, constants and attributes, independent of stored ones.
 
 The shapes and types that an IR stores at ports may be stale: OpenVINO recomputes them. For one value, the
 propagation visits its upstream values back to the model inputs, without recursion, and then infers shapes and
@@ -44,7 +44,7 @@ _RANK_KEEPING = frozenset({Meaning.BEGIN, Meaning.PADS, Meaning.PADS_BEGIN})
 
 
 _MOST_ROUNDS = 8
-"""Rounds to find a fixpoint of the shapes that a loop carries; after that they are unknown."""
+"""Limit of rounds to find a fixpoint of the shapes that a loop carries; beyond, they are unknown."""
 
 Bodies: TypeAlias = Literal["always", "declared", "first"]
 
@@ -54,7 +54,7 @@ class ValueInfo(NamedTuple):
 
     Attributes:
         revised: the file stores a different shape or type for the value, or for a value upstream.
-        vague: a runtime may infer a more precise shape: numbers that decide about it are unknown here.
+        vague: a runtime may infer a more precise shape: the shape depends on numbers that are unknown here.
     """
 
     shape: Shape = None
@@ -64,7 +64,7 @@ class ValueInfo(NamedTuple):
 
 
 class _Loop(NamedTuple):
-    """A loop node with its inputs and carried values.
+    """A loop node with its inputs, and the values carried from iteration to iteration.
 
     Attributes:
         outer: the inputs of the node.
@@ -78,7 +78,7 @@ class _Loop(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A source of a body input or of an output of a node with bodies: a value, or a slice of it in `loop`."""
+    """Where a value inside or after a body comes from: a value, or a slice of it in `loop`."""
 
     value: Value | None
     slice: Slice | None = None
@@ -89,8 +89,8 @@ class Propagation:
     """Infers shapes and element types of the values of one model, each once.
 
     With `trusts_stored`, the stored shape of a value refines the inferred one if they do not contradict.
-    `numbers` returns the array of a value that is computed from constants. Infos inside bodies hold in every
-    iteration (`bodies` is "always"), for the declared inputs of bodies ("declared"), or in the first
+    `numbers` returns the array of a value that is computed from constants. Results inside bodies are valid in
+    every iteration (`bodies` is "always"), for the declared inputs of bodies ("declared"), or in the first
     iteration ("first").
     """
 
@@ -114,7 +114,7 @@ class Propagation:
         self._cache = defaultdict(dict)
 
     def trust(self, value: Value) -> None:
-        """Use the declared shape and type of a value; do not propagate."""
+        """Use the stored shape and type of a value, without inference."""
         self._infos[value] = ValueInfo(value.shape, value.element_type)
 
     def info(self, value: Value) -> ValueInfo:
@@ -132,7 +132,7 @@ class Propagation:
                     pending += missing
                     continue
             pending.pop()
-            self._infos[value] = ValueInfo()  # for a value that depends on itself
+            self._infos[value] = ValueInfo()  # while inferring, for a value that depends on itself
             self._infos[value] = self._infer(value)
         return self._infos[value]
 
@@ -200,7 +200,7 @@ class Propagation:
                 self._enter(inner, _Part(outer[inflow.outer], inflow.slice, loop))
         for place, outflow in enumerate(wiring.outputs):
             parts = [_Part(results[outflow.inner], outflow.slice, loop)]
-            for inflow in wiring.inputs:  # without an iteration it is the initial value
+            for inflow in wiring.inputs:  # without an iteration, the output is the initial value
                 if inflow.successor == outflow.inner and inflow.outer is not None and not outflow.slice:
                     parts.append(_Part(outer[inflow.outer]))
             self._node_outputs[node, place] = parts
@@ -210,7 +210,7 @@ class Propagation:
             self._body_inputs[inner] = part
 
     def _infer(self, value: Value) -> ValueInfo:
-        """Return the inferred info of a value, refined by the stored one if they do not contradict."""
+        """Return the inferred shape and type of a value, refined by stored ones that do not contradict."""
         shape_by_onnx = None if value.constant is not None else _graph_shape(value)
         info = self._propagate(value, shape_by_onnx)
         if shape_by_onnx is not None and agree(info.shape, shape_by_onnx):
@@ -218,7 +218,7 @@ class Propagation:
         stored = value.shape if value.stored_shape is None else value.stored_shape
         is_wrong = not agree(stored, info.shape) if info.vague else claims_more(stored, info.shape)
         if value.is_input and info.shape is None and stored is not None and self._parts(value) is None:
-            is_wrong = True  # the input is declared to have any rank
+            is_wrong = True  # the input is declared with any rank
         revised = info.revised or is_wrong or not _is_same(info.element_type, value.stored_type)
         if not self._trusts_stored or revised:
             return info._replace(revised=revised)
@@ -226,7 +226,7 @@ class Propagation:
         return ValueInfo(shape, info.element_type or value.element_type)
 
     def _propagate(self, value: Value, shape_by_onnx: Shape) -> ValueInfo:
-        """Return the info of a value by its producer or its sources, without the stored one."""
+        """Return the shape and type of a value from its producer or its sources, ignoring the stored ones."""
         if value.constant is not None or is_static(shape_by_onnx):
             return ValueInfo(value.shape, value.element_type)
         parts = self._parts(value)
@@ -241,7 +241,7 @@ class Propagation:
         return outputs[value.output] if value.output < len(outputs) else ValueInfo()
 
     def _part_info(self, value: Value, part: _Part) -> ValueInfo:
-        """Return the info of a value by one of its sources."""
+        """Return the shape and type of a value that one of its sources gives."""
         if part.value is None:
             return ValueInfo()
         info, cut, loop = self._infos.get(part.value, ValueInfo()), part.slice, part.loop
@@ -260,7 +260,7 @@ class Propagation:
 
     @staticmethod
     def _concatenated_info(info: ValueInfo, shape: tuple[Dim, ...], cut: Slice, trips: Dim) -> ValueInfo:
-        """Return the info of a loop output that concatenates the parts of all iterations."""
+        """Return the shape and type of a loop output that concatenates the parts of all iterations."""
         rank = len(shape) + (not cut.keeps_axis)
         if not -rank <= cut.axis < rank:
             return info._replace(shape=None)
@@ -281,12 +281,15 @@ class Propagation:
         if value in self._assumed:
             return self._assumed[value]
         if loop.node not in self._carried:
-            self._carried[loop.node] = dict.fromkeys(loop.carried)  # unknown during the iteration itself
+            self._carried[loop.node] = dict.fromkeys(loop.carried)  # unknown while they are iterated
             self._carried[loop.node] = self._carried_fixpoint(loop)
         return self._carried[loop.node].get(value)
 
     def _carried_fixpoint(self, loop: _Loop) -> Mapping[Value, Shape]:
-        """Return the shapes of all carried values of a loop; None each if `_MOST_ROUNDS` are not enough."""
+        """Return the shapes of all values carried by a loop.
+
+        All None if `_MOST_ROUNDS` rounds are not enough.
+        """
         outside = {value: info for value, info in self._infos.items() if value not in loop.carried}
         shapes: dict[Value, Shape] | None = None
         for _ in range(_MOST_ROUNDS):
@@ -354,7 +357,7 @@ class Propagation:
         return int(array.reshape(-1)[0]) if array is not None and is_scalar else None
 
     def _infer_node(self, node: Node) -> Sequence[ValueInfo]:
-        """Return the infos of the outputs of a node without bodies."""
+        """Return the shapes and types of the outputs of a node without bodies."""
         inputs = [
             None if port.value is None else self._infos.get(port.value, ValueInfo()) for port in node.inputs
         ]
@@ -380,9 +383,9 @@ class Propagation:
     def _infer_general(
         self, op: GeneralOp, node: Node, inputs: Sequence[ValueInfo | None]
     ) -> Sequence[ValueInfo]:
-        """Return the infos of a general operator's outputs; equal nodes share one result.
+        """Return the shapes and types of a general operator's outputs; the result is cached for equal nodes.
 
-        Nodes are equal if operator, attributes and input infos are equal, and also the numbers of the inputs
+        Nodes are equal if operator, attributes, input shapes and types are equal, and also the input values
         that inference has read.
         """
         inference, attributes = _NodeInference(op, node, inputs, self._numbers), exactly(node.attributes)
@@ -399,7 +402,7 @@ class Propagation:
 
 
 class _NodeInference:
-    """Infers the outputs of one general operator node from the infos of its inputs.
+    """Infers shapes and types of the outputs of one general operator node.
 
     `read` records the inputs whose numbers were read, with these numbers.
     """
@@ -418,7 +421,7 @@ class _NodeInference:
         self._numbers = numbers
 
     def outputs(self) -> list[ValueInfo]:
-        """Return the info of each output, of the rank alone if the shape rule gives no shape."""
+        """Return shape and type of each output; if the shape rule gives no shape, only its rank."""
         by_rule = self._shapes()
         rank = self._rank() if None in by_rule else None
         by_rank: Shape = None if rank is None else (UNKNOWN_DIM,) * rank
@@ -468,7 +471,7 @@ class _NodeInference:
                 ranks = [info.shape[0]] if len(info.shape) == 1 else []
                 if (
                     constraint.meaning is Meaning.TARGET and data
-                ):  # in any mode the output has the larger rank
+                ):  # the output has the larger rank in every mode
                     ranks.append(-1 if data.shape is None else len(data.shape))
                 return None if not ranks or min(ranks) < 0 else max(ranks)
             keeps_rank = constraint.meaning in _RANK_KEEPING and "begin_mask" not in self.node.attributes
@@ -542,7 +545,7 @@ def _part_count(inflow: BodyInput, shape: tuple[Dim, ...]) -> Dim:
 
 
 def _join(infos: Sequence[ValueInfo]) -> ValueInfo:
-    """Return the info that holds for each of several alternatives."""
+    """Return the shape and type that are valid for each of several alternatives."""
     revised, types = any(info.revised for info in infos), {info.element_type for info in infos}
     vague = any(info.vague or info.shape is None for info in infos)
     type = types.pop() if len(types) == 1 else None
@@ -555,7 +558,7 @@ def _join(infos: Sequence[ValueInfo]) -> ValueInfo:
 
 
 def _graph_shape(value: Value) -> Shape:
-    """Return the shape that the format's own inference (onnx) gives, None without one."""
+    """Return the shape that the format's own inference (onnx) gives; None without one."""
     return None if value.producer is None else value.producer.graph.inferred_shape(value)
 
 

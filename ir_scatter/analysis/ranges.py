@@ -1,4 +1,4 @@
-"""Bounds of the integers in a value that hold for every input of the model.
+"""Bounds of the integers in a value, valid whatever the inputs of the model are.
 
 Operators that only move elements keep their bounds; others have a rule in their row of `ops/general.py`.
 There is one interval for all elements, or one for each position on the last axis, because the coordinates of
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 _MOST_COLUMNS = 16
-"""Positions on the last axis with separate intervals: index tuples have one coordinate per dimension."""
+"""Limit of positions on the last axis that get intervals of their own; index tuples have one coordinate
+per dimension.
+"""
 
 Columns: TypeAlias = tuple[Interval, ...]
 """One interval for all elements, or one for each position on the last axis."""
@@ -55,7 +57,7 @@ def bounds_of(facts: Facts, value: Value, count: int | None = 1, *, are_legal: b
 
 
 def row_of(node: Node | None) -> GeneralOp | None:
-    """Return the table row of a node's operator, None if it gives no bounds."""
+    """Return the table row of a node's operator; None if the row has no rule for bounds."""
     op = None if node is None or node.bodies else find(node.domain, node.type)
     return op if op is not None and (op.bounds or op.moves != ()) else None
 
@@ -236,7 +238,7 @@ def _select_at_most(numbers: Interval, constant: Interval, replacement: Interval
 
 
 def _inputs(value: Value, type: str) -> list[Value] | None:
-    """Return the inputs of a value's producer, if it has this type and all inputs.
+    """Return the inputs of a value's producer if that has this operator type and all inputs; else None.
 
     None if broadcasting does not align the last dimensions, because columns do not correspond then.
     """
@@ -262,7 +264,7 @@ def _case(*inputs: Interval) -> BoundsCase:
 
 
 def side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape]) -> Columns:
-    """Return the columns of a Concat: side by side along the last axis, else one interval for all."""
+    """Return the columns of a Concat: those of all inputs along the last axis, else one interval for all."""
     axis = Attributes(node.attributes).integer("axis")
     is_last = axis == -1 or any(shape is not None and len(shape) == axis + 1 for shape in shapes)
     widths = static(tuple([shape[-1] if shape else UNKNOWN_DIM for shape in shapes]))
@@ -274,7 +276,7 @@ def side_by_side(node: Node, inputs: Sequence[Columns], shapes: Sequence[Shape])
 
 
 def _align(inputs: Sequence[Columns]) -> list[Columns]:
-    """Return the same number of columns for each input, repeating an interval that holds for all columns."""
+    """Return the same number of columns for each input: one interval for all columns is repeated."""
     count = max(map(len, inputs))
     if any(len(columns) not in {1, count} for columns in inputs):
         return [(hull(columns),) for columns in inputs]

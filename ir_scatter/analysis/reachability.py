@@ -1,4 +1,4 @@
-"""Reachability: whether a node is computed always, maybe (and when) or never, and which values are folded.
+"""Reachability: whether a node is always, maybe (and when) or never computed; which values can be folded.
 
 A node is computed if an output of the model depends on it (`UseKind`) and the bodies that contain it run
 (`Barrier`). Runtimes differ in how much of this they detect, and when; this module describes the model only.
@@ -32,24 +32,30 @@ _SINKS = frozenset({"Assign"})
 """Nodes that change the state of a model: they are computed even without consumers."""
 
 _MOST_EASY = 1_000
-"""Nodes between a shape and the stored shapes that it follows from; beyond, a runtime may not infer it."""
+"""Limit of nodes between a shape and the stored shapes that it follows from; beyond, a runtime may not
+infer it.
+"""
 
 
 class UseKind(Flag):
     """How the outputs of a model use a value; several kinds may apply."""
 
     UNREAD = auto()
-    """No output depends on it: no node reads it, or only nodes without an effect."""
+    """No output depends on the value: no node reads it, or only nodes whose result is not used."""
     STATIC_SHAPE = auto()
-    """Its shape is read, and is stored in the file or follows from stored shapes and constants."""
+    """Its shape is read, and is known from the file: stored, or following from stored shapes and
+    constants.
+    """
     STATIC_COUNT = auto()
-    """Its element count is read, and the file determines it."""
+    """Its element count is read, and is known from the file."""
     EMPTY_PART = auto()
     """It is an empty input of a Concat."""
     INFERRED_SHAPE = auto()
-    """Its shape is read, and is static only by inference or through a body: a runtime may know it."""
+    """Its shape is read, and is known before a run only by inference or through a body: not every runtime
+    knows it.
+    """
     SHAPE = auto()
-    """Its shape is read, and is known at run time only; or it has no elements."""
+    """Its shape is read, and is known only at run time; or the value has no elements."""
     NUMBERS = auto()
     """Its elements are read."""
 
@@ -67,7 +73,7 @@ class Extent(StrEnum):
 
 
 class BarrierKind(Enum):
-    """Why a body may not run; the value is the condition under which it runs, for messages."""
+    """The reason why a body may not run; the value is the condition under which it runs, for messages."""
 
     NOT_TAKEN = "the branch is taken, which a constant condition excludes"
     NO_TRIPS = "the loop runs, which a constant excludes"
@@ -95,7 +101,7 @@ class Reach:
     """The conditions under which a node is computed.
 
     Attributes:
-        uses: how its outputs are used.
+        uses: how the node's outputs are used.
         barriers: the Ifs and loops that contain it, outermost first.
     """
 
@@ -110,12 +116,12 @@ class Reach:
 
     @property
     def is_never(self) -> bool:
-        """Whether it is computed in no run."""
+        """Whether the node is never computed."""
         return self.extent is Extent.NEVER
 
     @property
     def when(self) -> str:
-        """The condition under which it is computed, "the branch is taken"; "" for always and never."""
+        """The condition under which the node is computed, "the branch is taken"; "" for always and never."""
         conditions = dict.fromkeys(barrier.kind.value for barrier in self.barriers)
         return " and ".join(conditions) if self.extent is Extent.MAYBE else ""
 
@@ -133,7 +139,7 @@ _STRENGTH = (Folding.NO, Folding.MAYBE, Folding.YES)
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """The source of a body input; `is_counted`: the trip count of its loop is constant."""
+    """The source of a body input; `is_counted` is whether the trip count of its loop is constant."""
 
     outer: Value | None
     source: BodySource
@@ -164,7 +170,7 @@ class _Counter:
 
 
 _Context: TypeAlias = tuple[str, tuple[Barrier, ...]]
-"""The scope of a graph, as written in the file, and the barriers around it."""
+"""The scope of a graph, as written in the file, and the Ifs and loops around it."""
 
 
 class Reachability:
@@ -221,7 +227,7 @@ class Reachability:
         return self._copies.get((node.graph.scope, node.handle), [])
 
     def inflows(self, value: Value) -> list[Value] | None:
-        """Return the values that a body input, or a slice, has in some iteration.
+        """Return the values that a body input has in some iteration, as a whole or in slices.
 
         An empty list for an input of the model; None if the loop itself computes it, or if it is unknown.
         """
@@ -247,7 +253,7 @@ class Reachability:
         return None if binding is None or binding.outer is None else (binding.outer, binding.source)
 
     def results(self, value: Value) -> list[Value]:
-        """Return the body results that an output of an If, Loop or call may be.
+        """Return the results of bodies that an output of an If, a loop or a function call may be equal to.
 
         An empty list for other values, and for outputs that concatenate all iterations.
         """
@@ -272,7 +278,7 @@ class Reachability:
         return self._weakest(_inputs(node))
 
     def counted_numbers(self, value: Value, reader: Graph) -> list[tuple[int, str]]:
-        """Return (number, iteration) pairs: values that a body input surely has when `reader` reads it.
+        """Return (number, iteration) pairs: values that a body input certainly has when `reader` reads it.
 
         The input counts iterations, or starts with a constant and changes by a constant in each iteration.
         `reader` must run in each iteration. The "last" iteration is known if constants alone end the loop, or
@@ -335,7 +341,7 @@ class Reachability:
             number = self._number(counter.trips)
             if number is None or not number.is_integer():
                 return None
-            if number >= 0 or not self._is_openvino:  # in an IR -1 means unlimited
+            if number >= 0 or not self._is_openvino:  # in an IR, -1 means no limit
                 limits.append(int(number))
         if any(limit is None or limit < 1 for limit in limits):
             return None
@@ -388,7 +394,7 @@ class Reachability:
                 return bool(number)
             binding, node = self._bindings.get(value), value.producer
             if binding is not None:
-                if binding.source is BodySource.CONDITION:  # true whenever the body runs
+                if binding.source is BodySource.CONDITION:  # the condition is true whenever the body runs
                     return True
                 if (
                     binding.source is not BodySource.CARRIED
@@ -408,7 +414,7 @@ class Reachability:
     def _weakest(self, values: Iterable[Value]) -> Folding:
         return min(map(self.folding, values), key=_STRENGTH.index, default=Folding.YES)
 
-    # bodies
+    # Bodies
 
     def _bind(self, main: Dataflow) -> list[Dataflow]:
         """Record inputs, outputs and barriers of all bodies; return the main graph and all bodies."""
@@ -516,7 +522,7 @@ class Reachability:
         return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
     def _branch_barrier(self, condition: Value | None, *, truth: bool) -> BarrierKind | None:
-        """Return why the branch for `truth` may not be taken, None if it always is."""
+        """Return why the branch for `truth` may not be taken; None if it always is."""
         number = self._number(condition)
         if number is not None:
             return None if bool(number) is truth else BarrierKind.NOT_TAKEN
@@ -553,7 +559,7 @@ class Reachability:
             return False
         return self._number(value) == 0
 
-    # uses
+    # Uses
 
     def _follow(self, values: Iterable[Value | None], use: UseKind) -> None:
         """Propagate a use of values to all values upstream."""
@@ -569,9 +575,9 @@ class Reachability:
                 self._pending += self._upstream(value, bit)
 
     def _upstream(self, value: Value, use: UseKind) -> Iterator[tuple[Value, UseKind]]:
-        """Yield the values directly upstream of a value, with their use if the value is used this way."""
+        """Yield the values directly upstream of a value that is used in the way `use`, with their own use."""
         if use is UseKind.NUMBERS and element_count(self._facts.shape(value)) == 0:
-            use = UseKind.SHAPE  # it has no elements
+            use = UseKind.SHAPE  # the value has no elements
         binding, node = self._bindings.get(value), value.producer
         if binding is not None:
             sources = (binding.outer, binding.successor)
@@ -585,7 +591,8 @@ class Reachability:
             is_run = bool(use & (UseKind.NUMBERS | UseKind.SHAPE))
             yield from ((result, use) for result in results)
             yield from ((control, UseKind.NUMBERS if is_run else use) for control in self._conditions[node])
-            for carried in self._carried.get(node, ()):  # computed even if no output of the loop returns it
+            # carried values are computed even if no output of the loop returns them
+            for carried in self._carried.get(node, ()):
                 if carried is not None:
                     yield carried, UseKind.SHAPE if is_run else use
             return
@@ -653,10 +660,10 @@ class Reachability:
                 self._by_scope.setdefault((scope, node.handle), []).append(reach)
                 self._copies.setdefault((scope, node.handle), []).append(node)
 
-    # folding
+    # Folding
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the values that decide whether a value is folded."""
+        """Return the values on which it depends whether a value is folded."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return []
@@ -712,7 +719,7 @@ def reachability_of(facts: Facts) -> Reachability | None:
 
     Use `facts.result_of(reachability_of)`, which computes it once for each model.
     """
-    if facts.model is None or isinstance(facts.model.graph, Fragment):  # nodes without a model
+    if facts.model is None or isinstance(facts.model.graph, Fragment):  # the nodes belong to no model
         return None
     try:
         return Reachability(facts, dataflow_of(facts.model))
@@ -721,7 +728,7 @@ def reachability_of(facts: Facts) -> Reachability | None:
 
 
 def _nodes_of(graph: Graph, types: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield the nodes of a graph without those of its bodies."""
+    """Yield the nodes of a graph, without those in bodies."""
     return (node for node in graph.walk(types) if node.graph is graph)
 
 
@@ -734,5 +741,5 @@ def _at_most_maybe(folding: Folding) -> Folding:
 
 
 def _obstruction(barriers: Sequence[Barrier]) -> int:
-    """Return a sort key by strength: certain barriers count twice."""
+    """Return a sort key of how strongly bodies prevent a node from running: certain barriers count twice."""
     return sum(2 if barrier.kind.is_certain else 1 for barrier in barriers)

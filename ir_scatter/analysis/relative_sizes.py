@@ -1,4 +1,4 @@
-"""Numbers that are the size of a dynamic dimension plus a constant, for every size at run time.
+"""Finds numbers that are the size n of a dynamic dimension plus a constant, such as n + 1.
 
     n = Gather (Shape (data), 0)     the size of dimension 0 of data
     Add (n, 1)                       that size plus 1
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from ir_scatter.core.arrays import Array
 
 _MOST_VISITED = 200
-"""Values visited upstream of one value; exporters compute shapes with a few dozen nodes."""
+"""Limit of values that are visited upstream of one value; exporters compute shapes with a few dozen nodes."""
 _MOST_ELEMENTS = 64
-"""Elements of a value that is tracked: NumPy allows 64 dimensions, so larger values are not shapes."""
+"""Limit of elements of a tracked value: NumPy allows 64 dimensions, so larger values are not shapes."""
 _MOST_NESTED = 8
-"""Depth of shapes computed from shapes of fills, which in turn are computed from shapes; limits recursion."""
+"""Limit of nested shapes, computed from shapes of fills that are computed from shapes, and so on."""
 _LEAST_BITS = 32
-"""Narrower types overflow for realistic sizes; sizes of 2^31 and more are not expected."""
+"""Fewest bits of a type that holds realistic sizes; sizes of 2^31 and more are not expected."""
 LARGE = 1 << 30
 """Constants of this magnitude may overflow when they are added to a size."""
 
 
 class DimSize(NamedTuple):
-    """The size of dimension `axis` of a value, the most upstream value with this dimension."""
+    """The size of dimension `axis` of a value, named by the most upstream value with this dimension."""
 
     value: Value
     axis: int
@@ -61,7 +61,7 @@ class SizeTerms(NamedTuple):
 
 
 class RelativeSizes:
-    """The values of one model whose elements are the size of a dimension plus a constant.
+    """Computes which values of a model are the size of a dimension plus a constant.
 
     `facts.result_of(RelativeSizes)` creates it once for each model.
     """
@@ -98,7 +98,7 @@ class RelativeSizes:
         return self.size(number) if number else None, int(terms.offsets.item())
 
     def size_of(self, value: Value, axis: int) -> Relative | None:
-        """Return a dimension as the size of its most upstream dimension; None if the rank is unknown."""
+        """Return a dimension in terms of its most upstream dimension; None if the rank is unknown."""
         for _ in range(_MOST_VISITED):
             shape = self._facts.shape(value)
             if shape is None or axis >= len(shape):
@@ -114,7 +114,12 @@ class RelativeSizes:
         return self._requested_size(value, axis) or Relative(DimSize(value, axis), 0)
 
     def _place_upstream(self, value: Value, from_end: int) -> tuple[Value, int] | None:
-        """Return the only input of an elementwise node that is not broadcast along an axis, and its axis."""
+        """Return the (input, axis) that an elementwise node's output has its dimension `from_end` from.
+
+        None if several inputs may give it. `from_end` is negative: -1 is the last axis.
+
+        None if several inputs may give it.
+        """
         node, op = _producer(value)
         if node is None or op is None or not op.aligns_last(node.attributes):
             return None
@@ -162,7 +167,7 @@ class RelativeSizes:
         return data is not None and output is not None and (-from_end > len(data) or data[from_end] == 1)
 
     def counts(self, value: Value) -> bool:
-        """Return whether the element type of a value can hold every realistic size."""
+        """Return whether the element type of a value can represent every realistic size."""
         type = self._facts.element_type(value)
         return type is not None and type.kind == "signed" and type.bits >= _LEAST_BITS
 
@@ -234,7 +239,7 @@ class RelativeSizes:
     def _move_terms(
         self, value: Value, node: Node, op: GeneralOp, inputs: list[SizeTerms | None], moved: list[int]
     ) -> SizeTerms | None:
-        """Return the terms of a node that only moves elements, by moving ids and offsets alike.
+        """Return the terms of a node that only moves elements, by moving ids and offsets in the same way.
 
         An element that comes from no input (0 for a Gather out of range) is a constant.
         """
@@ -283,7 +288,7 @@ def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[
 
 
 def _add_terms(op: GeneralOp, left: SizeTerms, right: SizeTerms) -> SizeTerms | None:
-    """Return the sum or difference of terms, if it has at most one size: n + 1, n - n, but not n + m."""
+    """Return the sum or difference of terms if it has at most one size: n + 1 and n - n, but not n + m."""
     import numpy
 
     try:
@@ -300,7 +305,7 @@ def _add_terms(op: GeneralOp, left: SizeTerms, right: SizeTerms) -> SizeTerms | 
 
 
 def _within_limits(sizes: "Array", offsets: "Array") -> SizeTerms | None:
-    """Return terms, None if a sum of size and offset may overflow."""
+    """Return the terms, or None if a sum of size and offset may overflow."""
     if offsets.size and (int(offsets.max()) >= LARGE or int(offsets.min()) <= -LARGE):
         return None
     return SizeTerms(sizes.astype("int64"), offsets.astype("int64"))

@@ -1,4 +1,4 @@
-"""Sizes that the other inputs of a node require of its dynamic dimensions.
+"""Finds sizes that dynamic dimensions must have, because the other inputs of a node require them.
 
 data [N, 5], indices 0 to 8         N must be 9 or more
 indices [1, 1], updates [batch, 1]  batch must be 1
@@ -39,7 +39,10 @@ class Requirement(NamedTuple):
 
 
 class _Demand(NamedTuple):
-    """A requirement of a node on an upstream size: the required size of the dimension minus an offset."""
+    """A required size, as a condition on a dimension of an upstream value.
+
+    That dimension must be the required size minus `offset`, or at least that.
+    """
 
     scatter: ScatterNode
     requirement: Requirement
@@ -57,7 +60,7 @@ class _Demand(NamedTuple):
         return (is_exact and self.size < demand.size) or (is_demand_exact and demand.size < self.size)
 
     def applies_with(self, demand: "_Demand") -> bool:
-        """Return whether this node runs whenever the node of another demand runs."""
+        """Return whether the node of this demand runs whenever the node of another demand runs."""
         node, reach = self.scatter.node, self.scatter.reach
         is_within = node.graph is demand.scatter.node.graph or not reach.barriers
         return node is not demand.scatter.node and is_within and not reach.is_never
@@ -139,7 +142,7 @@ def least_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
 
 
 def _run_length(scatter: ScatterNode) -> int:
-    """Return the least number of positions each index writes: the length of updates in a cache, else 1."""
+    """Return the least number of positions that an index writes: the length of updates in a cache, else 1."""
     updates, data, axis = scatter.updates, scatter.data_shape, scatter.axis
     if scatter.spec.layout is not Layout.SEQUENCE or updates is None or axis is None or data is None:
         return 1
@@ -171,7 +174,7 @@ def fixed_sizes(scatter: ScatterNode) -> Iterator[Requirement]:
 
 
 def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
-    """Return the input and its dimension that give dimension `at` of updates, by the layout's formula."""
+    """Return the (input, dimension) that gives dimension `at` of updates, by the formula of the layout."""
     layout, rank = scatter.spec.layout, len(scatter.indices_shape or ())
     if layout is Layout.ELEMENTS:
         return Role.INDICES, at
@@ -185,7 +188,9 @@ def source_of_dim(scatter: ScatterNode, at: int) -> tuple[Role, int]:
 
 
 def _name(scatter: ScatterNode, role: Role, at: int, dim: Dim) -> str:
-    """Return a name for a dynamic dimension; "" if only missing shape inference may make it dynamic.
+    """Return the name of a dynamic dimension in messages.
+
+    "" if it may be dynamic only for lack of shape inference.
 
     OpenVINO infers all shapes that it stores. In ONNX only a symbol marks a size that callers choose.
     """

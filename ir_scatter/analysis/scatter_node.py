@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Operand:
-    """A connected input: its port in the specification, as stored, and the inferred shape and type."""
+    """A connected input of a scatter node, with its port name, inferred shape and type."""
 
     port: Port
     index: int
@@ -59,12 +59,15 @@ class ScatterNode:
 
     @property
     def spec(self) -> OpSpec:
-        """The specification; nodes without one (opset lacks the operator) are checked by opset rules only."""
+        """The specification of the operator.
+
+        Nodes without one (the opset lacks it) are checked by opset rules only.
+        """
         assert self.lookup.spec is not None
         return self.lookup.spec
 
     def operand(self, role: Role) -> Operand | None:
-        """Return the input of a role, None if the operator lacks it or it is not connected."""
+        """Return the input with a role; None if the operator lacks the role or nothing is connected."""
         return self._operands.get(role)
 
     def _value(self, role: Role) -> Value | None:
@@ -121,7 +124,7 @@ class ScatterNode:
 
     @cached_property
     def few_indices(self) -> list[int] | None:
-        """A short list of stored constant indices, read without NumPy; None for all other indices."""
+        """A short list of constant indices, read without NumPy; None for all other indices."""
         value = self._value(Role.INDICES)
         return None if value is None else self.facts.numbers(value)
 
@@ -189,7 +192,7 @@ class ScatterNode:
 
     @cached_property
     def depth(self) -> int | None:
-        """k, the number of coordinates in an index tuple; None if it is unknown."""
+        """k, the number of coordinates of each index tuple; None if it is unknown."""
         shape = self.indices_shape
         if self.spec.layout is not Layout.TUPLES or not shape:
             return None
@@ -197,7 +200,9 @@ class ScatterNode:
 
     @cached_property
     def limits(self) -> list[int | None] | None:
-        """The sizes that limit constant indices, by column; for a cache the number of start positions.
+        """The sizes that limit constant indices, one per coordinate.
+
+        For a cache the number of start positions.
 
         None if indices are not constant, or if the ranks do not match, so that there are no targets.
         """
@@ -205,7 +210,10 @@ class ScatterNode:
         return None if not self.has_constant_indices or shape is None else self._sizes(shape)
 
     def _sizes(self, shape: tuple[Dim, ...]) -> list[int | None] | None:
-        """Return the sizes that limit indices of a shape; None if the shapes determine no targets."""
+        """Return the sizes that limit indices of this shape.
+
+        None if the shapes do not determine the targets.
+        """
         layout, data, run = self.spec.layout, self.data_shape, 1
         if layout is Layout.SEQUENCE:
             updates = self.updates.shape if self.updates else None
@@ -257,7 +265,7 @@ class ScatterNode:
         if data is None or data.shape is None or first is None:
             return [None] * count
         may_be_empty = False
-        if self.spec.layout is Layout.SEQUENCE:  # empty updates may also start at the end
+        if self.spec.layout is Layout.SEQUENCE:  # empty updates may also start at the end of the cache
             updates = self.updates.shape if self.updates else None
             may_be_empty = updates is None or len(updates) != len(data.shape) or lowest(updates[first]) < 1
         dims, relative = data.shape[first : first + count], self.facts.result_of(RelativeSizes)
@@ -268,7 +276,7 @@ class ScatterNode:
 
     @cached_property
     def outside_source(self) -> Related | None:
-        """A note with the origin of the index in `computed_outside`, if that is not the indices input."""
+        """A note about where the index in `computed_outside` comes from, if that is not the input itself."""
         outside, indices = self.computed_outside, self.indices
         if outside is None or indices is None:
             return None
@@ -296,7 +304,7 @@ class ScatterNode:
 
     @cached_property
     def reach(self) -> "Reach":
-        """The conditions under which the node runs, computed on demand."""
+        """The conditions under which the node runs; they are computed on first access."""
         from ir_scatter.analysis.reachability import Reach, reachability_of
 
         reachability = self.facts.result_of(reachability_of)
@@ -368,7 +376,7 @@ class ScatterNode:
         """Return whether indices are or may be out of range, negative or repeated, or were not read.
 
         Args:
-            limits: of this node, or of another node of its group.
+            limits: the sizes that limit the indices of this node, or of another node of its group.
             is_dynamic: a size that limits indices is dynamic, so every index except 0 may be out of range.
         """
         numbers = self.few_indices or []

@@ -1,4 +1,4 @@
-"""Groups of scatter nodes that differ only in names and constants: networks repeat their layers.
+"""Groups scatter nodes that differ only in names and constants, since networks repeat their layers.
 
 A rule or rewrite declares the facts that it reads. If all nodes of a group share these facts, its result for
 one node holds for the whole group. Grouping saves time and never changes a result:
@@ -42,7 +42,7 @@ class Fact(StrEnum):
     STORED = "stored"
     """Stored shapes and types of inputs and outputs, and whether runtimes refuse wrong ones."""
     CONSTANCY = "constancy"
-    """Whether the indices can be computed from constants."""
+    """Whether the indices are constants, or can be computed from constants."""
 
     INDEX_FAULTS = "index-faults"
     """Faulty indices. Constant indices with their origin, if one is out of range, negative or repeated, and
@@ -52,7 +52,7 @@ class Fact(StrEnum):
     """The constant that the indices come from, if it is too large to be read."""
 
     CONDITIONS = "conditions"
-    """Proofs about the indices, by condition (rewrites: `View.proof`, which records the request)."""
+    """Proofs about the indices, by condition (read through `View.proof`, which records the request)."""
     NOTED_INDICES = "noted-indices"
     """The values of constant indices (rewrites: `View.index_numbers`, which records that the result is valid
     for these values only)."""
@@ -67,7 +67,7 @@ class Fact(StrEnum):
 
 
 EVERYTHING = frozenset(Fact)
-"""The facts of a rule that declares nothing."""
+"""All facts: a rule that declares none may read them all."""
 
 SIGNATURE = frozenset(
     {
@@ -81,7 +81,7 @@ FAULTS = frozenset({Fact.INDEX_FAULTS, Fact.UNREAD_INDICES})
 """Facts that are empty for a node without faulty indices (`ScatterNode.has_faults`)."""
 
 REMEMBERED = frozenset({Fact.CONDITIONS, Fact.NOTED_INDICES})
-"""Facts whose use by a rewrite is recorded, so that its result is reused only for equal facts."""
+"""Facts whose use by a rewrite is recorded, so that its result is reused only for nodes with equal facts."""
 
 
 _tensor = attrgetter("element_type", "shape", "stored_type", "stored_shape")
@@ -123,7 +123,8 @@ class NodeGroups:
         """Return the first node of a node's group, None if it belongs to no group."""
         spec, node, shortcut = scatter.lookup.spec, scatter.node, None
         if spec is not None and scatter.facts.max_elements >= FEW and not scatter.facts.propagates:
-            # The file index compares layers by their bytes, faster than `signature`; None if it cannot.
+            # The file index compares layers by their bytes, which is faster than `signature`; None if it
+            # cannot.
             shortcut = node.graph.key_of(node, *_ports(spec.key))
         if shortcut is None:
             return self._of_signature(scatter)
