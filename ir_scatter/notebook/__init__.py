@@ -1,4 +1,4 @@
-"""The public functions, models from any source, and results with reprs and tables."""
+"""The public functions of the library, which accept models from any source, and their results."""
 
 from ir_scatter.notebook.functions import (
     compare,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def _several(value: "str | Iterable[str]", name: str) -> tuple[str, ...]:
-    """Return one text or several texts as a tuple."""
+    """Return one text or several texts as a tuple; `name` is the parameter, for errors."""
     texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for text in texts:
         if not isinstance(text, str):
@@ -71,8 +71,8 @@ def validate(
             ["SCT203", "SCT3"]; empty for all.
         ignore: the rules to skip, written in the same way.
         max_index_elements: constants with more elements are not checked, and a note says so.
-        shapes_given: whether the caller has set the input shapes, so that stored shapes are not compared with
-            them.
+        shapes_given: whether the caller changed input shapes, so that other stored shapes may be outdated and
+            are not checked.
         targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are checked too.
 
     Returns:
@@ -80,7 +80,7 @@ def validate(
 
     Raises:
         UsageError: `select` or `ignore` names no rule, or `targets` no device.
-        TypeError: the model is nothing that `read` accepts.
+        TypeError: the model is not of a type that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -115,7 +115,7 @@ def inspect(model: "Readable", *, max_index_elements: int = MAX_CONSTANT_ELEMENT
 
     Raises:
         UnreadableModel: the model cannot be read.
-        TypeError: the model is nothing that `read` accepts.
+        TypeError: the model is not of a type that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -161,19 +161,19 @@ def convert(
     targets: str | Collection[str] = (),
     guard: str | None = None,
 ) -> Conversion:
-    """Rewrite scatter nodes into equal forms; nothing is written yet.
+    """Rewrite scatter nodes as equivalent ones, mostly of other operators; nothing is written yet.
 
     Args:
         model: a path, or anything else that `read` accepts.
         to: the target operator, "ScatterNDUpdate" or "ScatterNDUpdate-3"; without a version the newest (in
             ONNX that of the model's opset). None: deprecated operators become their successors.
-        sources: only nodes of this operator or these; empty for all.
-        nodes: only nodes with this name or scope path or these, literally or as globs.
+        sources: convert only nodes of this operator or these; empty for all.
+        nodes: convert only nodes with this name or path (or one of these), which may be globs.
         opset: the opset of the converted ONNX model; None for the nearest one that works.
         assume: conditions that you promise if the file does not prove them: "unique-indices",
             "non-negative-indices", "equal-indices", "full-indices".
         keep_negative_indices: keep negative indices even if the target forbids them.
-        verify: the number of generated inputs on which both forms of each node are compared; 0 for none.
+        verify: the number of random inputs on which old and new nodes are compared; 0 for none.
         seed: the seed of these inputs.
         targets: devices, "CPU" or "GPU@2025.4", whose known defects are to be avoided. Without `to`, this is
             the only change.
@@ -187,7 +187,7 @@ def convert(
     Raises:
         UsageError: a name, an operator, an opset, a condition or a guard does not exist.
         UnreadableModel: the model cannot be read.
-        TypeError: the model is nothing that `read` accepts.
+        TypeError: the model is not of a type that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -232,8 +232,8 @@ def evaluate_model(model: "Readable", feeds: "Mapping[str, ArrayLike]") -> Outpu
         BrokenModel: operators of the model, or the file itself, break rules.
         UnknownOperator: NumPy does not compute one of the nodes.
         BadFeed: a feed is missing, superfluous, or of the wrong type or shape.
-        EvaluationFailed: a node cannot be computed with the values that reach it.
-        TypeError: the model is nothing that `read` accepts.
+        EvaluationFailed: a node cannot be computed with the values of its inputs.
+        TypeError: the model is not of a type that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -267,10 +267,10 @@ def fuzz(
     Args:
         on: the runners, "CPU" or ["CPU", "onnxruntime"] (see `devices`); empty for all available ones.
         operators: "ScatterNDUpdate-15", or all versions of "ScatterNDUpdate"; empty for all.
-        seconds: of wall time for everything; None for 60, or for no limit where `cases` is given.
+        seconds: time limit in seconds of wall time; None for 60 seconds, or for no limit if `cases` is given.
         cases: the number of cases to draw.
         seed: the seed of the drawn cases.
-        values: "any", "plain" for ordinary numbers, or "edge" for those at the edges of their type.
+        values: "any", "plain" for ordinary numbers, or "edge" for values at the limits of their type.
         illegal: whether each case breaks one rule.
         output: a folder for a model, a program and a report of each finding.
         resume: whether to continue with the findings of that folder.
@@ -280,7 +280,7 @@ def fuzz(
         `.symptom`, `.case`, `.as_json()`.
 
     Raises:
-        UsageError: a name does not exist, or a runner that was named cannot run here.
+        UsageError: a name does not exist, or a runner in `on` cannot run here.
         CannotWrite: the folder cannot be written.
 
     Example:
@@ -326,7 +326,7 @@ def compare(
     map_inputs: Mapping[str, str] | None = None,
     map_outputs: Mapping[str, str] | None = None,
 ) -> ComparisonResult:
-    """Run a model on several runtimes and say which node, which element, which side is wrong.
+    """Run a model on several runtimes; report which node, which element and which runtime is wrong.
 
     Args:
         model: a path, or anything else that `read` accepts.
@@ -346,10 +346,10 @@ def compare(
         precision: the precision of the runtimes: "f32", "f16", "bf16" or "default".
         pairwise: compare every pair of runners, not all with NumPy.
         reference: whether NumPy is the reference even if `on` does not name it.
-        timeout: seconds per run.
-        tap_memory: bytes of tapped values that are held at once.
+        timeout: time limit of each run, in seconds.
+        tap_memory: limit in bytes of node inputs and outputs that are in memory at once.
         skip_missing: skip runners that cannot run here.
-        save: a folder for inputs, outputs and tapped values.
+        save: a folder for inputs, outputs, and inputs and outputs of nodes.
         against: a folder of saved results to compare with.
         extract: a folder for a model of each node that differs.
         map_inputs: of two models: inputs of the second by inputs of the first, for those that cannot be
@@ -363,8 +363,8 @@ def compare(
         UsageError: a name does not exist, arguments contradict each other, or feeds do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
-        KeyboardInterrupt: the finished part of the result is its `found`.
-        TypeError: a model is nothing that `read` accepts.
+        KeyboardInterrupt: interrupted; its attribute `found` is the finished part of the result.
+        TypeError: a model is not of a type that `read` accepts.
 
     Example:
         >>> import ir_scatter as irs
@@ -453,7 +453,7 @@ def _arrays(inputs: "str | PathLike[str] | Mapping[str, ArrayLike]") -> "str | M
 
 
 def devices() -> Devices:
-    """List what can run here: each runner with its device and versions, and why others cannot.
+    """List all runners: their devices and versions, or why they cannot run here.
 
     Each runner is tried in its own process, which takes a second or two.
 

@@ -1,4 +1,6 @@
-"""Results with a repr of one line, the text of the command line as `str`, and tables for notebooks.
+"""Result types of the public functions, with a one-line repr, text as `str`, and HTML tables.
+
+The text is that of the command line.
 
 Texts and HTML are rendered by `report`.
 """
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Shown:
-    """A result with a repr of one line, made of its summary."""
+    """Base of results whose repr is one line."""
 
     def _summary(self) -> str:
         raise NotImplementedError
@@ -95,7 +97,7 @@ class _Rows(_Table, list[_T]):
     """A list that a notebook shows as a table."""
 
     _left_out: frozenset[str] = frozenset()
-    """Columns for programs only, which a notebook omits."""
+    """Columns for programs, which the HTML table omits."""
 
     def _repr_html_(self) -> str:
         rows = list(self._records())

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
         def read(self) -> bytes: ...
 
     class ModelProto(Protocol):
-        """An `onnx.ModelProto`, of whatever package."""
+        """The protocol of `onnx.ModelProto`, from any package that defines it."""
 
         def SerializeToString(self) -> bytes: ...
 
     class OpenVinoModel(Protocol):
-        """An `openvino.Model`."""
+        """The protocol of `openvino.Model`."""
 
         def get_friendly_name(self) -> str: ...
 
@@ -39,7 +39,7 @@ Readable: TypeAlias = (
     "BareModel | str | PathLike[str] | bytes | bytearray | memoryview | BinaryFile"
     " | ModelProto | OpenVinoModel"
 )
-"""The sources that `read`, and every function with a model argument, accepts."""
+"""The types of sources that `read`, and every function with a model argument, accepts."""
 
 InputShapes: TypeAlias = "Mapping[str, str | Sequence[int] | Shape]"
 InputRanges: TypeAlias = "Mapping[str, str | Sequence[float]]"
@@ -55,7 +55,7 @@ def read(
     format: str | None = None,
     input_shapes: "InputShapes | None" = None,
 ) -> Model:
-    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model; weights are mapped, not read.
+    """Read an OpenVINO IR (`.xml` with `.bin`) or an ONNX model; weights are not loaded into memory.
 
     Args:
         path: the `.xml` or `.onnx` file; or the model itself as bytes, an `onnx.ModelProto`, an
@@ -69,8 +69,8 @@ def read(
         The model; `.scatter_nodes` is the result of `inspect`.
 
     Raises:
-        UnreadableModel: it is no model, or cannot be read.
-        TypeError: it is none of these.
+        UnreadableModel: the source is no model, or cannot be read.
+        TypeError: the source has another type.
 
     Example:
         >>> import ir_scatter as irs
@@ -126,7 +126,7 @@ def _as_model(bare: BareModel) -> Model:
 
 
 def type_with_article(value: object) -> str:
-    """Return "an int", "a numpy.ndarray"."""
+    """Return the type of a value with an article: "an int", "a numpy.ndarray"."""
     return with_article(_kind(value))
 
 
@@ -163,19 +163,19 @@ def input_range(name: str, ends: "str | Sequence[float]") -> ValueRange:
 
 
 def _serialized(proto: Any) -> tuple[str, bytes]:
-    """Return what a message of protobuf is called, and its bytes."""
+    """Return a name for a protobuf message, and its bytes."""
     name = f"<onnx.ModelProto {proto.graph.name}>" if proto.graph.name else "<onnx.ModelProto>"
     try:
         return name, proto.SerializeToString()
-    except Exception as error:  # EncodeError or ValueError: more than 2 GiB, or a field that is missing
+    except Exception as error:  # EncodeError or ValueError: larger than 2 GiB, or a required field is missing
         message = f"protobuf cannot write the model: {error}"
         raise UnreadableModel("unreadable-file", message, Location(name)) from error
 
 
 def _opened(file: Any) -> tuple[str, bytes | None]:
-    """Return name and content of an open file.
+    """Return the name and the content of an open file.
 
-    A file on disk has no content here: it is read by its path, so that weights beside it are found.
+    The content of a file on disk is None: the file is read by its path, so that weights beside it are found.
     """
     name = getattr(file, "name", None)
     name = name if isinstance(name, str) and name else "file"
@@ -190,14 +190,14 @@ def _opened(file: Any) -> tuple[str, bytes | None]:
 
 
 def _is_plain(file: Any, name: str) -> bool:
-    """Tell whether an open file is at its start, and its name is the path of this very file."""
+    """Return whether an open file is at its start, and its name is the path of this very file."""
     import io
     import os
 
     try:
         is_file = isinstance(getattr(file, "raw", file), io.FileIO) and file.tell() == 0
         return is_file and os.path.samestat(os.fstat(file.fileno()), os.stat(name))
-    except (OSError, ValueError):  # a pipe, a file that is closed or gone
+    except (OSError, ValueError):  # a pipe, or a file that is closed or deleted
         return False
 
 
