@@ -1,4 +1,4 @@
-"""Untrusted text, made safe for terminals and JSON: folding, shortening, tables, escapes."""
+"""Makes untrusted text safe for terminals and JSON: wraps, shortens and escapes it, and draws tables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _UNSAFE = re.compile(r"[^\n -~]|#(?=#(?:vso)?\[)", re.IGNORECASE)
 """Candidates for escapes in JSON: invisible characters, and commands of CI systems ("##vso[", "##[")."""
 _SHAPE = re.compile(r"\[[^][]{0,40}\]")
 _SCHEMA = 1
-"""Fields of schema 1 are never renamed or left out; later versions may add some."""
+"""Version of the JSON schemas. Fields are never renamed or removed in a version; some may be added."""
 
 
 def cells(text: str) -> int:

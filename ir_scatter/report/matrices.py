@@ -24,10 +24,10 @@ VERDICTS = list(Verdict)
 MOST_ROWS = 40
 """Rows of a table or lines of a list at most; the rest is only counted."""
 FEW_ROWS = 6
-"""Up to this many rows are shown even if they are equal, and this many kernels one by one."""
+"""Up to this many rows are shown even if all verdicts are equal, and this many kernels one by one."""
 
 Column: TypeAlias = tuple[str, str]
-"""A runner, and the reference that it is compared with."""
+"""A column: a runner, and the reference with which it is compared."""
 Row: TypeAlias = dict[Column, list[Comparison]]
 
 WORKS, REFUSES, DIFFERS = "works", "refuses", "differs"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FIRST = ["text", "concise", "json", "sarif", "junit", "github"]
 """Formats listed first, in this order; others follow by name."""
 _LINES = {"text", "concise"}
-"""Formats with lines that may begin with a name from the model, and so with a workflow command."""
+"""Formats whose lines may begin with a name from the model, which could look like a workflow command."""
 _MARKS = {"github": r"\x23", "junit": "&#35;", "html": "&#35;"}
 """Escape of "#" by format: breaks "##vso[" and "##[", which CI systems run as commands.
 

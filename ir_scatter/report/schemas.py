@@ -108,7 +108,7 @@ def _of_note(note: object) -> _Schema:
 
 
 def _of_union(choices: list[_Schema]) -> _Schema:
-    """Return one schema with several types where at most one says more than its type, else `anyOf`."""
+    """Return the schema of a union: a list of types if that is enough, else `anyOf`."""
     if any("properties" in choice or "enum" in choice for choice in choices):
         return {"anyOf": choices}
     merged: _Schema = {"type": [choice["type"] for choice in choices]}
@@ -118,7 +118,7 @@ def _of_union(choices: list[_Schema]) -> _Schema:
 
 
 def is_current(name: str, schema: Mapping[str, Any], folder: Path = FOLDER) -> bool:
-    """Tell whether the schema of a document is what its file contains."""
+    """Return whether the file with a document's schema is up to date."""
     stored = json.loads((folder / f"{name}.schema.json").read_text(encoding="utf-8"))
     return bool(stored == schema)
 

@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _Parts: TypeAlias = dict[str, Any]
-"""Values of a template by name."""
+"""Values for a template, by name."""
 
 _ON_CPU = "@cpu"
 """Suffix of runners that run another device's plugin on the CPU."""
 _USES = (WORKS, REFUSES, DIFFERS, NOT_APPLICABLE)
 _NAMES = {NUMPY: "the evaluator of ir-scatter, which follows the specification"}
 _MOST_DETAILED = 20
-"""Differences of a model that are shown in full, at most."""
+"""Limit of differences of one model that are shown in full."""
 _LEAST_OUTPUTS = 5
-"""Places among them that are reserved for outputs, however many nodes differ."""
+"""Number of these that are reserved for model outputs, however many nodes differ."""
 _MOST_ON_PAGE = 60
-"""Differences of all models on a page that are shown in full, at most."""
+"""Limit of differences on a page, over all models, that are shown in full."""
 MOST_ROWS = 1_000
 """Rows that each table shows, the worst first: a table of 10,000 nodes took 7 MB."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
@@ -77,10 +77,10 @@ _MEANINGS = {
     Status.TIMEOUT.value: "no answer within the time limit",
     Status.INPUTS_DO_NOT_FIT.value: "the model fails on the drawn inputs, wherever it is accepted",
 }
-"""Explanations of verdicts and statuses."""
+"""Explanations of verdicts and statuses, by word."""
 _WORDS = {_ILLEGAL: "illegal indices", _NOT_TAPPED: "not tapped"}
 _QUIET = {"", Verdict.EQUAL.value, Verdict.CLOSE.value, _NOT_TAPPED}
-"""Cells without a difference."""
+"""Verdicts of table cells that show no difference."""
 _ORDER = ["", Verdict.EQUAL.value, _NOT_TAPPED, *(verdict.value for verdict in VERDICTS[1:]), _ILLEGAL]
 
 
@@ -347,7 +347,7 @@ def _runner(compared: Compared, outcome: Outcome) -> _Parts:
 
 
 def _fidelity(compared: Compared) -> list[tuple[str, tuple[str, ...]]]:
-    """Return remarks that limit what can be concluded from the results of a runner."""
+    """Return (runner, remarks) pairs: remarks that limit what a runner's results prove."""
     notes = []
     for outcome in compared.outcomes:
         device = compared.devices.get(outcome.runner)
@@ -378,7 +378,10 @@ def _indices(compared: Compared) -> list[_Parts]:
 
 
 def _blames(compared: Compared) -> list[_Parts]:
-    """Return the outliers, once for all cases, and without outputs that repeat the only node."""
+    """Return the runners that differ from the majority, once for all cases.
+
+    Outputs that repeat the only node of a model are omitted.
+    """
     of_nodes = {
         outlier.runners
         for outlier in compared.outliers

@@ -1,1 +1,1 @@
-"""What the commands write as JSON, as typed records: one module for each result."""
+"""The JSON output of commands as typed records: one module for each result."""

@@ -1,34 +1,34 @@
-"""Notes on the fields of records, and types that several records share."""
+"""Annotations for fields of records, and types that several records use."""
 
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 
 class Minimum(NamedTuple):
-    """The least value of a number."""
+    """Annotation: the smallest allowed number."""
 
     value: int
 
 
 class Pattern(NamedTuple):
-    """A regular expression that a text matches."""
+    """Annotation: a regular expression that the text matches."""
 
     text: str
 
 
 class DocumentReference(NamedTuple):
-    """The name of another document that a value is."""
+    """Annotation: the value is another document, with this name."""
 
     name: str
 
 
 class Closed(NamedTuple):
-    """An object has no other fields than those of its record, now and later."""
+    """Annotation: the object never has fields other than those of its record."""
 
 
 Natural: TypeAlias = Annotated[int, Minimum(0)]
 """A count, a position, or a size."""
 Positive: TypeAlias = Annotated[int, Minimum(1)]
-"""A line or a column."""
+"""A line or column number, from 1."""
 SchemaNumber: TypeAlias = Annotated[
     Literal[1], "Fields may be added to schema 1; none will be renamed or left out."
 ]
