@@ -1,4 +1,7 @@
-"""Shell completion of option values; large models are not read, as the user waits."""
+"""Shell completion of option values.
+
+Large models are not read, since the user waits for the completion.
+"""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +18,7 @@ from click.shell_completion import (
 from ir_scatter.core.files import SUFFIXES
 
 _LARGEST_MODEL = 1 << 25
-"""Bytes: larger models are not read for completion, as that would take noticeable time."""
+"""Size in bytes above which models are not read for completion, as that would take noticeable time."""
 _MOST_NODES = 200
 """Node names offered at most: more would not fit on a screen."""
 

@@ -89,7 +89,7 @@ def open_fleet(params: Mapping[str, Any]) -> Iterator["Fleet | None"]:
 
 
 def directory_of(fleet: "Fleet | None") -> "Directory":
-    """Return where names of runners are resolved: on the machines of a fleet, or on this one."""
+    """Return the resolver of runner names: on the machines of a fleet, or on this machine without one."""
     if fleet is None:
         from ir_scatter.runners import HERE
 

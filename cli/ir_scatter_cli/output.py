@@ -112,8 +112,8 @@ _PATIENCE = 0.4
 def spinner(begun: object = "starting") -> Iterator[Callable[[object], None] | None]:
     """Show progress on standard error; yield a function to change the phase, or None without a terminal.
 
-    A phase is any object; its `str()` is taken anew for every frame. Its further lines are shown below
-    the first.
+    A phase is any object; its `str()` is computed for every frame, so that it can change. Further lines
+    appear below the first.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("CI"):
         yield None

@@ -1,4 +1,4 @@
-"""Parameters of the library as options of the command line."""
+"""Spells parameters of the library as options of the command line, in messages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -32,10 +32,9 @@ class OptionSpelling(NamedTuple):
 def option_of(command: str, name: str) -> str:
     """Return the option of a command that sets a parameter.
 
-    It is the one that hands its value to that name ("targets": `--for`), or is called like it; it may be
-    repeatable where the parameter is a plural ("map_inputs": `--map-input`), or clear a flag that is set by
-    default ("reference": `--no-reference`). A command that has none of these runs for another one, whose
-    options are called like its parameters: a worker.
+    The option declares that parameter ("targets": `--for`), or has its name; it may be a singular that can be
+    repeated ("map_inputs": `--map-input`), or clear a flag ("reference": `--no-reference`). If the command
+    has no such option, it is a worker that runs another command; the option is then named like the parameter.
     """
     dashed = "--" + name.replace("_", "-")
     params = [param for param in _parameters_of(command) if isinstance(param, Option)]
@@ -52,7 +51,7 @@ def _parameters_of(command: str) -> list[ClickParameter]:
 
 
 def _words(option: str, value: object) -> list[str]:
-    """Return an option with its value; it is repeated for each item of a list or a mapping."""
+    """Return an option with its value as words; for a list or mapping it is repeated for each item."""
     if isinstance(value, Mapping):
         value = [f"{key}={item}" for key, item in value.items()]
     if isinstance(value, list):
@@ -61,5 +60,5 @@ def _words(option: str, value: object) -> list[str]:
 
 
 def _path(path: str) -> str:
-    """Return a path that no command line takes for an option."""
+    """Return a path in a form that the command line cannot mistake for an option."""
     return quote(f"./{path}" if path.startswith("-") else path)
