@@ -3,16 +3,16 @@
 import ir_scatter as irs
 irs.read("model.xml")               bytes, onnx.ModelProto, openvino.Model
 irs.inspect(model)                  scatter nodes: operator, shapes, indices
-irs.validate(model, select="SCT3")  where it breaks the documents
+irs.validate(model, select="SCT3")  where it breaks the specifications
 irs.explain("SCT302")               a rule or an operator in words
 irs.convert(model, "ScatterND")     equal nodes of other operators
 irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed
 irs.evaluate_model(model, feeds)    a model in NumPy
-irs.compare(model, on=["CPU"])      which runtime computes something else
-irs.fuzz(on=["CPU"])                what a runtime gets wrong
-irs.devices()                       the runtimes that are here
+irs.compare(model, on=["CPU"])      which runtime computes wrong results
+irs.fuzz(on=["CPU"])                bugs of a runtime
+irs.devices()                       the runtimes of this machine
 
-A model is what irs.read gives, or anything that it takes. For more, with
+A model is a result of irs.read, or anything that irs.read accepts. For more, with
 examples: help(irs.validate). Exceptions are subclasses of irs.Error.
 """
 
@@ -111,11 +111,14 @@ _ELSEWHERE = {
     **dict.fromkeys(("IndexSummary", "NodeSummary"), "inspect"),
     "OperatorName": "ops.names",
 }
-"""Where names come from that are imported when somebody asks for them; the others are in `notebook`."""
+"""Modules of names that are imported on first use; all other names come from `notebook`."""
 
 
 class _Package(ModuleType):
-    """Is quick to import, and keeps its functions where modules of the same names are imported later."""
+    """The module type of this package: names are imported on first use.
+
+    A function keeps its name even if a module of the same name is imported later.
+    """
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *__all__})
@@ -128,14 +131,15 @@ def _lazy(source: str, name: str) -> property:
         return given[-1] if given else getattr(import_module(f"{__name__}.{source}"), name)
 
     def set(_: _Package, value: Any) -> None:
-        if not isinstance(value, ModuleType):  # a module of this name was imported
+        # a module with the name of a function was imported: keep the function
+        if not isinstance(value, ModuleType):
             given[:] = [value]
 
     return property(get, set)
 
 
 class _Names(list[str]):
-    """Names that pydoc takes for hidden: each would be hundreds of lines in `help(ir_scatter)`."""
+    """The public names, hidden from pydoc: `help(ir_scatter)` would print hundreds of lines for each."""
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) and sys._getframe(1).f_globals.get("__name__") != "pydoc"

@@ -1,4 +1,4 @@
-"""`python -m ir_scatter`: the command line, which no other module of the library knows."""
+"""`python -m ir_scatter` runs the command line, which no other module of the library imports."""
 
 from ir_scatter_cli.main import main
 

@@ -1,4 +1,4 @@
-"""Every job that a machine of a fleet does: importing this module registers them; its children do them."""
+"""Registers every job that a worker of a fleet can do; a worker's child processes import this module."""
 
 from ir_scatter import doctor, lint
 from ir_scatter.compare import request

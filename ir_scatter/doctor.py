@@ -1,4 +1,4 @@
-"""Runs the probes of known defects on devices, and compares the results with the record."""
+"""Runs probes (test inputs) of known defects on devices, and compares results with the records."""
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -44,19 +44,19 @@ from ir_scatter.runners.releases.environments import find as find_environment
 from ir_scatter.runners.releases.runner import release_of
 
 _TIMEOUT = 30.0
-"""Time limit of a probe, in seconds."""
+"""Time limit of one probe, in seconds."""
 _IN_A_ROW = 60
-"""Most repetitions of a probe in one model, before the result is looked at."""
+"""Limit of repetitions of a probe in one model, before the results so far are judged."""
 
 
 class Unanswered(Error):
-    """A probe got no answer, for a reason outside of the runner."""
+    """Error: a probe got no answer, for a reason outside of the runner, such as a time limit."""
 
 
 def probe_defects(
     runner: Runner, defects: Sequence[Defect], unanswered: dict[str, str] | None = None
 ) -> dict[str, Result]:
-    """Run the probes and near misses of defects on a runner; return the results by probe key.
+    """Run the probes of defects, and similar inputs that must pass (near misses), on a runner.
 
     Probes without an answer are missing from the results; `unanswered` gets the reasons by probe key.
     """
@@ -93,7 +93,10 @@ def _probe_result(workshop: Workshop, runner: Runner, probe: Probe) -> Result:
 
 
 def _answers(workshop: Workshop, runner: Runner, case: Case, probe: Probe) -> Iterator[Streamed]:
-    """Yield the answers to a probe that is repeated `probe.times`, lazily."""
+    """Yield the runner's answers to a probe, repeated `probe.times`.
+
+    Each run starts when its answer is requested.
+    """
     for begin in range(0, probe.times, _IN_A_ROW):
         cases = [case] * min(probe.times - begin, _IN_A_ROW)
         yield from workshop.stream(runner, cases, threads=probe.threads, keeps_states=probe.keeps_state)
@@ -105,9 +108,10 @@ class DefectCheck:
 
     Attributes:
         result: the result of the probes; RIGHT if the defect is absent, None if unknown.
-        before: the evidence about this or other releases from before the check.
-        missed: near misses with wrong results: the defect affects more than is known.
-        unanswered: probes and near misses that got no answer, for a reason outside of the runner.
+        before: what was known before the check, from this or other releases.
+        missed: similar inputs with wrong results, although they should pass: the defect affects more than is
+            known.
+        unanswered: names of probes that got no answer, for a reason outside of the runner.
     """
 
     defect: Defect
@@ -125,12 +129,12 @@ class DefectCheck:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether the result differs from that of other processors, which the processor may explain."""
+        """Whether the result differs from other processors' records, maybe due to the instruction set."""
         return bool(self.other_processor) and self._is_other
 
     @property
     def differs(self) -> bool:
-        """Whether the result differs from the record of the same release on such processors."""
+        """Whether the result differs from the record of the same release on a processor of the same kind."""
         return self._is_other and not self.other_processor
 
     @property
@@ -173,10 +177,10 @@ def examine(
     Args:
         names: names of runners as for `compare`; empty for all.
         tell: called with the name of each device before its result is awaited.
-        record: a file of rows that the results are added to.
+        record: a file of records to which the results are added.
         executor: runs the probes elsewhere.
-        directory: resolves names; those of a fleet may begin with the name of a machine.
-        is_demanded: whether to report runners that cannot run here, too.
+        directory: resolves names of runners; in a fleet they may begin with the name of a machine.
+        is_demanded: whether to report runners that cannot run here as well.
 
     Raises:
         UsageError: a name is unknown, or its runner delegates to other devices.
@@ -185,7 +189,7 @@ def examine(
     with local() if executor is None else nullcontext(executor) as used_executor:
         for name in names or directory.known():
             machine, _, rest = directory.find(name).name.rpartition("/")
-            find_targets([rest])  # refuses runners that delegate to other devices
+            find_targets([rest])  # raises an error for runners that delegate to other devices
             job = Job("doctor", (rest,), machine=machine)
             futures.append((f"{machine}/{rest}".lstrip("/"), used_executor.submit(job, (rest,))))
         for name, future in futures:
@@ -215,8 +219,9 @@ def probe_device(name: str) -> tuple[Availability, str, Row | None]:
     """Run the probes of all known defects on a runner of this machine.
 
     Returns:
-        The availability of the device, its release, and the row of results: None if no defect concerns the
-        device, it cannot run, or it answered no probe. Rows are cached only if all probes were answered.
+        The availability of the device, its release, and the record of the results: None if no defect concerns
+            the device, it cannot run, or it answered no probe. Records are cached only if all probes were
+            answered.
     """
     runner = runners.find(name)
     device, own_release = runner.availability(), next(iter(runner.versions.values()), "")
@@ -259,7 +264,7 @@ def names_of_releases(
         count = len(release_names)
         for name in names or directory.known():
             machine, slash, rest = directory.find(name).name.rpartition("/")
-            find_targets([rest])  # refuses delegating runners before anything is installed
+            find_targets([rest])  # raises an error for delegating runners, before anything is installed
             runtime, colon, device = rest.partition(":")
             if "@" in runtime:
                 raise UsageError(f"{name!r} names a release, expected none beside {Parameter('releases')}")
@@ -290,7 +295,7 @@ def _probe_in_parallel(
         finally:
             waiting.clear()
             for process in processes:
-                process.close()  # ends running probes after an interrupt
+                process.close()  # after an interrupt this ends running probes
     return results
 
 
@@ -325,13 +330,13 @@ def check_row(defect: Defect, target: Target, row: Row, recorded: Sequence[Row])
 
 
 def _is_same_device(older: Row, newer: Row) -> bool:
-    """Return whether rows agree in device, release and, if the older one has it, instruction set."""
+    """Return whether two records have the same device, release and (if recorded) instruction set."""
     is_same = (older.runner, older.release, older.name) == (newer.runner, newer.release, newer.name)
     return is_same and older.instructions in {"", newer.instructions}
 
 
 def save_row(row: Row, path: Path | None = None) -> None:
-    """Save a row in a file, or in the cache, replacing the older row of the device.
+    """Save a record in a file, or in the cache, replacing the older record of the device.
 
     Raises:
         Error: the file cannot be written; errors of the cache are ignored.

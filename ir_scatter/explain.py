@@ -24,7 +24,10 @@ REFUSAL = "refusal"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, or a refusal of `convert`; for the operators of `warns_for` an error is only a warning."""
+    """A rule, or a reason why `convert` refuses a node.
+
+    For the operators in `warns_for` a violation of the rule is only a warning.
+    """
 
     code: str
     name: str
@@ -58,7 +61,7 @@ def _warns_for(rule: Rule) -> tuple[str, ...]:
 
 @cache
 def _refusals() -> Mapping[str, str]:
-    """Return what the codes of refusals mean, by the table of their page."""
+    """Return the meaning of each refusal code, read from the table in `docs/refusals.md`."""
     lines = (DOCS / "refusals.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| CVT")]
     return {
@@ -69,7 +72,7 @@ def _refusals() -> Mapping[str, str]:
 
 @cache
 def pages() -> Mapping[str, Path]:
-    """Return the pages by the names that `explain` takes; the page of a rule or an operator goes by those."""
+    """Return the pages by the names that `explain` accepts, without pages of rules and operators."""
     paths = [*DOCS.glob("*.md"), *DOCS.glob("schemas/*.json")]
     paths += [path for folder in ("how-to", "runners") for path in DOCS.glob(f"{folder}/[!i]*.md")]
     named = {path.name.removesuffix(".md"): path for path in paths}
@@ -77,7 +80,7 @@ def pages() -> Mapping[str, Path]:
 
 
 def explain(topic: str = "index") -> str:
-    """Explain a rule ("SCT203", "updates-shape-mismatch"), a known defect, an operator, or print a page.
+    """Explain a rule ("SCT203", "updates-shape-mismatch"), an operator ("ScatterND-18"), or give a page.
 
     An operator without a version stands for all of its versions. The page "index" names the others.
 

@@ -15,12 +15,12 @@ from ir_scatter.ops.names import OperatorName
 
 UNKNOWN = "?"
 _OWN_FIELDS = frozenset({"axis", "reduction"})
-"""Attributes that have their own column in a summary."""
+"""Attributes that have a column of their own in a summary."""
 
 
 @record()
 class IndexSummary:
-    """Facts about indices: least and greatest value, and how many repeat an earlier target.
+    """Facts about indices: least and greatest value, and how many of them repeat an earlier target.
 
     None stands for unknown, and for the least and greatest of an empty constant.
     """
@@ -51,8 +51,8 @@ class NodeSummary:
         shapes: the shape of each input by its name in the specification, and of the output; None for an
             unknown rank. Omitted inputs are missing.
         attributes: those of the specification, as written or by default.
-        unusual_attributes: those of them that differ from their default and have no field of their own:
-            `use_init_val`, `mode`.
+        unusual_attributes: those of `attributes` that differ from their default and have no field of their
+            own: `use_init_val`, `mode`.
     """
 
     location: Location
@@ -78,7 +78,7 @@ class NodeSummary:
 
 @record()
 class Inspection:
-    """The scatter nodes of one file; without a format, and with an error, if it cannot be read."""
+    """The scatter nodes of one file; if it cannot be read, there is an error and no format."""
 
     path: str
     format: str | None

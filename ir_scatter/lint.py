@@ -1,4 +1,4 @@
-"""Validation of many files in one report, without the findings of a baseline."""
+"""Validates many files for one report, and leaves out findings that a baseline file accepts."""
 
 import json
 import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ir_scatter.analysis.neighbourhood import Neighbourhood
 
 Place: TypeAlias = tuple[int, int]
-"""Line and column."""
+"""A place in a file: line and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class FileResult:
     Attributes:
         path: as the caller named it.
         format: None if it could not be recognised.
-        scatter_nodes: their number; those of a function count once.
+        scatter_nodes: number of scatter nodes; those of a function count once.
         excerpts: the text around the places of diagnostics; see `place_of`.
         inputs: the names of the model's inputs.
-        bug: the error of this library; "" if there was none.
+        bug: the message of an unexpected error in this library; "" if there was none.
         passed_over: why the file was skipped, if it is not a model; "" otherwise.
         neighbourhoods: the graph around nodes with findings, if the options ask for it.
     """
@@ -106,7 +106,7 @@ class Options:
     stdin_format: str | None = None
     with_neighbourhoods: bool = False
     targets: tuple[str, ...] = ()
-    """Devices and releases whose known defects are reported, as users name them."""
+    """Devices and releases whose known defects are reported, in the user's spelling."""
 
 
 def check_files(
@@ -127,13 +127,13 @@ def check_files(
         seen: called with each result.
 
     Returns:
-        One result per file, without files whose workers are gone.
+        One result per file, without files that were lost with the connection to their worker.
     """
     if any(source.path == STANDARD_INPUT for source in sources):
         jobs, executor = 1, None
     jobs, checked = min(jobs, len(sources)), list[FileResult]()
     if jobs > 1 and any(formats.format_of(source.path) == ONNX_FORMAT for source in sources):
-        with suppress(Exception):  # if the package is broken, the result of each file says so
+        with suppress(Exception):  # if a package is broken, the result of each file will say so
             import ir_scatter.formats.onnx.reader  # noqa: F401  # once, not in each process
     with local(jobs) if executor is None else nullcontext(executor) as pool:
         futures = [pool.submit(Job("validate", (source, options), source.path)) for source in sources]
@@ -166,7 +166,7 @@ def check_file(source: Source, options: Options) -> FileResult:
         return unreadable(error, name)
     except BadFeed:
         raise
-    except Exception as error:  # our own bug: the other files are still reported
+    except Exception as error:  # a bug in this library: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
             raise
         if reason := cannot_run(error):
@@ -215,7 +215,7 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
     result = file_result(model, reported)
     if not options.with_neighbourhoods:
         return result
-    from ir_scatter.analysis.neighbourhood import neighbourhoods  # only pictures need it
+    from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it
 
     places = {diagnostic.location for diagnostic in reported if diagnostic.location.scope}
     return replace(result, neighbourhoods=neighbourhoods(model, places))
@@ -228,11 +228,11 @@ def with_defects(
     select: str | Iterable[str] = (),
     ignore: str | Iterable[str] = (),
 ) -> list[Diagnostic]:
-    """Return diagnostics together with those for known defects of devices, in the order of the file.
+    """Return diagnostics, and further ones for known defects of devices, in the order of the file.
 
     An error of the file that a target's runtime refuses keeps its place as an error.
     """
-    from ir_scatter.portability import diagnose, portability_to  # only needed with --for
+    from ir_scatter.portability import diagnose, portability_to  # imported here, as only --for needs it
 
     codes, ignored = code_prefixes(select) or ("",), code_prefixes(ignore)
     portability = portability_to(targets)
@@ -257,7 +257,7 @@ def with_defects(
 
 
 def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
-    """Return the diagnostics of a model as one file of a report."""
+    """Return the diagnostics of a model as the result for one file."""
     inputs = frozenset(name for names in model.inputs for name in names)
     count = sum(1 for _ in model.definitions(scatter_types(model.domain)))
     return FileResult(
@@ -266,7 +266,7 @@ def file_result(model: Model, diagnostics: Sequence[Diagnostic]) -> FileResult:
 
 
 def unreadable(error: UnreadableModel, path: str) -> FileResult:
-    """Return a file that could not be read as one file of a report."""
+    """Return the result for a file that cannot be read."""
     diagnostic = file_diagnostic(error.defect, error.message, error.location)
     diagnostic = replace(diagnostic, span=error.span, help=error.help or diagnostic.help)
     return FileResult(path, error.format, False, 0, (diagnostic,), error.excerpts)
@@ -327,10 +327,13 @@ _Key = tuple[str, str, str, str]
 
 
 class Baseline:
-    """Accepted findings by code, path, scope and node, not by line; each excuses one equal finding."""
+    """Accepted findings, identified by code, path, scope and node but not by line.
+
+    Each entry accepts one finding.
+    """
 
     def __init__(self, path: str, accepted: Mapping[_Key, int] | None = None) -> None:
-        self.folder = Path(path).resolve().parent  # paths in the file are relative to it
+        self.folder = Path(path).resolve().parent  # paths in the baseline file are relative to its folder
         self._accepted = Counter(accepted or {})
 
     def new_in(self, report: Report) -> Report:
@@ -365,7 +368,8 @@ def read_baseline(path: str) -> Baseline:
         if document["schema"] != _SCHEMA or document["schema"] is True:
             raise UsageError(f"{path}: the baseline's schema is not {_SCHEMA}")
         for entry in document["findings"]:
-            rule = by_name().get(entry["code"])  # hand-written baselines may name the rule
+            # a baseline written by hand may contain the rule's name instead of its code
+            rule = by_name().get(entry["code"])
             key = rule.code if rule else entry["code"], entry["path"], entry["scope"], entry["node"]
             count = entry.get("count", 1)
             is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
@@ -382,7 +386,7 @@ def read_baseline(path: str) -> Baseline:
 
 
 def baseline_text(report: Report, path: str) -> str:
-    """Return the text of a baseline file for `path` that excuses everything in a report."""
+    """Return the text of a baseline file at `path` that accepts every finding of a report."""
     key = Baseline(path).key
     readable = [file for file in report.files if file.is_readable]
     counts = Counter(key(diagnostic) for file in readable for diagnostic in file.diagnostics)

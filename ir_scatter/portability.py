@@ -1,4 +1,4 @@
-"""Nodes of a model that meet known defects of devices and releases, found without running anything."""
+"""Finds nodes of a model that known defects of devices and releases affect, without running anything."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,7 +36,7 @@ _DOES = {
     Result.ACCEPTED: "silently accepts it",
     Result.ABSENT: "does not support it",
 }
-"""What a device does by the recorded result, if that is not the usual result of the symptom."""
+"""What a device does, by recorded result, if that differs from the defect's usual symptom."""
 _STOPS = frozenset({Result.REFUSED, Result.ABSENT, Result.CRASHED})
 
 _RUNS = {
@@ -47,10 +47,10 @@ _RUNS = {
     BarrierKind.CHOICE: Stage.RUN,
     BarrierKind.TRIPS: Stage.RUN,
 }
-"""The stage from which on a runtime ignores a body that does not run; it compiles bodies of loops."""
+"""The stage from which a runtime ignores a body that never runs; bodies of loops are still compiled."""
 
 _NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
-"""The condition under which a node runs if only its output shape is read, which we infer."""
+"""The condition under which a node runs if only its output's shape is read, which this library can infer."""
 
 _OnTarget: TypeAlias = tuple[Target, Evidence]
 
@@ -84,7 +84,7 @@ def find_targets(texts: Sequence[str]) -> tuple[Target, ...]:
 
 
 def hidden_by_taps(model: Model, runner: str) -> dict[str, str]:
-    """Return the codes of known defects that taps hide, by the scopes of the nodes that meet them.
+    """Return defects that do not show while `compare` taps a node: {scope of the node: code}.
 
     Args:
         model: the model whose scatter nodes are checked.
@@ -105,13 +105,16 @@ def concerns(target: Target, defect: Defect) -> bool:
 
 
 def cache_file() -> Path | None:
-    """Return the path of the results of `doctor` on this machine; None if there is no cache."""
+    """Return the path of the file with `doctor`'s results on this machine.
+
+    None if there is no cache folder.
+    """
     folder = cache_folder()
     return None if folder is None else folder / "doctor.json"
 
 
 class Met(NamedTuple):
-    """A defect that a node meets, and the evidence for the targets that have it."""
+    """A defect that affects a node, and the evidence for each target (runner and release) that has it."""
 
     defect: Defect
     meeting: Meeting
@@ -119,19 +122,19 @@ class Met(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether a failure is unconditional and was measured on a target, not on an emulated device."""
+        """Whether the failure is unconditional, and was measured on the target, not on an emulator."""
         is_measured = any(evidence.basis is not Basis.STAND_IN for _, evidence in self.on_targets)
         return is_measured and not self.meeting.when
 
     @property
     def is_of_legal_inputs(self) -> bool:
-        """Whether some probe that shows it breaks no rule."""
+        """Whether a probe (test input) that shows the defect breaks no rule."""
         names = self.meeting.probes
         return any(not probe.breaks for probe in self.defect.probes if not names or probe.name in names)
 
 
 class Portability:
-    """The known defects of some targets, and the nodes of models that meet them.
+    """The known defects of some targets (runners and releases), and which nodes of models they affect.
 
     Args:
         targets: from `find_targets`.
@@ -153,12 +156,12 @@ class Portability:
     def evidence(
         self, defect: Defect, probes: tuple[str, ...] = (), is_folded: bool = False
     ) -> tuple[_OnTarget, ...]:
-        """Return the evidence for a defect on the targets that it concerns, from all of its probes or some.
+        """Return the evidence for a defect on the targets that it concerns, by all of its probes or some.
 
         If a node may be folded, the defects of the runner that folds for a target count as well.
         """
         key = defect.code, probes, is_folded
-        if key not in self._evidence:  # without duplicates: several devices share the runner that folds
+        if key not in self._evidence:  # targets may share the runner that folds for them: count it once
             self._evidence[key] = tuple(dict.fromkeys(self._look_up(*key)))
         return self._evidence[key]
 
@@ -176,7 +179,9 @@ class Portability:
             yield subject, evidence(defect, subject, self._here, self._recorded, probes, emulator)
 
     def met(self, scatter: ScatterNode, broken: Collection[str] = ()) -> Iterator[Met]:
-        """Yield the defects that a node meets on some target; if it breaks rules, those with the same fault.
+        """Yield the defects of some target that affect a node.
+
+        If it breaks rules, only those with that fault.
 
         If a target certainly refuses the node, its defects that depend on a run are left out.
         """
@@ -220,11 +225,11 @@ class Portability:
                 yield from _split_by_condition(Met(defect, meeting, bad), reach)
 
     def surely_met(self, scatter: ScatterNode) -> list[str]:
-        """Return the codes of defects that a node meets for all inputs, on a target or its emulator."""
+        """Return the codes of defects that affect a node for all inputs, on a target or its emulator."""
         return [met.defect.code for met in self.met(scatter) if not met.meeting.when]
 
     def maybe_met(self, scatter: ScatterNode) -> set[str]:
-        """Return the codes of defects that a node may meet with legal inputs."""
+        """Return the codes of defects that may affect a node for legal inputs."""
         possible = [met for met in self.met(scatter) if met.meeting.when and met.is_of_legal_inputs]
         return {met.defect.code for met in possible if met.defect.per_model is not Severity.NOTE}
 
@@ -252,7 +257,10 @@ def _only_when(meeting: Meeting, when: str) -> Meeting:
 
 
 def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
-    """Yield a defect once for each condition under which targets compute the node; none if they never do."""
+    """Yield the defect once for each condition under which targets compute the node.
+
+    Nothing if they never do.
+    """
     if reach.extent is Extent.ALWAYS and UseKind.NUMBERS in reach.uses:
         yield met
         return
@@ -267,7 +275,7 @@ def _split_by_condition(met: Met, reach: Reach) -> Iterator[Met]:
 
 
 def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
-    """Return the condition under which a defect strikes a node on a target; "" if always, None if never."""
+    """Return when a defect shows at a node on a target: "" if always, None if never, else the condition."""
     strikes = met.meeting.strikes or met.defect.strikes
     optimizations = runners.find(target.runner).optimizations()
     if met.defect.symptom.is_of_numbers and UseKind.NUMBERS not in reach.uses:
@@ -304,9 +312,9 @@ def diagnose(
     is_meant: Callable[[str], bool] = lambda scope: True,
     check: Check | None = None,
 ) -> list[Diagnostic]:
-    """Return diagnostics for nodes of a model that meet known defects of the targets.
+    """Return diagnostics for nodes of a model that known defects of the targets affect.
 
-    A node that breaks a rule has no specified result: for it only defects with the same fault are reported.
+    A node that breaks a rule has no specified result; only defects about the same fault are reported for it.
 
     Args:
         model: from `read`.
@@ -345,7 +353,7 @@ def diagnose(
 
 
 def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
-    """Return a predicate: whether a node is guarded against, or proven free of, a defect's indices."""
+    """Return a function that tells whether a node's indices are guarded or proven against a defect."""
     is_safe: dict[Guard, bool] = {}
 
     def is_guarded(defect: Defect) -> bool:
@@ -360,7 +368,7 @@ def _guarded(scatter: ScatterNode) -> Callable[[Defect], bool]:
 
 
 def and_others(message: str, count: int) -> str:
-    """Append the number of further nodes that a message holds for."""
+    """Append the number of further nodes to which a message applies."""
     return f"{message}; {counted(count, 'other node')} as well" if count else message
 
 
@@ -388,7 +396,7 @@ def _diagnostic(scatter: ScatterNode, met: Met, graph: Graph, severity: Severity
 
 
 def _describe(defect: Defect, target: Target, evidence: Evidence) -> str:
-    """Return what a target does and how that is known: "openvino:CPU 2026.4.1 crashes (recorded, ...)"."""
+    """Return what a target does and the source: "openvino:CPU 2026.4.1 crashes (recorded, ...)"."""
     assert evidence.result is not None
     is_usual = evidence.result is defect.symptom.result
     verb = defect.symptom.does if is_usual else _DOES[evidence.result]

@@ -24,7 +24,7 @@ def read(
     format: str | None = None,
     input_shapes: Mapping[str, Shape] | None = None,
 ) -> Model:
-    """Read an OpenVINO IR (`.xml`, its `.bin` beside it) or an ONNX model; weights are mapped, not read.
+    """Read an OpenVINO IR (`.xml` with `.bin`) or an ONNX model; weights are not loaded into memory.
 
     Args:
         path: the `.xml` or `.onnx` file.

@@ -1,4 +1,4 @@
-"""Defaults from `[tool.ir-scatter]` of the nearest pyproject.toml."""
+"""Default options from the table `[tool.ir-scatter]` of the nearest pyproject.toml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class ProjectSettings:
     node_ignores: tuple[NodeIgnore, ...] = ()
 
     def named(self, option: str) -> str:
-        """Return the file and the key of an option's default, for messages."""
+        """Return the place of an option's default for messages: the file and the key."""
         return f"{self.path}: [tool.{_TABLE}] {option.replace('_', '-')}"
 
 
@@ -55,12 +55,12 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
     """
     try:
         start = (folder or Path.cwd()).resolve()
-    except OSError:  # the current folder is gone
+    except OSError:  # the current folder was deleted
         return None, {}
     for path in (parent / "pyproject.toml" for parent in (start, *start.parents)):
         if not path.is_file():
             continue
-        import tomllib  # which most folders do not need
+        import tomllib  # imported here, as most folders have no settings
 
         try:
             tool = tomllib.loads(read_regular(path).decode("utf-8")).get("tool", {})
@@ -94,7 +94,7 @@ def _options(path: Path, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_meant(value: Any, expected: str) -> bool:
-    """Tell whether a value has the expected type; the option itself checks texts."""
+    """Return whether a value has the expected type; the option itself checks the content of texts."""
     if expected == "a list of strings" or isinstance(value, str):
         return _is_texts(value) is (expected == "a list of strings")
     if expected == "a whole number":

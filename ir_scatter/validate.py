@@ -1,4 +1,4 @@
-"""Validation of a model: rules for its scatter nodes, and defects of its file."""
+"""Validates a model: checks its scatter nodes against rules, and its file for defects."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from ir_scatter.analysis.propagation import Bodies
 
 _STORED, _VALUES = "SCT5", "SCT3"
-"""Prefixes of codes: of stored shapes and types, and of numbers that runtimes check only when they run."""
+"""Prefixes of codes: rules about stored shapes and types, and rules about values, which runtimes check
+when they run.
+"""
 _ABOUT_SIZES = frozenset({"open-dimension-fixed", "least-size"})
-"""Rules that report which size an open dimension must have."""
+"""Rules that report which size a dynamic dimension must have."""
 
 
 def validate(
@@ -74,7 +76,7 @@ def check_of(
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
 ) -> "Check":
-    """Return the check that `validate` runs, for callers that need more of it than its diagnostics."""
+    """Return the `Check` that `validate` runs, for callers that need more than its diagnostics."""
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]
     rules = [rule for rule in selected if not rule.code.startswith(ignored)]
@@ -84,7 +86,8 @@ def check_of(
 class Check:
     """Applies rules to the scatter nodes of a model, once per group of equal nodes if the rule allows it.
 
-    It remembers which rules of legality each node breaks (`broken_rules`), so that no node is judged twice.
+    The check remembers which legality rules each node breaks (`broken_rules`), so that no node is checked
+    twice.
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class Check:
 
     @property
     def knows_legality(self) -> bool:
-        """Whether its rules include all rules of legality, so that `broken_rules` misses none."""
+        """Whether its rules include all legality rules, so that `broken_rules` is complete."""
         return {rule.code for rule in all_rules() if rule.is_legality} <= {rule.code for rule in self.rules}
 
     def diagnostics(self) -> list[Diagnostic]:
@@ -127,7 +130,7 @@ class Check:
         return sorted(diagnostics, key=lambda diagnostic: diagnostic.location.line or 0)
 
     def broken_rules(self, scatter: ScatterNode, graph: Graph) -> frozenset[str]:
-        """Return the names of the rules of legality that a node breaks, as errors."""
+        """Return the names of the legality rules that a node breaks, with severity error."""
         if scatter.node not in self._broken_rules:
             self._broken_rules[scatter.node] = _broken(self.node(scatter, graph))
         return self._broken_rules[scatter.node]
@@ -174,7 +177,10 @@ class Check:
     def _diagnose(
         self, scatter: ScatterNode, findings: list[tuple[Rule, Finding]], graph: Graph
     ) -> Iterator[Diagnostic]:
-        """Yield diagnostics of findings, and of those in a body before its actual inputs are known."""
+        """Yield diagnostics for findings.
+
+        Findings in a body are first checked with the body's actual inputs.
+        """
         for rule, finding in findings:
             yield _from_finding(scatter, rule, finding, graph)
         if self.model.domain == OPENVINO and scatter.node.graph.scope and scatter.lookup.spec:
@@ -188,10 +194,10 @@ class Check:
                     yield _from_finding(within, rule, finding, graph)
 
     def _may_follow_bodies(self, scatter: ScatterNode) -> bool:
-        """Return whether propagation through bodies may give more static shapes than the file stores."""
+        """Return whether inference through bodies may give more static shapes than the file stores."""
         if self.facts.propagates or scatter.lookup.spec is None or isinstance(scatter.node.graph, Fragment):
             return False
-        if not self.has_bodies:  # cheap, and checked before values are created
+        if not self.has_bodies:  # a cheap test, made before values are created
             return False
         return any(port.value and not is_static(port.value.shape) for port in scatter.node.inputs)
 
@@ -229,7 +235,7 @@ def _apply(scatter: ScatterNode, rules: Sequence[Rule]) -> Iterator[tuple[Rule, 
 
 
 def _with_contradictions(diagnostics: list[Diagnostic], check: Check) -> list[Diagnostic]:
-    """Replace notes about open sizes by errors if nodes demand different sizes."""
+    """Replace notes about the size of a dynamic dimension by errors if two nodes require different sizes."""
     if not any(diagnostic.rule in _ABOUT_SIZES for diagnostic in diagnostics):  # of both nodes
         return diagnostics
     facts = check.facts.with_propagation() if check.has_bodies else check.facts
@@ -292,7 +298,7 @@ def _from_finding(scatter: ScatterNode, rule: Rule, finding: Finding, graph: Gra
 
 
 def _part(scatter: ScatterNode, finding: Finding, index: int | None) -> Part:
-    """Return the part of a node that a finding concerns: the dimension or type of a port if it is stored."""
+    """Return the part of a node that a finding concerns: a port's dimension or type only if stored."""
     operand = None if finding.role is None else scatter.operand(finding.role)
     if index is None:
         return Part(Side.NODE)
@@ -361,7 +367,7 @@ def _from_defect(defect: FileDefect) -> Diagnostic:
 
 
 def _unless_dropped(diagnostic: Diagnostic, node: Node) -> Diagnostic:
-    """Turn an error at a node that runtimes drop into a warning."""
+    """Turn an error into a warning if runtimes remove the node."""
     if diagnostic.severity is not Severity.ERROR or not node.graph.is_dropped(node):
         return diagnostic
     why = Related("no output of the graph depends on this node", node.location)
@@ -371,7 +377,7 @@ def _unless_dropped(diagnostic: Diagnostic, node: Node) -> Diagnostic:
 def _merged(instances: list[list[Diagnostic]]) -> list[Diagnostic]:
     """Merge the diagnostics that several instances of a function give at one node.
 
-    The first one stays; the calls and constants of the others become its related places.
+    The first diagnostic is kept; calls and constants of the others become its related places.
     """
     merged: dict[Hashable, Diagnostic] = {}
     for diagnostics in instances:

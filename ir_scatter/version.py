@@ -1,4 +1,4 @@
-"""The version of ir_scatter, and those of the packages that matter to what it finds."""
+"""The version of ir_scatter, and the versions of packages on which its results depend."""
 
 __version__ = "0.1.0"
 
