@@ -3,7 +3,7 @@
 import ir_scatter as irs
 irs.read("model.xml")               bytes, onnx.ModelProto, openvino.Model
 irs.inspect(model)                  scatter nodes: operator, shapes, indices
-irs.validate(model, select="SCT3")  where it breaks the specifications
+irs.validate(model, select="SCT3")  violations of specifications
 irs.explain("SCT302")               a rule or an operator in words
 irs.convert(model, "ScatterND")     equal nodes of other operators
 irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed
@@ -12,8 +12,8 @@ irs.compare(model, on=["CPU"])      which runtime computes wrong results
 irs.fuzz(on=["CPU"])                bugs of a runtime
 irs.devices()                       the runtimes of this machine
 
-A model is a result of irs.read, or anything that irs.read accepts. For more, with
-examples: help(irs.validate). Exceptions are subclasses of irs.Error.
+A model is a result of irs.read, or anything that it accepts. For more,
+with examples: help(irs.validate). Exceptions are subclasses of irs.Error.
 """
 
 import sys
