@@ -273,7 +273,7 @@ def names_of_releases(
                 with nullcontext() if names else suppress(UsageError):  # an emulated plugin has no releases
                     release_names.append(directory.find(release_name).name)
         if len(release_names) == count:
-            raise UsageError(f"{release!r} is no release of any runner here, expected one like 2025.4")
+            raise UsageError(f"{release!r} is not a release of any runner here, expected one like 2025.4")
     return release_names or list(names)
 
 

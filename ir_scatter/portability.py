@@ -49,7 +49,7 @@ _RUNS = {
 }
 """The stage from which a runtime ignores a body that never runs; bodies of loops are still compiled."""
 
-_NOT_INFERRED = "the device does not infer the shape of the output, which alone is read"
+_NOT_INFERRED = "only the output's shape is read, and the device does not infer it"
 """The condition under which a node runs if only its output's shape is read, which this library can infer."""
 
 _OnTarget: TypeAlias = tuple[Target, Evidence]

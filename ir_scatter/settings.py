@@ -72,7 +72,7 @@ def find_settings(folder: Path | None = None) -> tuple[Path | None, dict[str, An
         if isinstance(table, dict):
             return path, table
         if table is not None:
-            raise UsageError(f"{path}: [tool.{_TABLE}] is no table")
+            raise UsageError(f"{path}: [tool.{_TABLE}] is not a table")
     return None, {}
 
 
@@ -105,7 +105,7 @@ def _is_meant(value: Any, expected: str) -> bool:
 def _ignores(path: Path, entries: Any) -> tuple[NodeIgnore, ...]:
     heading = f"{path}: [[tool.{_TABLE}.{_IGNORES}]]"
     if not isinstance(entries, list):
-        raise UsageError(f"{heading} is no list of tables")
+        raise UsageError(f"{heading} is not a list of tables")
     ignores = []
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() - {"file", "node", "codes"}:

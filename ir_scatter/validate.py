@@ -209,7 +209,7 @@ class Check:
     def _of_bodies(self) -> list[tuple[Facts, str]]:
         """Facts of bodies with their declared inputs, and with the inputs of the first iteration."""
         ways: list[tuple[Bodies, str]] = [
-            ("declared", "first builds the body with what its inputs declare"),
+            ("declared", "first builds the body with the declared shapes of its inputs"),
             ("first", "computes this at the first iteration"),
         ]
         make = partial(Facts, self.facts.max_elements, self.model, propagates=True)
@@ -264,7 +264,7 @@ def file_diagnostic(rule_name: str, message: str, location: Location) -> Diagnos
 def _given_up(facts: Facts, path: str) -> list[Diagnostic]:
     if not facts.given_up:
         return []
-    reason = f"more than {MAX_NODES} values are upstream of one, or {MAX_COMPUTED} elements were computed"
+    reason = f"a value depends on more than {MAX_NODES} others, or {MAX_COMPUTED} elements were computed"
     message = f"the numbers of {counted(len(facts.given_up), 'value')} were not computed: {reason}"
     return [file_diagnostic("not-looked-at", message, Location(path))]
 

@@ -46,7 +46,9 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 )
 @option("--timeout SECONDS", f"Limit per run.  [default: {TIME_LIMIT:g}]", default=TIME_LIMIT)
 @option(
-    "--tap-memory SIZE", f"Limit of tapped values in memory.  [default: {_TAP_MEMORY}]", default=_TAP_MEMORY
+    "--tap-memory SIZE",
+    f"Memory limit for inputs and outputs of nodes.  [default: {_TAP_MEMORY}]",
+    default=_TAP_MEMORY,
 )
 @option("--skip-missing", "Skip runners that are not available here.")
 @section("Machines")
@@ -66,12 +68,12 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 @option("--map-input A=B...", "Pair input A of one model with B of the other.")
 @option("--map-output A=B...", "Pair output A of one model with B of the other.")
 @option("--tolerance OUTPUT=ABS,REL...", "Tolerance of an output or node; without a name, of all.")
-@option("--against DIR", "Compare with the results saved there.")
+@option("--against DIR", "Compare with the results saved in this folder.")
 @section("What is written")
 @formats("comparison", "Format of the report.", leave_out="html")
 @option("-o, --output FILE")
 @option("--report FILE.html", "Write a report with pictures.")
-@option("--save DIR", "Save inputs, outputs and tapped values.")
+@option("--save DIR", "Save inputs, outputs, and those of nodes.")
 @option("--extract DIR", "Write a one-node model of each node that differs.")
 @option("--overwrite", "Replace existing files and results saved in the folder.")
 def command(**params: Any) -> int:

@@ -20,7 +20,7 @@ from ir_scatter_cli.output import say, spinner, style, write
 @example("every device of a fleet", "--scheduler tls://lab:8786")
 @example("as an HTML page", "--format html -o doctor.html")
 @example("two devices, for a bug report", "--on CPU --on onnxruntime --format json")
-@option("--on RUNNER...", "Only this device; repeatable.", offers="runners")
+@option("--on RUNNER...", "Test only this device; repeatable.", offers="runners")
 @option("--release R...", "Release of the runtime; repeatable.", "releases")
 @option("--yes", "Install missing releases without asking.")
 @option("--record", "Record the results in the history shipped with the package.")

@@ -20,7 +20,7 @@ _Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --tls-ca, --tls-cert, --tls-key and --insecure."""
     for declared, help in {
-        "--insecure": "Allow tcp:// beyond this machine.",
+        "--insecure": "Allow unencrypted connections (tcp://) to other machines.",
         "--tls-key FILE": "Private key of the certificate.",
         "--tls-cert FILE": "Certificate of this machine.",
         "--tls-ca FILE": "Certificate of the signing authority.",

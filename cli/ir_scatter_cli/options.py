@@ -293,10 +293,10 @@ def section(title: str) -> _Decorator:
 _STDIN_FORMATS = {"ir": "openvino-ir", "onnx": "onnx"}
 _SHARED: dict[str, dict[str, Any]] = {
     "-o, --output FILE": {"help": "Write to a file instead of standard output."},
-    "--exclude GLOB...": {"help": "Leave out paths that match."},
+    "--exclude GLOB...": {"help": "Skip paths that match."},
     "--overwrite": {"help": "Replace files that exist."},
     "--stdin-format": {
-        "help": "Format of -; detected by default.",
+        "help": "Format of standard input; detected by default.",
         "choices": _STDIN_FORMATS,
         "callback": lambda _, __, value: _STDIN_FORMATS.get(value),
     },

@@ -25,7 +25,7 @@ from ir_scatter_cli.output import say, style, write
 @option("--input-range NAME=LOW..HIGH...")
 @option("--stdin-format")
 @section("Outputs")
-@option("-o, --output FILE.npz", "Write the outputs instead of a summary.")
+@option("-o, --output FILE.npz", "Write the outputs to this file instead of a summary.")
 @option("--overwrite")
 @formats("outputs", "Format of the summary.")
 def command(**params: Any) -> int:

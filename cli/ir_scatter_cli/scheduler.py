@@ -14,7 +14,7 @@ from ir_scatter_cli.output import say
 @example("for a lab, with the certificates of Dask's configuration", "--listen tls://lab:8786")
 @section("Address")
 @option("--listen ADDRESS", "tls://HOST:PORT; tcp:// on loopback.", required=True)
-@option("--dashboard HOST:PORT", "Serve Dask's dashboard there, without authentication.")
+@option("--dashboard HOST:PORT", "Serve Dask's dashboard at this address, without authentication.")
 @section("Security")
 @tls_options
 def command(**params: Any) -> int:

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @example("many files, on other machines", "models --scheduler tls://lab:8786")
 @argument("PATH...", "paths")
 @section("What is reported")
-@option("--for DEVICE...", "Also known defects of this device; repeatable.", "targets", offers="runners")
+@option(
+    "--for DEVICE...", "Also report known defects of this device; repeatable.", "targets", offers="runners"
+)
 @option("--select CODES...", "Check only these rules: names or code prefixes.", offers="codes")
 @option("--ignore CODES...", "Skip these rules.", offers="codes")
 @option("--min-severity", "Lowest severity to report.", choices=Severity, default="note")
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 @option("--strict", "Fail on warnings, too.")
 @section("What is checked")
 @option("--exclude GLOB...")
-@option("--input-shape NAME=1,3,?...", "Propagate this shape of an input first; repeatable.")
+@option("--input-shape NAME=1,3,?...", "Check with this shape of an input; repeatable.")
 @option("--stdin-format")
 @option(
     "--max-index-elements N>=0",

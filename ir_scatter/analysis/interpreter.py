@@ -289,7 +289,7 @@ class Forward(ABC, Generic[Cell]):
         """Return the outputs of a node without bodies."""
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
-        return failure(step, f"the loop goes on after {counted(iterations, 'iteration')}")
+        return failure(step, f"the loop has not ended after {counted(iterations, 'iteration')}")
 
     def run(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
         self.iterations = 0
@@ -308,7 +308,7 @@ class Forward(ABC, Generic[Cell]):
             for number, key in enumerate(step.outputs):
                 if key is not None and number >= len(outputs):
                     count = f"there {'is' if len(outputs) == 1 else 'are'} {len(outputs)}"
-                    raise failure(step, f"output {number} is asked for, but {count}")
+                    raise failure(step, f"output {number} is requested, but {count}")
                 if key is not None:
                     values[key] = outputs[number]
             for key in step.done:
@@ -350,7 +350,7 @@ class Forward(ABC, Generic[Cell]):
         output = step.node.outputs[0]
         type = None if output.element_type is None else dtype(output.element_type)
         if type is None or output.shape is None:
-            raise failure(step, "the type or the shape of the state is not known")
+            raise failure(step, "the type or the shape of the state is unknown")
         return self.lift(np.zeros([dim if isinstance(dim, int) else 0 for dim in output.shape], type))
 
     def call(self, step: Step, call: Call, cells: list[Cell | None]) -> list[Cell | None]:
@@ -466,7 +466,7 @@ def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[...,
             raise failure(step, f"the parts of an output are {shapes}, expected equal ones")
         type = None if output.element_type is None else dtype(output.element_type)
         if not parts and (type is None or output.shape is None):
-            raise failure(step, f"the shape of output {output.name} is not known, and the body never ran")
+            raise failure(step, f"the shape of output {output.name} is unknown, and the body never ran")
         declared = tuple(dim if isinstance(dim, int) else 0 for dim in output.shape or ())
         shape = parts[0].shape if parts else declared
         rank = len(shape) + (not cut.keeps_axis)

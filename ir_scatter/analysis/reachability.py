@@ -75,9 +75,9 @@ class Extent(StrEnum):
 class BarrierKind(Enum):
     """The reason why a body may not run; the value is the condition under which it runs, for messages."""
 
-    NOT_TAKEN = "the branch is taken, which a constant condition excludes"
-    NO_TRIPS = "the loop runs, which a constant excludes"
-    SKIPPED = "the loop is read, which a condition that is stored as false excludes"
+    NOT_TAKEN = "the branch is taken, which its constant condition rules out"
+    NO_TRIPS = "the loop runs, which a constant rules out"
+    SKIPPED = "the loop is read, which a condition stored as false rules out"
     FOLDED_CHOICE = "the branch is taken, by a condition that may be constant"
     CHOICE = "the branch is taken"
     TRIPS = "the loop runs"

@@ -32,7 +32,7 @@ _REFUSED_PER_ACCEPTED = 4
 """A trait is a suspected cause of refusal if refused / accepted exceeds this ratio."""
 _NODE_NUMBER = re.compile(r"\bn(\d+)_")
 _NOT_RUN = Streamed(Status.UNAVAILABLE, message="not run: similar cases were refused")
-_TIME_OVER = Streamed(Status.UNAVAILABLE, message="not run: the time is over")
+_TIME_OVER = Streamed(Status.UNAVAILABLE, message="not run: the time limit was reached")
 _SHORTEST_LIMIT = 1.0
 """Shortest time limit of a run, in seconds, however close the deadline is."""
 _MODEL_NUMBERS = count()

@@ -101,7 +101,9 @@ def avoid_defects(
     if candidates:
         _, row, rewritten = min(candidates, key=lambda scatter: scatter[0])
         return row, rewritten
-    message = f"every known form hits {listed([*in_the_way])} on a device of {Parameter('targets')}"
+    message = (
+        f"every known rewrite is affected by {listed([*in_the_way])} on a device of {Parameter('targets')}"
+    )
     row = (rows[0] if len(rows) == 1 else None) or source
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 

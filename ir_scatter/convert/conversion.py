@@ -189,7 +189,9 @@ class Conversion:
         if patches:
             lines += FORMATS[model.format].diff(model, patches, self.origin or model.path)
         if move is not None and move.changes:
-            lines.append(f"~{len(move.changes)} other nodes written as opset {move.opset} has them\n")
+            lines.append(
+                f"~{len(move.changes)} other nodes converted to their versions in opset {move.opset}\n"
+            )
         return "".join(lines)
 
 
@@ -216,7 +218,7 @@ class ConversionRun:
         """The reason why some converted nodes are not verified; "" if all are."""
         conversion = self.conversion
         if self.failed_devices:
-            return f"{', '.join(self.failed_devices)} could not tell"
+            return f"{', '.join(self.failed_devices)} could not compare the models"
         if self.devices or (conversion.is_empty and conversion.origin is None):
             return ""
         if not conversion.cases:
@@ -227,4 +229,4 @@ class ConversionRun:
         if moved:
             nodes = counted(moved, "other node")
             return f"{nodes} in the new opset ({Parameter('verify_on')} compares both models on a device)"
-        return "" if conversion.verified else "no node is written in another form"
+        return "" if conversion.verified else "no node was rewritten"

@@ -79,7 +79,7 @@ def _finished(job: ConversionJob, done: ConversionRun, before: str | None = None
         conversion, files = _with_files(done.conversion, Path(job.output or job.source))
         done = replace(done, conversion=conversion)
     if files is None:
-        more = ("not even a part can be written",) if job.partial else ()
+        more = ("no part of the model can be written",) if job.partial else ()
         return replace(done, remarks=done.remarks + more)
     if job.with_diff:
         done = replace(done, diff=conversion.diff())

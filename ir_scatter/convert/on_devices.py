@@ -58,7 +58,7 @@ def verify_on(done: ConversionRun, devices: Sequence[str], before: str | None = 
             seeds = range(first, first + CASES)
             cases = [draw_feeds(models[0], seed, constraints=constraints).feeds for seed in seeds]
         except Error as error:
-            failed, named_runners = dict.fromkeys(named_runners, f"no inputs could be drawn: {error}"), {}
+            failed, named_runners = dict.fromkeys(named_runners, f"no inputs could be generated: {error}"), {}
         reference = Reference(models[0])
         for name, runner in named_runners.items():
             for number, pair in enumerate(run_both(models, runner, _SETTINGS, cases)):

@@ -82,7 +82,7 @@ def convert(
             raise UsageError(f"{text!r} cannot be assumed{guess}, expected one of {', '.join(Condition)}")
     if guard is not None and guard not in list(Guard):
         raise UsageError(
-            f"{guard!r} is no guard{did_you_mean(guard, Guard)}, expected one of {', '.join(Guard)}"
+            f"{guard!r} is not a guard{did_you_mean(guard, Guard)}, expected one of {', '.join(Guard)}"
         )
     promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
@@ -108,7 +108,9 @@ def convert(
         everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
         if portability is not None and to is None:
             if opset is not None:
-                raise UsageError("devices alone change no opset, expected an operator to convert to as well")
+                raise UsageError(
+                    "known defects alone do not change the opset, expected a target operator as well"
+                )
             tasks = _surely_met(everywhere, portability)
             surely = {id(candidate.node) for candidate, _, _ in tasks}
             for candidate in [
@@ -297,7 +299,7 @@ def _plan(
     """Return the tasks for scatter nodes, and the opset to convert an ONNX model to; None to keep it."""
     model = rewriter.model
     if opset is not None and model.domain != ONNX:
-        raise UsageError("an opset is chosen for ONNX models only: each layer of an IR has its own")
+        raise UsageError("an opset can be chosen for ONNX models only: each layer of an IR has its own")
     rows = _find_targets(model, to) if to is not None else None
     specs = {candidate.key: candidate.spec for candidate in candidates}
     rows_by_key: dict[OpKey | None, Sequence[OpSpec] | None] = {}  # None: these nodes stay unchanged
@@ -422,7 +424,7 @@ def _find_targets(model: Model, text: str) -> tuple[OpSpec, ...]:
     if fitting:
         fitting.sort(key=lambda row: row.key.version)
         return tuple(fitting if model.domain == ONNX else fitting[-1:])
-    problem = f"is no target in {_DIALECTS[model.domain]}" if rows else "is no target"
+    problem = f"is not a target in {_DIALECTS[model.domain]}" if rows else "is no target"
     keys = [spec.key for spec in _targets() if spec.key.domain == model.domain]
     raise _no_operator(text, problem, keys, is_one=any(_is_named(key, text) for key in SPECS))
 
@@ -433,7 +435,7 @@ def _find_sources(model: Model, texts: Collection[str]) -> frozenset[OpKey]:
     for text in texts:
         named = {key for key in keys if _is_named(key, text)}
         if not named:
-            raise _no_operator(text, f"is no scatter operator of {_DIALECTS[model.domain]}", keys)
+            raise _no_operator(text, f"is not a scatter operator of {_DIALECTS[model.domain]}", keys)
         keys_of_texts |= named
     return frozenset(keys_of_texts)
 

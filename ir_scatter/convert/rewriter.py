@@ -180,7 +180,7 @@ class Rewriter:
                 zip(scatter.spec.ports, scatter.node.inputs, strict=False)
             ):
                 if input.is_present and input.value is None:  # the file is faulty, not the node
-                    message = f"input {number}, {port.name}, comes from nothing that exists"
+                    message = f"input {number}, {port.name}, is connected to a value that does not exist"
                     return Refusal(Reason.BREAKS_RULES, message)
             diagnostics += self.check.node(scatter, scatter.node.graph)
             illegal = illegal_for_sure(scatter, guard) if guard is not None else None
@@ -366,7 +366,7 @@ def _contradiction(scatter: ScatterNode) -> str:
             return f"{subject}, expected rank {len(data.shape)} like {data.port.name}"
         if axis is None or source is None or (-rank <= axis < rank and axis % rank not in source.excluded):
             return ""
-        return f"{subject}, and axis {axis} is no axis of {data.port.name}"
+        return f"{subject}, and axis {axis} is not an axis of {data.port.name}"
     return ""
 
 
@@ -400,7 +400,7 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
     for name in () if carries is None else scatter.node.attributes:
         row = spec.attribute(name)
         if row is None:
-            message = f"{name} is no attribute of {spec.key}, and its meaning is unknown"
+            message = f"{name} is not an attribute of {spec.key}, and its meaning is unknown"
             return Refusal(Reason.ATTRIBUTE_LOST, message)
         if carries is not None and name not in carries and scatter.attribute(name) != row.default:
             return Refusal(Reason.ATTRIBUTE_LOST, f"{name} is {scatter.attribute(name)}, which is lost")
@@ -410,7 +410,7 @@ def _apply(rewrite: Rewrite, view: View, opset: int | None) -> Fragment | Refusa
         proof, words = view.proof(condition), condition.replace("-", " ")
         if proof.verdict is ProofState.VIOLATED:
             return Refusal(Reason.CONDITION_VIOLATED, f"{proof.reason}, expected {words}")
-        message = f"{words} are not known; {Parameter('assume', str(condition))} promises them"
+        message = f"{words} are not proven; {Parameter('assume', str(condition))} asserts them"
         return Refusal(Reason.CONDITION_UNKNOWN, message)
     build = Builder([port.value for port in scatter.node.inputs], scatter.node.domain, opset)
     result = rewrite.build(view, build, rewrite.target)

@@ -116,9 +116,8 @@ def _lost_inputs(model: Model, ir: Model) -> Iterator[Diagnostic]:
         if input.default is None or is_constant or not names.isdisjoint(input.names):
             continue
         code = Reason.INPUT_LOST
-        message = (
-            f"input {name!r} becomes a constant: the IR holds its default, for which alone it is verified"
-        )
+        message = f"input {name!r} becomes a constant: the IR contains its default value"
+        message += ", and is verified for this value only"
         place = Location(model.path, scope=name)
         help = f"remove the initializer {name!r} to keep the input"
         yield Diagnostic(code, code.rule, Severity.WARNING, message, place, help=help)

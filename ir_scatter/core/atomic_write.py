@@ -33,7 +33,7 @@ _PREFIX, _SUFFIX = ".ir_scatter-", ".tmp"
 _PATIENCE = 60.0
 _SHORT_PATIENCE = 1.0
 _PAUSE = 0.002
-_IRREGULAR = "it is no regular file"
+_IRREGULAR = "it is not a regular file"
 
 Identity: TypeAlias = "tuple[int, int, int] | None"
 """Inode, modification time and size of a file, which change if it is modified or replaced; None if it is

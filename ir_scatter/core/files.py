@@ -127,7 +127,7 @@ def _demand_regular(status: os.stat_result, most: int | None) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     if most is not None and status.st_size > most:
         raise OSError(errno.EFBIG, _too_large(status.st_size, most))
 

@@ -170,13 +170,13 @@ def parse_dim(text: str) -> Dim:
         return UNKNOWN_DIM
     match = _BOUNDS.fullmatch(text)
     if match is None and not _NUMBER.fullmatch(text):
-        raise ValueError(f"{text!r} is no dimension, expected a number, ?, -1 or 1..5")
+        raise ValueError(f"{text!r} is not a dimension, expected a number, ?, -1 or 1..5")
     ends = (text, text) if match is None else match.groups()
     low, high = int(ends[0] or 0), int(ends[1]) if ends[1] else None
     if max(low, high or 0) > LARGEST_DIM:
-        raise ValueError(f"{text!r} is no dimension: more than {LARGEST_DIM}")
+        raise ValueError(f"{text!r} is not a dimension: more than {LARGEST_DIM}")
     if high is not None and high < low:
-        raise ValueError(f"{text!r} is no dimension: its upper bound is below its lower one")
+        raise ValueError(f"{text!r} is not a dimension: its upper bound is below its lower one")
     return low if low == high else Bounds(low, high)
 
 

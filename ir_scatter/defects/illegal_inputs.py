@@ -26,7 +26,7 @@ _SHAPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.AXIS, Fact.SHAPES})
         Probe("in-front", "ScatterElementsUpdate-3", (2, 3, 4), (5, 3, 4), (5, 3, 4), 1, breaks=_LONGER),
     ),
     near=(Probe("as-long", "ScatterElementsUpdate-12", (2, 2), (2, 2), (2, 2), 0),),
-    avoid="cut indices and updates to the shape of data",
+    avoid="slice indices and updates to the shape of data",
     reads=_SHAPES,
 )
 def longer_indices_taken(scatter: ScatterNode) -> Meeting | None:
@@ -78,7 +78,7 @@ def axis_of_another_shape_taken(scatter: ScatterNode) -> Meeting | None:
     Symptom.CRASHED,
     strikes=Stage.COMPILE,
     probes=(Probe("slices", "ScatterUpdate-3", ["a", "b"], [1], ["c"], 0, "string", breaks="element-type"),),
-    avoid="scatter numbers that stand for the strings",
+    avoid="scatter numbers that represent the strings",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def text_of_slices_folded(scatter: ScatterNode) -> Meeting | None:

@@ -49,10 +49,10 @@ def infinite_constants(scatter: ScatterNode) -> Meeting | None:
     Processors that compute in bf16 natively may not show it.
     """
     when = {
-        Reduction.MEAN: "a finite number is averaged with it",
-        Reduction.PROD: "a number below 1 is multiplied with it",
-        Reduction.SUM: "a number near the largest one of the opposite sign is added",
-        Reduction.SUB: "a number near the largest one of the same sign is subtracted",
+        Reduction.MEAN: "it is averaged with a finite number",
+        Reduction.PROD: "it is multiplied by a number below 1",
+        Reduction.SUM: "a number near the largest one, of the opposite sign, is added to it",
+        Reduction.SUB: "a number near the largest one, of the same sign, is subtracted from it",
     }.get(scatter.reduction or Reduction.NONE, "")
     names = {"bf16": tuple(probe.name for probe in _FINITE), "f16": ("f16",)}
     probes = names.get(type_name(scatter.data), ())

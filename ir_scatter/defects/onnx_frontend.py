@@ -59,7 +59,7 @@ def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("tuples", "ScatterND-18", ["a", "b"], [[1]], ["c"], None, "string"),
         Probe("ir", "ScatterElementsUpdate-12", ["a", "b"], [1], ["c"], 0, "string"),
     ),
-    avoid="scatter numbers that stand for the strings",
+    avoid="scatter numbers that represent the strings",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def strings_refused(scatter: ScatterNode) -> Meeting | None:
@@ -132,9 +132,9 @@ def empty_initializer_read_as_scalar(scatter: ScatterNode) -> Meeting | None:
 def empty_initializers_crash(scatter: ScatterNode) -> Meeting | None:
     """If data, indices and updates are empty constants, the process crashes (SIGSEGV).
 
-    All three are read as scalars (DEV134); their ranks agree, so the frontend does not refuse the node, and
-    crashes when it folds it. This also happens in a body that uses the constants by name, but not if one of
-    them is a carried value of a loop.
+    All three are read as scalars (DEV134); their ranks agree, so that the model is not refused, and the
+    process crashes when the node is folded. This also happens in a body that uses the constants by name, but
+    not if one of them is a carried value of a loop.
     """
     constants = _empty_constants(scatter)
     is_carried = any(constant.is_carried for constant in constants.values())

@@ -115,4 +115,4 @@ def one_element_for_scalar_updates_refused(scatter: ScatterNode) -> Meeting | No
         Ternary(depth, "an index tuple has all coordinates"),
         more,
     ]
-    return meets("one element has dimensions where updates have none", conditions, Role.UPDATES)
+    return meets("updates have dimensions where the formula gives none", conditions, Role.UPDATES)

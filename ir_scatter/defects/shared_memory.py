@@ -133,7 +133,7 @@ def origin(scatter: ScatterNode, is_end: Callable[[Value], bool], *, reads_resul
         if any(
             (op := find(reader.domain, reader.type)) is not None and op.view for reader in readers_of_value
         ):
-            conditions.append("all that reads it is computed before")
+            conditions.append("all nodes that read it are computed before")
         if at_end:
             types = tuple(dict.fromkeys(reversed(through)))
             return Origin(value, types, tuple(dict.fromkeys(conditions)), is_source)
@@ -280,12 +280,12 @@ def _slices_condition(facts: Facts, node: Node, cutters: list[Node], source: Val
 
     shape, axis = facts.with_propagation().shape(source), _axis(facts, node, source)
     if shape is None or axis is None or not 0 <= axis < len(shape):
-        return "the parts are the whole"
+        return "the parts cover the whole value"
     if not isinstance(shape[axis], int):  # measured: the plugin keeps slices of a dynamic dimension
         return None
     sizes = [dim if isinstance(dim, int) else 2 for dim in shape]
     if np.prod(sizes, dtype=float) > _MOST_POSITIONS:
-        return "the parts are the whole"
+        return "the parts cover the whole value"
     positions, parts = np.arange(int(np.prod(sizes))).reshape(sizes), list[np.ndarray]()
     for cutter in cutters:
         inputs = [

@@ -37,7 +37,7 @@ _ALL = frozenset(Role)
         Probe("one-index", "ScatterUpdate-3", (3, 2, 1), [2], (1, 2, 1), 0, constants=_ALL),
         Probe("last", "ScatterUpdate-3", (2, 3), [[2], [0]], (2, 2, 1), 1, constants=_ALL),
     ),
-    avoid="make an input of the node non-constant, or fold the node with NumPy",
+    avoid="make an input of the node non-constant, or replace the node by its result",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES, Fact.AXIS, Fact.INDEX_FAULTS}),
 )
 def one_behind_the_axis_folded(scatter: ScatterNode) -> Meeting | None:

@@ -99,15 +99,14 @@ def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:
     if suffix in {".bin", ".data"}:
         models = (file.with_suffix(format.suffix) for format in FORMATS.values())
         guess = next((f" (did you mean {model}?)" for model in models if model.is_file()), "")
-        return f"a {suffix} holds weights, expected the model that they belong to{guess}"
+        return f"a {suffix} contains weights, expected the model that they belong to{guess}"
     if suffix != FORMATS[name].suffix and defect == "malformed-protobuf":
-        return "the file is neither XML nor a message of protobuf, expected an OpenVINO IR or an ONNX model"
+        return "the file is neither XML nor protobuf, expected an OpenVINO IR or an ONNX model"
     for format in FORMATS.values():
         with suppress(UnreadableModel):
             if format.name != name and format.read(path, data, _DEFAULT_OPTIONS):
-                return (
-                    f"the file holds a model of {format.title}, expected a name that ends in {format.suffix}"
-                )
+                message = f"the file contains a model of {format.title}"
+                return f"{message}, expected a name that ends in {format.suffix}"
     return None
 
 

@@ -763,7 +763,11 @@ class Explainer:
         )
         judgements = [_judge(self.runner, case, answer, repeats) for answer in answers]
         judgements.sort(key=lambda item: (item.symptom not in _FATAL, item.symptom is None, not item.is_run))
-        return judgements[0] if judgements else Judgement(None, "not run: the time is over", is_run=False)
+        return (
+            judgements[0]
+            if judgements
+            else Judgement(None, "not run: the time limit was reached", is_run=False)
+        )
 
     def _outcomes_elsewhere(self, case: Case) -> dict[str, str]:
         """Return the outcome of a case on every other runner, by name of the runner."""

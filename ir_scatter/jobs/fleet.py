@@ -319,7 +319,7 @@ class Fleet:
                         look.cancel()
                         if leaving.done():
                             break
-                        self.gone = f"the scheduler at {self.address} gave no answer for {_SILENCE:g} seconds"
+                        self.gone = f"the scheduler at {self.address} did not answer for {_SILENCE:g} seconds"
                         return
                     look.result()
                     self._ready.set()
@@ -327,7 +327,7 @@ class Fleet:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._leave(), _FAREWELL)
         except OSError:
-            self.gone = f"the scheduler at {self.address} is gone"
+            self.gone = f"the scheduler at {self.address} is lost"
         except Exception as error:
             self.gone = f"the connection to {self.address} broke: {type(error).__name__}: {error}"
         finally:
@@ -358,7 +358,7 @@ class Fleet:
                 break
             del self._waiting[0]
             reasons = [f"{name}: {why}" for name, why in task.without.items()]
-            nobody = f"no machine is left that has {listed(list(task.needs)) or 'room'}"
+            nobody = f"no machine is left with {listed(list(task.needs)) or 'room'}"
             task.fail(NotDone("; ".join(reasons) or nobody))
 
     def _add_member(self, address: str, worker: dict[str, Any]) -> None:
@@ -384,7 +384,8 @@ class Fleet:
             if task.deaths < _DEATHS:
                 self._enter(task)
             else:
-                reason = f"{counted(_DEATHS, 'machine')} ended during it, the last was {member.machine.name}"
+                ended = f"{counted(_DEATHS, 'machine')} ended during this job"
+                reason = f"{ended}, the last one was {member.machine.name}"
                 task.fail(NotDone(reason, ended=True))
 
     def _enter(self, task: _Task) -> None:
@@ -555,7 +556,7 @@ def _pack(job: Job) -> _Parcel:
         path = os.path.abspath(name)
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):  # a pipe can be read only once, and here
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         size = status.st_size
         if size < INLINE_BYTES:
             data = read_regular(path, INLINE_BYTES)

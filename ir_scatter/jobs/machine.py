@@ -104,7 +104,7 @@ def read_announcement(message: Any) -> Machine:
     version = message.get("version") if isinstance(message, dict) else "none"
     if version != __version__:
         remedy = f"pip install ir-scatter=={__version__} there"
-        raise RequestRefused(f"has ir-scatter {version}, and here is {__version__}: {remedy}")
+        raise RequestRefused(f"has ir-scatter {version}, this machine has {__version__}: {remedy}")
     machine = decode(message.get("machine", b""))
     if not isinstance(machine, Machine):
         raise RequestRefused("sent a description that is not a machine")

@@ -59,11 +59,11 @@ class Address:
             protocol, host, port = "", "", None
         if protocol not in {"tls", "tcp"} or not host:
             raise UsageError(
-                f"{self.text!r} is no address of a scheduler, expected one like tls://lab:{_PORT}"
+                f"{self.text!r} is not the address of a scheduler, expected one like tls://lab:{_PORT}"
             )
         if protocol == "tcp" and not (self.is_insecure or _is_loopback(host)):
-            message = f"{self.text} lets whoever reaches it run code here; use tls:// and certificates"
-            raise UsageError(f"{message}, or say {Parameter('insecure', True)}")
+            message = f"{self.text} lets anyone who can reach it run code here; use tls:// and certificates"
+            raise UsageError(f"{message}, or pass {Parameter('insecure', True)}")
         return protocol, host, _PORT if port is None else port
 
     def security(self) -> "Security":
@@ -154,7 +154,9 @@ def make_certificates(folder: str) -> list[Path]:
     paths = [Path(folder) / name for name in NAMES]
     for path in paths:
         if path.exists():
-            raise UsageError(f"{path} exists already; machines that use it could no longer connect")
+            raise UsageError(
+                f"{path} exists already; if it were replaced, machines that use it could not connect any more"
+            )
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
     subjects = [
         x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])

@@ -135,7 +135,7 @@ class Store:
                 self._link(hash, root, root / ".arrays" / hash)
             yield root
         except OSError as error:
-            raise NoRoom(f"{root} cannot be made: {(error.strerror or '').lower()}") from None
+            raise NoRoom(f"{root} cannot be created: {(error.strerror or '').lower()}") from None
         finally:
             shutil.rmtree(root, ignore_errors=True)
 

@@ -99,7 +99,7 @@ def read_head(text: object, payload: object) -> Head:
         fields = json.loads(text)
         if fields["protocol"] != PROTOCOL or fields["version"] != __version__:
             version = str(fields["version"])[:40]
-            raise RequestRefused(f"the job is from ir-scatter {version}, and here is {__version__}")
+            raise RequestRefused(f"the job is from ir-scatter {version}, this machine has {__version__}")
         files = tuple(SentFile(*map(_checked, file, (str, _HASH, int))) for file in fields["files"])
         arrays = tuple((_checked(row[0], _HASH), _checked(row[1], int)) for row in fields["arrays"])
         head = Head(_checked(fields["name"], str), _checked(fields["folder"], str), files, arrays)

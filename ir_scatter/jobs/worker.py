@@ -65,7 +65,7 @@ async def serve_scheduler(address: Address, tell: Tell, dashboard: str = "") -> 
         while cause.__cause__ is not None:
             cause = cause.__cause__
         reason = getattr(cause, "strerror", None) or str(cause)
-        raise Absent(f"{address.text}: cannot listen there: {reason.lower()}") from None
+        raise Absent(f"{address.text}: cannot listen at this address: {reason.lower()}") from None
     scheduler.add_plugin(_Arrivals(tell))
     tell(f"the scheduler listens at {scheduler.address}")
     async with scheduler:
@@ -174,7 +174,7 @@ async def serve_worker(address: Address, machine: Machine, store: Store, tell: T
             async with worker:
                 tell(f"{machine.name} works for {address.text}")
                 await worker.finished()
-        tell(f"{address.text} is gone; {machine.name} waits for it")
+        tell(f"the connection to {address.text} is lost; {machine.name} waits for it")
         while True:
             await asyncio.sleep(_PAUSE)
             with suppress(Absent):

@@ -41,7 +41,7 @@ def _to_slices(view: View, build: Builder, target: OpSpec) -> Value | Refusal:
     indices, axis = view.indices.shape or (), view.scatter.axis
     for place, dim in enumerate(indices):
         if dim == 0 and place != axis and axis is not None:
-            message = f"indices have no position on axis {place}, so there is no list of them to take"
+            message = f"indices have no position on axis {place}, so there is no list of indices to read"
             return Refusal(Reason.NO_FORM, message)
     updates = _joined(view, build, are_slices=True)
     if isinstance(updates, Refusal):

@@ -119,7 +119,7 @@ def _difference(
     if type is None:
         return TYPE_UNKNOWN
     if type.kind not in {"float", "signed", "boolean", "unsigned"}:
-        return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction sub of {type.name} is no sum")
+        return Refusal(Reason.NO_SUCH_REDUCTION, f"reduction sub of {type.name} cannot be written as a sum")
     is_wrapped = type.kind == "boolean" or saturates(build, type)
     is_wrapped = is_wrapped or (type.kind == "unsigned" and type.bits < _WIDE)
     if is_wrapped:

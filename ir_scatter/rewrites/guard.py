@@ -132,7 +132,7 @@ def illegal_for_sure(scatter: ScatterNode, guard: Guard) -> Refusal | None:
         message = f"{where} is {value}"
     expected = f"expected {low} to {high} in {scatter.spec.key}"
     if guard is Guard.WRAP:
-        ways = f"{Parameter('guard', 'wrap')} would leave it so"
+        ways = f"{Parameter('guard', 'wrap')} would leave it illegal"
     elif -high - 1 <= value < 0:
         ways = f"{Parameter('guard', 'wrap')} counts it from the end"
     else:

@@ -40,4 +40,4 @@ class Refusal:
     message: str
 
 
-TYPE_UNKNOWN = Refusal(Reason.TYPE_UNKNOWN, "the element type of data is not known, expected one")
+TYPE_UNKNOWN = Refusal(Reason.TYPE_UNKNOWN, "the element type of data is unknown, expected a known one")

@@ -53,7 +53,7 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
 
     if "/" in name:
         raise UsageError(
-            f"{name!r} names a runner of another machine, which goes with {Parameter('scheduler')}"
+            f"{name!r} names a runner of another machine, which requires {Parameter('scheduler')}"
         )
     names = [*also, *known()]
     guess = did_you_mean(name, [word for long in names for word in (long, short(long))])

@@ -446,10 +446,12 @@ class Runner:
             tapped += answer.tapped(rest, feeds)
             seconds += answer.seconds
             ends.append(died)
-        remarks = [f"{end}, after other work; a new one was started and did it" for end in ends if end]
+        remarks = [f"{end}, after other work; a new process completed it" for end in ends if end]
         if large:
             limit = f"more than {Parameter('tap_memory')} allows ({tap_memory})"
-            remarks.append(f"tapping {', '.join(large)} takes up to {max(large.values())} bytes, {limit}")
+            remarks.append(
+                f"reading the values of {', '.join(large)} takes up to {max(large.values())} bytes, {limit}"
+            )
         return replace(base, tapped=tuple(tapped), remarks=tuple(dict.fromkeys(remarks)), seconds=seconds)
 
     def stream(
@@ -492,7 +494,7 @@ class Runner:
             nonlocal deaths
             if not feeds or deaths <= 0:
                 return [
-                    Streamed(Status.UNAVAILABLE, message="not run, as others ended the process")
+                    Streamed(Status.UNAVAILABLE, message="not run, as other inputs crashed the process")
                     for _ in feeds
                 ]
             with explained_temporary():

@@ -227,14 +227,14 @@ def run(engine: type[Engine], request: RunRequest, feeds: Mapping[str, Array]) -
         except Failure as failure:
             problem = failure.message
             continue
-        reason = f"with outputs out of its body the model does not run: {problem}"
+        reason = f"the model does not run if values of its bodies are outputs: {problem}"
         taps = [reason if tap == INSIDE else tap for tap in answer.taps]
         if held is None:
             held = HELD * sum(array.nbytes for array in answer.arrays.values())
         answer = answer._replace(taps=taps, too_large=held if held > request.tap_memory else 0)
         break
     else:
-        reason = f"with its inputs as outputs the model does not run: {problem}"
+        reason = f"the model does not run if inputs of nodes are outputs: {problem}"
         answer = _run(made, made.loaded)._replace(taps=[reason for _ in request.taps])
     facts = made.facts() if request.profile else ()
     return answer._replace(seconds=answer.seconds + seconds, facts=facts)

@@ -159,14 +159,17 @@ def test_nodes_are_named_by_their_scope_and_have_strange_names(cli: Cli, elsewhe
         ),
         (
             ["--to", "ScatterND"],
-            "'ScatterND' is no target in OpenVINO, expected one of ScatterElementsUpdate-3",
+            "'ScatterND' is not a target in OpenVINO, expected one of ScatterElementsUpdate-3",
         ),
         (["--to", "ScatterUpdate-4"], "ScatterUpdate-3, or one without its version"),
-        (["--from", "ScatterND", "--to", "ScatterUpdate"], "'ScatterND' is no scatter operator of OpenVINO"),
+        (
+            ["--from", "ScatterND", "--to", "ScatterUpdate"],
+            "'ScatterND' is not a scatter operator of OpenVINO",
+        ),
         (["--from", "ScatterUpdate-9", "--to", "ScatterUpdate"], "expected one of ScatterElementsUpdate-3"),
         (["--to", "ScatterUpdate", "--node", "nobody"], "no scatter node is named 'nobody'; `ir-scatter"),
         (["--to", "ScatterUpdate", "--node", "scatter", "--node", "n*"], "no scatter node is named 'n*'"),
-        (["--opset", "13"], "an opset is chosen for ONNX models only"),
+        (["--opset", "13"], "an opset can be chosen for ONNX models only"),
         (
             ["--assume", "unique"],
             "'unique' cannot be assumed (did you mean unique-indices?), expected one of unique-indices, non-negative-",
@@ -227,7 +230,7 @@ def test_unknown_conditions_are_promised(cli: Cli) -> None:
         result = cli("convert", source, "-o", new, "--to", "ScatterUpdate", *options)
         assert result.code == 1
         assert "refused: CVT105\n" in result.out
-        assert f"--assume {condition} promises them" in result.out
+        assert f"--assume {condition} asserts them" in result.out
         options += ["--assume", condition]
     document = _document(cli, source, "-o", new, "--to", "ScatterUpdate", *options)
     (one,) = document["converted"]
@@ -387,7 +390,7 @@ def test_an_input_with_a_default_is_a_constant_of_the_ir(
     source = tmp_path / "default.onnx"
     source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
     done = cli("convert", str(source), "-o", str(tmp_path / "new.xml"))
-    said = "i: CVT118 input 'i' becomes a constant: the IR holds its default, for which alone it is verified"
+    said = "i: CVT118 input 'i' becomes a constant: the IR contains its default value, and is verified for this value only"
     assert done.code == 0
     assert (said in done.out + done.err) == is_lost
 

@@ -84,13 +84,13 @@ def test_deprecated_operators_become_their_successors(
         ),
         (
             ["--to", "ScatterUpdate"],
-            "'ScatterUpdate' is no target in ONNX, expected one of ScatterElements-11, ",
+            "'ScatterUpdate' is not a target in ONNX, expected one of ScatterElements-11, ",
         ),
         (["--to", "Scatter"], "'Scatter' is no target, expected one of ScatterElements-11, "),
         (["--to", "TensorScatter"], "'TensorScatter' is no target"),
         (
             ["--from", "Scatter-10"],
-            "'Scatter-10' is no scatter operator of ONNX (did you mean Scatter-11?), expected one of Scatter-9, ",
+            "'Scatter-10' is not a scatter operator of ONNX (did you mean Scatter-11?), expected one of Scatter-9, ",
         ),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_old_exports_hold_is_adapted(cli: Cli) -> None:
     source, new = onnx_model(_EXPORT), Path("new.onnx")
     result = cli("convert", source, "-o", new, "--diff")
     assert result.code == 0
-    assert result.out.splitlines()[-1] == "~4 other nodes written as opset 11 has them"
+    assert result.out.splitlines()[-1] == "~4 other nodes converted to their versions in opset 11"
     onnx.checker.check_model(str(new), full_check=True)
     assert opsets(new) == [11]
 
@@ -152,7 +152,7 @@ def test_nodes_in_the_way_are_named(cli: Cli) -> None:
         assert lines[3].split() == ["odd", "Mystery", "refused:", "CVT110"]
         assert lines[-1].endswith("opset 13; nothing written")
         assert files() == before
-    assert "note: not even a part can be written" in lines
+    assert "note: no part of the model can be written" in lines
 
 
 def test_a_refused_node_that_the_new_opset_forbids_stops_the_move(cli: Cli) -> None:

@@ -75,7 +75,7 @@ def test_releases_are_listed_with_their_sizes(cli: Cli, two: None, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--install", "openvino"], "'openvino' is no release, expected one like openvino@2025.4"),
+        (["--install", "openvino"], "'openvino' is not a release, expected one like openvino@2025.4"),
         (
             ["--remove", "openvino@2099.1"],
             "openvino@2099.1 is not installed, expected nothing, as no release is",
@@ -84,7 +84,7 @@ def test_releases_are_listed_with_their_sizes(cli: Cli, two: None, tmp_path: Pat
             ["--install", "openvino@2025.4", "--format", "json"],
             "--install and --remove go with no other options",
         ),
-        (["--install", "openvino@2025.4", "--remove", "x"], "'x' is no release"),
+        (["--install", "openvino@2025.4", "--remove", "x"], "'x' is not a release"),
     ],
 )
 def test_wrong_releases_change_nothing(cli: Cli, two: None, words: list[str], message: str) -> None:

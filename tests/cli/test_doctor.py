@@ -103,7 +103,7 @@ def test_a_release_is_one_of_its_runtime() -> None:
     [
         (["CPU@2025.4"], "2024.6", "'CPU@2025.4' names a release, expected none beside "),
         (["GPU@cpu"], "2025.4", "names no device"),
-        ([], "x", "'openvino@x' is no release"),
+        ([], "x", "'openvino@x' is not a release"),
         (["AUTO"], "2025.4", "distributes work to other devices"),
     ],
 )

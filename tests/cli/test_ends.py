@@ -128,7 +128,10 @@ FILES = "the process could not be started: too many open files"
     [
         (Mute("mute", FILES), FILES),
         (Mute("mute", FILES, Status.REFUSED), FILES),
-        (Mute("mute", "not run, as others ended the process"), "not run, as others ended the process"),
+        (
+            Mute("mute", "not run, as other inputs crashed the process"),
+            "not run, as other inputs crashed the process",
+        ),
     ],
 )
 @pytest.mark.parametrize("names", [["mute"], ["good", "mute"]])

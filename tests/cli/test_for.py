@@ -205,7 +205,7 @@ def test_convert_leaves_nodes_that_no_defect_meets(cli: Cli) -> None:
 def test_an_opset_is_not_ignored(cli: Cli, tmp_path: Path) -> None:
     done = cli("convert", str(CACHE), "--for", "CPU@2026.4.1", "--opset", "24", "-o", "new.onnx")
     assert done.code == 2
-    assert "devices alone change no opset" in done.err
+    assert "known defects alone do not change the opset" in done.err
     assert not (tmp_path / "new.onnx").exists()
 
 
@@ -319,7 +319,7 @@ def test_a_form_that_would_be_no_better_is_refused(cli: Cli, tmp_path: Path) -> 
     probe = Probe("p", "ScatterElements-18", (2, 3), (0, 3), (0, 3), 0, constants=constants)
     done, new = convert_probe(cli, tmp_path, probe, "--for", "CPU@2026.4.1")
     assert done.code == 1
-    assert "every known form hits DEV134 on a device" in " ".join(done.out.split())
+    assert "every known rewrite is affected by DEV134 on a device" in " ".join(done.out.split())
     assert not new.exists()
 
 

@@ -44,7 +44,7 @@ MISTAKES = [
     Mistake("a folder for a model", "run models", 3, "it is a folder, expected a model, such as models/node.onnx"),
     Mistake("a folder for a model", "convert models -o new.onnx", 3, "models: cannot be read: it is a folder"),
     Mistake("a folder without models", "validate empty", 0, "empty: no .xml or .onnx file in this folder"),
-    Mistake("the weights for the model", "validate ir.bin", 3, "a .bin holds weights, expected the model that they "
+    Mistake("the weights for the model", "validate ir.bin", 3, "a .bin contains weights, expected the model that they "
             "belong to (did you mean ir.xml?)"),
     Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: pass the .xml or .onnx file, "
             "or fix the file extension"),
@@ -52,10 +52,10 @@ MISTAKES = [
             "no alone.bin"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
             "read (no such file or directory): there is no place for new constants"),
-    Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file holds a model of ONNX, expected a name that "
+    Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file contains a model of ONNX, expected a name that "
             "ends in .onnx"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml --quiet", 3, "help: pass the .xml or .onnx file, or fix the file extension"),
-    Mistake("a text file", "validate notes.txt", 3, "the file is neither XML nor a message of protobuf, expected an "
+    Mistake("a text file", "validate notes.txt", 3, "the file is neither XML nor protobuf, expected an "
             "OpenVINO IR or an ONNX model"),
     Mistake("an empty file", "inspect empty.onnx", 3, "empty.onnx: the file is empty"),
     Mistake("XML of another kind", "validate project.xml", 3, "expected <net>"),
@@ -68,14 +68,14 @@ MISTAKES = [
     Mistake("an unknown target", "convert node.onnx --to ScaterND -o new.onnx", 2, "'ScaterND' is no target (did you "
             "mean ScatterND?)"),
     Mistake("the target of another dialect", "convert node.onnx --to ScatterNDUpdate -o new.onnx", 2,
-            "'ScatterNDUpdate' is no target in ONNX, expected one of ScatterElements-11, "),
+            "'ScatterNDUpdate' is not a target in ONNX, expected one of ScatterElements-11, "),
     Mistake("a misspelt node", "convert ir.xml --to ScatterNDUpdate --node scater --diff", 2, "no scatter node is "
             "named 'scater' (did you mean scatter?); `ir-scatter inspect` lists them"),
     Mistake("an unknown condition", "convert ir.xml --to ScatterNDUpdate --assume uniqe-indices --diff", 2,
             "'uniqe-indices' cannot be assumed (did you mean unique-indices?)"),
     Mistake("an opset as a word", "convert node.onnx --opset eleven -o new.onnx", 2, "'eleven' is not a whole number"),
     Mistake("an opset that is none", "convert node.onnx --opset 99 -o new.onnx", 2, "the opset is 99, expected 1 to"),
-    Mistake("an opset for an IR", "convert ir.xml --opset 13 -o new.xml", 2, "an opset is chosen for ONNX models only"),
+    Mistake("an opset for an IR", "convert ir.xml --opset 13 -o new.xml", 2, "an opset can be chosen for ONNX models only"),
     Mistake("nowhere to write", "convert node.onnx", 2, "-o FILE is missing, expected it, --in-place, --diff or "
             "--dry-run"),
     Mistake("the same file in and out", "convert node.onnx -o ./node.onnx", 2, "node.onnx is a file of the model "

@@ -110,7 +110,7 @@ NO_SETTINGS = {
     "colur = 1": "has 'colur'",
     "max-index-element = 1": "(did you mean max-index-elements?)",
     "input-shape = ['x=a']": "x=a",
-    "node-ignores = 3": "node-ignores]] is no list of tables",
+    "node-ignores = 3": "node-ignores]] is not a list of tables",
     "node-ignores = [7]": "other keys than file, node and codes",
     '[[tool.ir-scatter.node-ignores]]\nfile = "x"': "codes is None, expected a list of strings",
     '[[tool.ir-scatter.node-ignores]]\ncodes = "SCT1"': "expected a list of strings",

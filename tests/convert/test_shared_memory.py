@@ -34,7 +34,7 @@ def test_a_new_node_that_certainly_shares_memory_is_refused(
         (tmp_path / f"model{end}").write_bytes(content)
     found = convert(tmp_path / "model.xml", "ScatterElementsUpdate-12", targets=("CPU",))
     assert [one.message for one in found.refused] == [
-        "every known form hits DEV112 on a device of targets"
+        "every known rewrite is affected by DEV112 on a device of targets"
     ] * is_refused
     assert bool(found.converted) is not is_refused
     assert not found.warnings

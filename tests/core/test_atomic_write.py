@@ -132,7 +132,7 @@ def refused_outputs(folder: Path) -> Iterator[tuple[Output, str]]:
     (folder / "folder").mkdir()
     yield Output(folder / "folder", b"x"), "folder cannot be written: is a directory"
     os.mkfifo(folder / "pipe")
-    yield Output(folder / "pipe", b"x"), "pipe cannot be written: it is no regular file"
+    yield Output(folder / "pipe", b"x"), "pipe cannot be written: it is not a regular file"
     (folder / "circle").symlink_to("circle")
     yield Output(folder / "circle", b"x"), "circle cannot be written: too many levels of symbolic links"
     yield Output(folder / "none/a", b"x"), "a cannot be written: no such file or directory"
@@ -140,7 +140,7 @@ def refused_outputs(folder: Path) -> Iterator[tuple[Output, str]]:
     yield Output(folder / ("a" * 300), b"x"), "a cannot be written: file name too long"
     none, inside = folder / "none", folder / "folder"
     yield Output(folder / "a", copied=none), "none cannot be read: no such file or directory"
-    yield Output(folder / "a", copied=inside), "folder cannot be read: it is no regular file"
+    yield Output(folder / "a", copied=inside), "folder cannot be read: it is not a regular file"
     changed = "first has 3 bytes, expected 4: it has changed meanwhile"
     yield Output(folder / "a", copied=folder / "first", copied_size=4), changed
     again = "two outputs have the same path, expected different ones"

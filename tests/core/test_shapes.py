@@ -137,7 +137,7 @@ def test_dimensions_that_are_read(text: str, dim: Dim) -> None:
      "9223372036854775808", "\u0663", "1_000", "0x3", "-1..3", " 3"],
 )  # fmt: skip
 def test_dimensions_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match="is no dimension"):
+    with pytest.raises(ValueError, match="is not a dimension"):
         parse_dim(text)
 
 
@@ -154,7 +154,7 @@ def test_shapes_that_are_read(text: str, shape: Shape) -> None:
 
 @pytest.mark.parametrize("text", ["1,", ",1", "1,,2", "[1", "1]", "1;2", "...,3", "-5,4", "(1,2)"])
 def test_shapes_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match="is no dimension"):
+    with pytest.raises(ValueError, match="is not a dimension"):
         parse_shape(text)
 
 

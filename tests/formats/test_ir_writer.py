@@ -369,9 +369,9 @@ def test_files_in_other_encodings_are_refused() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('to-layer="4" to-port="1"', 'to-layer="4" to-port="2"', "there is not one edge into each of its inputs"),
-        ('to-layer="4" to-port="1"', 'to-layer="4" to-port="9"', "there is not one edge into each of its inputs"),
-        ('to-layer="4" to-port="1"', 'to-layer="7" to-port="1"', "there is not one edge into each of its inputs"),
+        ('to-layer="4" to-port="1"', 'to-layer="4" to-port="2"', "not every input has exactly one edge"),
+        ('to-layer="4" to-port="1"', 'to-layer="4" to-port="9"', "not every input has exactly one edge"),
+        ('to-layer="4" to-port="1"', 'to-layer="7" to-port="1"', "not every input has exactly one edge"),
         ('from-layer="2" from-port="0"', 'from-layer="77" from-port="0"', "a layer or a port that does not exist"),
         ('from-layer="2" from-port="0"', 'from-layer="2" from-port="8"', "a layer or a port that does not exist"),
         ('<port id="3" precision="I64" />', '<port id="2" precision="I64" />', "its ports are not different numbers"),
@@ -382,7 +382,7 @@ def test_files_in_other_encodings_are_refused() -> None:
         ('version="opset3">', 'version="opset3"><data a="1"/><data b="2"/>', "it has <data> 2 times, expected once"),
         ("</input>", "</input><input/>", "it has <input> 2 times, expected once"),
         ('<port id="4"', '<port id="6"/><port id="4"', "it has 2 outputs, expected one"),
-        ('version="opset3">', 'version="opset3"><body><layers/></body>', "it holds bodies, expected none"),
+        ('version="opset3">', 'version="opset3"><body><layers/></body>', "it has bodies, expected none"),
     ],
 )  # fmt: skip
 def test_a_node_is_refused_with_a_reason(old: str, new: str, reason: str) -> None:

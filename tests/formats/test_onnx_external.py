@@ -73,7 +73,7 @@ def test_a_missing_file_is_told_once(tmp_path: Path, count: int, tensors: str) -
         (
             "weights-missing",
             "'none.bin' cannot be read (no such file or directory): "
-            f"the values of {tensors} are unknown, the first is the initializer 'a'",
+            f"the values of {tensors} are unknown; the first is the initializer 'a'",
         )
     ]
     assert loaded(model) == [None] * count

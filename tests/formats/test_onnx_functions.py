@@ -272,7 +272,7 @@ def test_functions_that_multiply_end_soon_and_with_a_sentence(height: int, tmp_p
     assert {one.severity for one in found} == {Severity.NOTE}
     if height > 12:
         assert re.fullmatch(
-            r"shapes in \d+ of \d+ graphs and uses of functions are not known: .*", notes[-1].message
+            r"shapes in \d+ of \d+ graphs and function calls are unknown: .*", notes[-1].message
         )
         message = (
             f"functions are called {2**height - 1} times, calls in calls counted, expected at most 20000"

@@ -162,7 +162,7 @@ def outside(place: Path) -> None:
         (lambda place: link(place, "case.json"), "case.json is a link"),
         (lambda place: shutil.rmtree(place), "it has no folder"),
         (lambda place: (place / "model.onnx").unlink(), "it has no model"),
-        (pipe, "inputs.npz cannot be read: it is no regular file"),
+        (pipe, "inputs.npz cannot be read: it is not a regular file"),
         (damage("case.json"), "does not say what its inputs are"),
         (damage("case.json", b"[]"), "does not say what its inputs are"),
         (damage("model.onnx"), "the model cannot be read"),

@@ -279,7 +279,7 @@ def test_what_nobody_has_is_told_before_any_work(shared: Lab) -> None:
 
 def test_a_machine_with_another_version_is_not_used(own: Lab, models: list[str]) -> None:
     own.worker("old", version="0.0.9")
-    expected = r"old has ir-scatter 0\.0\.9, and here is \S+: pip install ir-scatter==\S+ there"
+    expected = r"old has ir-scatter 0\.0\.9, this machine has \S+: pip install ir-scatter==\S+ there"
     with pytest.raises(Absent, match=expected):
         own.fleet()
     own.worker("new")
@@ -345,7 +345,7 @@ def test_a_scheduler_that_goes_away(own: Lab, models: list[str]) -> None:
             time.sleep(0.05)
         after = fleet.submit(validate(models[1]))
         assert before.result().path == models[0]
-        with pytest.raises(Gone, match=r"the scheduler at tcp://\S+ is gone"):
+        with pytest.raises(Gone, match=r"the scheduler at tcp://\S+ is lost"):
             after.result()
         sources = [Source(path) for path in models]
         assert check_files(sources, Options(), executor=fleet) == []
@@ -490,7 +490,7 @@ def test_a_task_that_comes_between_the_last_failed_one_and_the_end_of_the_loop(
     assert has_failed_all.wait(30)
     task = fleet.submit(validate(models[0]))
     may_end.set()
-    message = "the scheduler at tcp://127.0.0.1:1 is gone" if end == "lost" else "the fleet was closed"
+    message = "the scheduler at tcp://127.0.0.1:1 is lost" if end == "lost" else "the fleet was closed"
     with pytest.raises(Gone, match=message):
         task.result(30)
     fleet.close()
@@ -531,7 +531,7 @@ def test_a_scheduler_that_says_nothing_any_more(
     with closing(made_up_fleet()) as fleet:
         monkeypatch.setattr(fleets, "_SILENCE", 0.05)
         made_up.is_mute = True
-        with pytest.raises(Gone, match=r"gave no answer for 0\.05 seconds"):
+        with pytest.raises(Gone, match=r"did not answer for 0\.05 seconds"):
             fleet.submit(validate(models[0])).result(30)
 
 

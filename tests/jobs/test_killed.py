@@ -98,7 +98,7 @@ def test_a_scheduler_that_goes_away_and_comes_back(lab: Lab) -> None:
     lab.kill("scheduler")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
-    assert "is gone: " in err
+    assert "is lost: " in err
     assert "not finished; continue with --resume" in err
     assert len(json.loads(out)["files"]) < FILES
     (lab.folder / "scheduler.log").unlink()

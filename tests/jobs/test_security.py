@@ -18,13 +18,15 @@ from tests.jobs.lab import lab
     "text", ["lab:8786", "http://lab", "tls://", "tls://lab:port", "tls://lab:99999", ""]
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a scheduler, expected one like tls://lab:8786"):
+    with pytest.raises(
+        UsageError, match="is not the address of a scheduler, expected one like tls://lab:8786"
+    ):
         _ = Address(text).parts
 
 
 @pytest.mark.parametrize("host", ["lab", "10.0.0.7", "0.0.0.0"])
 def test_tcp_does_not_reach_beyond_this_machine(host: str) -> None:
-    with pytest.raises(UsageError, match=f"tcp://{host}:1 lets whoever reaches it run code here; use tls"):
+    with pytest.raises(UsageError, match=f"tcp://{host}:1 lets anyone who can reach it run code here; use tls"):
         _ = Address(f"tcp://{host}:1").parts
     assert Address(f"tcp://{host}:1", is_insecure=True).parts == ("tcp", host, 1)
 

@@ -138,7 +138,7 @@ def test_a_head_is_read_as_it_was_written() -> None:
     ("changes", "message"),
     [
         ({"name": "os.system"}, "there is no job 'os.system', expected one of compare, "),
-        ({"version": "9"}, "the job is from ir-scatter 9, and here is"),
+        ({"version": "9"}, "the job is from ir-scatter 9, this machine has"),
         ({"protocol": 2}, "the job is from ir-scatter"),
         ({"folder": "home"}, "'home' is not an absolute path without '..'"),
         ({"files": [["/a/../../etc/x", HASH, 1]]}, "is not an absolute path without '..'"),

@@ -157,7 +157,7 @@ EQUALITY = {
     "repeated and converted": case(elements, _repeated_and_converted, shape=(4, 3), to=SU3),
     "repeated along the axis": case(elements, partial(_repeated, size=5), shape=(4, 5), axis=0, to=SU3, expected="CVT105:equal indices:assume=\"equal-indices\""),
     # Data may be longer when the model runs, and then the new node is illegal there.
-    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, expected="CVT105:full indices are not known:assume=\"full-indices\""),
+    "an unknown dimension": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, expected="CVT105:full indices are not proven:assume=\"full-indices\""),
     "an unknown dimension, promised": case(elements, _repeated, shape=(4, 3), data=("?", 5), to=SU3, assume="full-indices", expected="full-indices"),
     "an unknown rank": case(elements, ANY((4, 3)), shape=(4, 3), data=None, to=SU3, assume="equal-indices", expected="CVT105:full-indices"),
     "unknown": case(elements, ANY((4, 3)), shape=(4, 3), to=SU3, expected="CVT105:equal-indices"),

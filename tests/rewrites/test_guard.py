@@ -588,7 +588,7 @@ def test_a_constant_that_means_nothing_is_dropped_not_limited(tmp_path: Path) ->
     [
         (-1, "clamp", 'guard="wrap" counts it from the end, guard="drop" leaves it out'),
         (7, "clamp", 'guard="clamp" would move its update to another position, guard="drop" leaves it out'),
-        (-9, "wrap", 'guard="wrap" would leave it so, guard="drop" leaves it out'),
+        (-9, "wrap", 'guard="wrap" would leave it illegal, guard="drop" leaves it out'),
     ],
 )
 @pytest.mark.parametrize(
@@ -768,7 +768,7 @@ def test_nothing_is_in_range_of_nothing(tmp_path: Path) -> None:
     made = SU(folder=tmp_path, indices=[1, 4], axis=0, data=(0, 7))
     (refused,) = convert(made.path, guard="clamp").refused
     assert refused.code == "CVT114"
-    assert refused.message == "indices count on a dimension of size 0, where nothing is in range"
+    assert refused.message == "indices refer to a dimension of size 0, where no index is in range"
 
 
 def test_no_indices_need_nothing(tmp_path: Path) -> None:
@@ -784,7 +784,7 @@ def test_any_position_is_legal_where_positions_wrap(tmp_path: Path) -> None:
 
 def test_another_word_is_wrong_usage(tmp_path: Path) -> None:
     made = SU(folder=tmp_path, indices=[1, 4], axis=0)
-    with pytest.raises(UsageError, match="'clmp' is no guard"):
+    with pytest.raises(UsageError, match="'clmp' is not a guard"):
         convert(made.path, guard="clmp")
 
 
@@ -836,6 +836,6 @@ def test_an_input_from_nothing_is_refused(missing: str, guard: str, tmp_path: Pa
     names[list(names).index(missing)] = "nothing"
     onnx.save(graph, path)
     refused = convert(path, guard=guard).refused
-    assert [(one.code, "comes from nothing that exists" in one.message) for one in refused] == [
+    assert [(one.code, "is connected to a value that does not exist" in one.message) for one in refused] == [
         ("CVT101", True)
     ]

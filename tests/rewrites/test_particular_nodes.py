@@ -254,9 +254,9 @@ def hidden(choice: random.Random, shape: Sequence[int]) -> Dims:
         ("ScatterElements", (None, [], None), 0, "indices is [] of rank 0, expected rank 1 at least, like data"),
         ("ScatterElements", (None, None, []), 0, "updates is [] of rank 0, expected rank 1 at least, like data"),
         ("ScatterElements", ([5, 3], None, [4]), 0, "updates is [4] of rank 1, expected rank 2 like data"),
-        ("ScatterElements", (None, [2, 3], None), 2, "indices is [2, 3] of rank 2, and axis 2 is no axis of data"),
+        ("ScatterElements", (None, [2, 3], None), 2, "indices is [2, 3] of rank 2, and axis 2 is not an axis of data"),
         ("TensorScatter", (None, [2], [3]), -2, "update is [3] of rank 1, expected rank 2 at least, like past_cache"),
-        ("TensorScatter", (None, [2], [2, 3]), -2, "update is [2, 3] of rank 2, and axis -2 is no axis of past_cache"),
+        ("TensorScatter", (None, [2], [2, 3]), -2, "update is [2, 3] of rank 2, and axis -2 is not an axis of past_cache"),
     ],
 )  # fmt: skip
 def test_ranks_that_no_data_fits(type: str, shapes: tuple[Dims, ...], axis: int, message: str) -> None:

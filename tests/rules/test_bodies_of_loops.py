@@ -10,7 +10,7 @@ from tests.campaigns.children import Child
 from tests.models import nested_ir
 from tests.rules.ir_text import Dims, IrText
 
-DECLARED, FIRST, EACH = "with what its inputs declare", "at the first iteration", "data[axis+1:]"
+DECLARED, FIRST, EACH = "with the declared shapes of its inputs", "at the first iteration", "data[axis+1:]"
 """What messages end with; one that holds at each iteration says no more than what is expected."""
 
 

@@ -49,10 +49,10 @@ BAD_XML = (
 )
 BAD_PROTOBUF = (
     Bad("SCT902", "empty", b"", words="the file is empty"),
-    Bad("SCT904", "text", b"this is no model", words="no protobuf message"),
-    Bad("SCT904", "garbage", bytes(range(200, 256)), words="no protobuf message"),
+    Bad("SCT904", "text", b"this is no model", words="not a complete protobuf message"),
+    Bad("SCT904", "garbage", bytes(range(200, 256)), words="not a complete protobuf message"),
     Bad("SCT904", "half", b"\xfa\x3e\x03abc", words="none of the fields"),
-    Bad("SCT904", "zeros", bytes(64), words="no protobuf message"),
+    Bad("SCT904", "zeros", bytes(64), words="not a complete protobuf message"),
     Bad("SCT904", "pointer", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", words="Git LFS"),
     Bad("SCT909", "no_graph", onnx.ModelProto(ir_version=10).SerializeToString(), words="no graph"),
 )

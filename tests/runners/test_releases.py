@@ -129,10 +129,13 @@ def test_a_short_release_is_its_newest_patch_that_is_installed(cache: Path, writ
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("openvino@x:CPU", "'openvino@x' is no release, expected one like openvino@2025.4 or onnxruntime@1"),
-        ("openvino@2025:CPU", "'openvino@2025' is no release"),
-        ("openvino@2025.4.0.1:CPU", "'openvino@2025.4.0.1' is no release"),
-        ("openvino@../..:CPU", "'openvino@../..' is no release"),
+        (
+            "openvino@x:CPU",
+            "'openvino@x' is not a release, expected one like openvino@2025.4 or onnxruntime@1",
+        ),
+        ("openvino@2025:CPU", "'openvino@2025' is not a release"),
+        ("openvino@2025.4.0.1:CPU", "'openvino@2025.4.0.1' is not a release"),
+        ("openvino@../..:CPU", "'openvino@../..' is not a release"),
         ("openvino@2025.4", "names no device, expected openvino@2025.4:CPU or the like"),
         ("openvino@2025.4:XPU", "names no device, expected openvino@2025.4:CPU or the like"),
         ("onnxruntime@1.17:CPU", "names a device, expected onnxruntime@1.17 alone"),
@@ -280,7 +283,7 @@ def test_two_installers_wait_for_each_other(
     waiting = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     for one in waiting:
         assert one.stderr is not None
-        said = "ir-scatter: another ir-scatter installs or removes a release, which is waited for\n"
+        said = "ir-scatter: waiting for another ir-scatter process that installs or removes a release\n"
         assert one.stderr.readline() == said
     monkeypatch.setattr(environments, "_PATIENCE", 0.1)
     with pytest.raises(CannotInstall, match="is locked, as another ir-scatter installs or removes a release"):

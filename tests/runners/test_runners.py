@@ -109,7 +109,7 @@ def test_an_input_with_an_initializer_may_be_fed_unless_it_is_a_constant(
     path = save(SCATTER, tmp_path / "m.onnx")
     outcome = runner.run(path, FEEDS | {"more": np.full((4, 5), 3, np.float32)})
     if runner.name.startswith("openvino"):
-        message = "OpenVINO takes input 'more' for a constant, as it has an initializer"
+        message = "OpenVINO reads input 'more' as a constant, as it has an initializer"
         assert (outcome.status, outcome.message) == (Status.UNSUPPORTED, message)
     else:
         assert np.array_equal(outcome.outputs["sum"], evaluate_model(path, FEEDS)["sum"] + 2)

@@ -319,7 +319,7 @@ def test_what_cannot_be_tapped_is_told_and_the_model_runs(runner: str, tmp_path:
     assert outcome.status is Status.OK
     expected = ir_scatter.evaluate_model(path, feeds)
     assert np.array_equal(outcome.outputs["last"], expected["last"])
-    problem = "it is in a branch inside a loop, and the shape of a value is not known"
+    problem = "it is in a branch inside a loop, and the shape of a value is unknown"
     assert [tapped.problem for tapped in outcome.tapped] == [problem]
 
 
@@ -350,7 +350,7 @@ def test_a_loop_whose_values_grow_costs_only_the_taps_inside(tmp_path: Path) -> 
     assert np.array_equal(outcome.outputs["last"], ir_scatter.evaluate_model(path, feeds)["last"])
     by_scope = {tapped.tap.scope: tapped for tapped in outcome.tapped}
     assert by_scope["last:body/written"].problem.startswith(
-        "with outputs out of its body the model does not run: "
+        "the model does not run if values of its bodies are outputs: "
     )
     (execution,) = by_scope["other"].executions
     assert_true(next(node for node in nodes if node.scope == "other"), execution)

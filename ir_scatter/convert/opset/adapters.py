@@ -106,7 +106,7 @@ class AdaptedNode:
     def connect(self, number: int, name: str) -> None:
         """Set an input; "" omits it."""
         if any(isinstance(text, bytes) for text in (name, *self.proto.input)):
-            raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written anew")
+            raise CannotAdapt("its inputs have names that are not UTF-8, which cannot be written")
         names = [*self.proto.input]
         names += [""] * (number + 1 - len(names))
         names[number] = name
@@ -239,7 +239,7 @@ def adapter(*types: str, since: int, up: bool | None = None) -> Callable[[Adapte
 # Attributes that became inputs.
 
 _LOWEST = -3.4028234663852886e38
-_UNDOCUMENTED = "its {} is not of the kind that the specification of the operator demands"
+_UNDOCUMENTED = "its {} does not have the type that the operator's specification requires"
 
 
 @adapter("Clip", since=11, up=True)
@@ -330,7 +330,7 @@ def _to_input_like_data(node: AdaptedNode, number: int, name: str, value: Any) -
     if value is None:
         node.erase(name)
     elif data_type is None or element_type is None or element_type.kind != "float":
-        raise CannotAdapt(f"its {name} must become an input of the type of its data, which is not known")
+        raise CannotAdapt(f"its {name} must become an input of the type of its data, which is unknown")
     else:
         with np.errstate(over="ignore"):
             _to_input(node, number, name, value, data_type)
@@ -392,7 +392,7 @@ def matrix_to_axis(node: AdaptedNode) -> None:
     if not _is_last(node, axis):
         if not node.is_up:
             raise CannotAdapt(
-                f"it works along axis {axis}; older versions work along all dimensions from there on"
+                f"it works along axis {axis}; older versions work along all dimensions from that axis on"
             )
         _work_on_rows(node, axis)
         return
@@ -487,7 +487,7 @@ def half_pixels_to_attribute(node: AdaptedNode) -> None:
         node.erase(_COORDINATES)
     else:
         raise CannotAdapt(
-            f"its {_COORDINATES} is not 'output_half_pixel', which is all that older versions can express"
+            f"its {_COORDINATES} is not 'output_half_pixel', the only value that older versions support"
         )
 
 
@@ -552,8 +552,8 @@ def mask_given_up(node: AdaptedNode) -> None:
     if not name:
         return
     if node.is_read(name):
-        mask = "an output of another type, or with other values in the other version"
-        raise CannotAdapt(f"its output 1 is read, and is {mask}")
+        mask = "has another type or other values in the other version"
+        raise CannotAdapt(f"its output 1 is read, and {mask}")
     del node.proto.output[1:]
     node.gone.append(name)
 
@@ -567,14 +567,14 @@ def ratio_to_input(node: AdaptedNode) -> None:
     if node.input(2):
         training = node.constant(2)
         if training is None or bool(training.any()):
-            raise CannotAdapt("the older version cannot train")
+            raise CannotAdapt("the older version has no training mode")
         node.connect(2, "")
     node.erase("seed")
     ratio = _one_of_input(node, 1, "ratio")
     if ratio is not None:
         with np.errstate(over="ignore"):
             if np.float32(ratio) != ratio:
-                raise CannotAdapt(f"its ratio {ratio} is no float32 number, and an attribute must be one")
+                raise CannotAdapt(f"its ratio {ratio} is not a float32 number, as an attribute must be")
         node.write("ratio", float(ratio))
     mask_given_up(node)
 
@@ -591,7 +591,7 @@ def outputs_of_training(node: AdaptedNode) -> None:
 @adapter("ConvTranspose", since=11, up=True)
 def odd_padding(node: AdaptedNode) -> None:
     if node.has("output_shape") or node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
-        raise CannotAdapt("an odd number of padding is divided the other way")
+        raise CannotAdapt("if the padding is odd, the other version puts the larger half at the other end")
 
 
 @adapter("AveragePool", since=19)
@@ -632,7 +632,7 @@ def limits_out_of_order(node: AdaptedNode) -> None:
         or (1 not in (low.size, high.size) and low.shape != high.shape)
         or not bool((low <= high).all())
     ):
-        raise CannotAdapt("the older version does not say what a min above max means")
+        raise CannotAdapt("the older version does not specify a min above max")
 
 
 _UNSIGNED_FLOAT8 = onnx_types("float8e4m3fnuz", "float8e5m2fnuz")
@@ -669,7 +669,7 @@ def _has_rank(node: AdaptedNode, number: int, rank: int) -> bool:
 def no_dilations(node: AdaptedNode) -> None:
     dilations = node.attribute("dilations")
     if dilations is not None and any(step != 1 for step in dilations):
-        raise CannotAdapt(f"its dilations is {dilations}, which can only be 1 in older versions")
+        raise CannotAdapt(f"its dilations is {dilations}, expected 1 in older versions")
     node.erase("dilations")
 
 
@@ -717,12 +717,10 @@ def parts_counted(node: AdaptedNode) -> None:
         return
     parts, shape, axis = node.attribute("num_outputs"), node.shape(0), node.attribute("axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
-        reason = (
-            "it is unknown whether its parts have one length, and older versions can express nothing else"
-        )
+        reason = "its parts may differ in length, which older versions do not support"
         raise CannotAdapt(reason)
     dim = shape[axis]
     if not parts or parts != len(node.proto.output) or not isinstance(dim, int) or dim % parts:
-        reason = "its parts are not known to be of one length, which is all that older versions can express"
+        reason = "its parts may differ in length, which older versions do not support"
         raise CannotAdapt(reason)
     node.erase("num_outputs")

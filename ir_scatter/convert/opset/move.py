@@ -200,7 +200,7 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
     versions = versions_of(type)
     start = versions.get(max((version for version in versions if version <= opset), default=0))
     if not versions:
-        return f"{type} is no operator of ONNX"
+        return f"{type} is not an operator of ONNX"
     if start is None:
         return f"{type} is new in opset {min(versions)}, expected an operator of opset {opset}"
     if target < min(versions):
@@ -223,7 +223,7 @@ def version_path(type: str, opset: int, target: int) -> VersionPath | str:
         if not step.is_known:
             return f"it is unknown whether {_show(step.newer)} computes the same as {_show(step.older)}"
         if not is_up and step.newer.since_version <= _OLDEST_BACK:
-            return f"no node can go back to {_show(step.older)}, from before opset {_OLDEST_BACK}"
+            return f"no node is converted back to {_show(step.older)}, from before opset {_OLDEST_BACK}"
         steps.append(step)
         end = step.newer if is_up else step.older
     return VersionPath(start, end, tuple(steps), is_up)
@@ -276,8 +276,8 @@ def _adapt(node: AdaptedNode, path: VersionPath) -> None:
     version, most = _show(path.start), path.start.max_input
     for attribute in node.proto.attribute:
         if attribute.name in path.new_attributes:
-            problem = f"its attribute {attribute.name} has no meaning in {version}, but one in newer versions"
-            raise CannotAdapt(problem)
+            problem = f"its attribute {attribute.name} is undefined in {version}"
+            raise CannotAdapt(f"{problem}, but has a meaning in newer versions")
     if any(node.proto.input[most:]):
         raise CannotAdapt(
             f"it has {counted(len(node.proto.input), 'input')}, expected at most {most} in {version}"

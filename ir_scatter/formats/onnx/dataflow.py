@@ -46,7 +46,9 @@ def wire(model: Model) -> Dataflow:
     definitions = model.graph.shared.definitions
     count = definitions.count_calls(model.graph.index)
     if count > MOST_CALLS:
-        message = f"functions are called {count} times, calls in calls counted, expected at most {MOST_CALLS}"
+        message = (
+            f"functions are called {count} times (including nested calls), expected at most {MOST_CALLS}"
+        )
         raise UnknownOperator(f"NumPy does not compute it: {message}", Location(model.path))
     return OnnxWiring(model.graph)
 
@@ -78,7 +80,7 @@ class OnnxWiring(Dataflow):
             sparse, place = index.sparse_initializers[name], self.graph.place(name)
             constant = self.graph.shared.tensors.sparse_constant(sparse, text(name), place)
             if constant is None:
-                raise self._unreadable(f"the dimensions of {text(name)} are no shape")
+                raise self._unreadable(f"the dimensions of {text(name)} are not a shape")
             return constant
         if name not in index.producers:
             return None
@@ -188,7 +190,7 @@ class OnnxWiring(Dataflow):
         tensor, place = self._index.initializers[name], self.graph.place(name)
         constant = self.graph.shared.tensors.constant(tensor, text(name), place)
         if constant is None:
-            raise self._unreadable(f"the dimensions of {text(name)} are no shape")
+            raise self._unreadable(f"the dimensions of {text(name)} are not a shape")
         return constant
 
     def _unreadable(self, message: str) -> UnreadableModel:

@@ -94,7 +94,7 @@ def _parse(path: str, data: bytes) -> ModelProto:
         model.ParseFromString(data)
     except Exception:
         # DecodeError; older versions of protobuf raise other errors for text that is not UTF-8.
-        message = "the file is no protobuf message, or not all of one: expected an ONNX model"
+        message = "the file is not a complete protobuf message: expected an ONNX model"
         raise UnreadableModel("malformed-protobuf", message, location) from None
     if model.HasField("graph"):
         return model
@@ -271,8 +271,8 @@ def _limits(path: str, instances: _Instances, inference: Inference) -> Iterator[
         reason = f"a function is called with more than {INSTANCES} kinds of inputs and attributes"
         yield FileDefect("not-looked-at", f"{calls} not looked at one by one: {reason}", location)
     if inference.cut_short:
-        graphs = f"{inference.cut_short} of {inference.count} graphs and uses of functions"
-        message = f"shapes in {graphs} are not known: to infer them takes longer than a file of this size may"
+        graphs = f"{inference.cut_short} of {inference.count} graphs and function calls"
+        message = f"shapes in {graphs} are unknown: inferring them takes too long for a file of this size"
         yield FileDefect("not-looked-at", message, location)
 
 

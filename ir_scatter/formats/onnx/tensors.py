@@ -162,7 +162,7 @@ class Tensors:
             try:
                 file = self._file(location)
             except UnreadableModel as error:
-                effect = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
+                effect = f"the values of {counted(len(uses), 'tensor')} are unknown; the first is {uses[0]}"
                 yield FileDefect(error.defect, f"{error.message}: {effect}", self._location)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""

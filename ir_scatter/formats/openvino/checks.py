@@ -120,7 +120,7 @@ class _Structure:
                     place = self.graph.places(key).attribute(element, attribute.encode())
                     yield replace(self._defect(kind, message, key), span=self.graph.span(key, place))
             elif lower in _NO_CONST and type != b"Const":
-                then = "OpenVINO's process ends here" if type == b"Constant" else "no operator has that name"
+                then = "OpenVINO crashes here" if type == b"Constant" else "there is no operator of that name"
                 message = f"the type is {decoded(type)!r}, expected 'Const': {then}"
                 yield self._defect("unknown-type", message, key, part=_TYPE, help='write type="Const"')
             elif not type:
@@ -144,7 +144,7 @@ class _Structure:
                     yield self._defect("missing-attribute", message, key, help=help)
             version = "opset1" if layer.version is None else layer.version
             if self.graph.type_of(key) in _ENDS and not OPSET.fullmatch(version.encode()):
-                message, help = f"the version {shown(version)!r} is no opset", 'write version="opset1"'
+                message, help = f"the version {shown(version)!r} is not an opset", 'write version="opset1"'
                 yield self._defect("unknown-type", message, key, part=_OPSET, help=help)
         if self._unequal is not None:
             return

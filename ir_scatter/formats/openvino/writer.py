@@ -93,7 +93,7 @@ def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
     if not _is_id(id.encode()):
         yield f"its id is '{shown(id)}', expected a number"
     if key in body.bodies:
-        yield "it holds bodies, expected none"
+        yield "it has bodies, expected none"
     inputs = [port.id for port in layer.inputs]
     ids = [*inputs, *(port.id for port in layer.outputs)]
     if len({*ids}) < len(ids) or not all(map(_is_id, ids)):
@@ -101,7 +101,7 @@ def _problems(graph: IrGraph, key: bytes) -> Iterator[str]:
     if len(layer.outputs) != 1:
         yield f"it has {len(layer.outputs)} outputs, expected one"
     if sorted(edge[3] for edge in edges) != sorted(inputs):
-        yield "there is not one edge into each of its inputs"
+        yield "not every input has exactly one edge"
     variable = [edge[:2] for edge in edges if edge[1] != b"0" or edge[0] not in body.constants]
     if not all(port in graph.output_ports(origin) for origin, port in variable):
         yield "one of its inputs comes from a layer or a port that does not exist"

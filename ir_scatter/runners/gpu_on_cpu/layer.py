@@ -59,7 +59,7 @@ def _find_compiler() -> list[str]:
             return [os.path.abspath(found), *wanted[1:]]
     is_missing = f"{wanted[0]}, which CC names, is not" if wanted else "none of cc, gcc and clang is"
     raise UsageError(
-        f"{is_missing} on PATH, expected a C compiler to build the OpenCL layer with: "
+        f"{is_missing} on PATH, expected a C compiler to build the OpenCL layer: "
         "install one (Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc) or set CC"
     )
 

@@ -24,14 +24,14 @@ NAME = "GPU plugin on the CPU OpenCL runtime"
 FIDELITY = (
     f"This is OpenVINO's {NAME}, not a GPU. The host code and the kernels are the plugin's own: a wrong "
     "index, a skipped copy, a refused type or a lost reduction seen here is the plugin's.",
-    "The plugin is told of a device without subgroups, of which this runtime makes others than a GPU: matrix "
-    "multiplication, convolution and softmax run reference kernels of the plugin, not those that a GPU runs, "
-    "and what has no such kernel is refused. The kernels of scatter operators use no subgroups and are the "
-    "same.",
-    "Kernels that count on work-items running in step, which OpenCL does not promise, compute garbage here: "
-    "a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does.",
+    "The plugin sees a device without subgroups, since this runtime implements them differently from a GPU: "
+    "matrix multiplication, convolution and softmax run reference kernels of the plugin instead of those for "
+    "a GPU, and operators without a reference kernel are refused. The kernels of scatter operators use no "
+    "subgroups and are the same.",
+    "Kernels that rely on work-items running in lockstep, which OpenCL does not guarantee, compute garbage "
+    "here: a transposition of [a, b, c] to [a, c, b] does. No kernel of a scatter operator does.",
     "Races, the order of memory accesses, NaN in minimum and maximum, and floating-point numbers beyond the "
-    "range of the integer type they become follow the CPU. An access out of bounds may end the process.",
+    "range of the integer type they become follow the CPU. An access out of bounds may crash the process.",
     "Times measured here say nothing about a GPU.",
 )
 """Sentences that every report with a result of this runner shows."""

@@ -106,14 +106,14 @@ def _value(array: Array) -> Any:
     array = np.ascontiguousarray(array).reshape(array.shape)
     make = getattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
     if make is None and array.dtype.isbuiltin != 1:
-        raise Failure("unsupported", f"this release of onnxruntime takes no {row.name} {NOT_FROM_NUMPY}")
+        raise Failure("unsupported", f"this release of onnxruntime accepts no {row.name} {NOT_FROM_NUMPY}")
     return make(array, row.onnx_number) if make else onnxruntime.OrtValue.ortvalue_from_numpy(array)
 
 
 def _array(value: Any, name: str) -> Array:
     """Return a copy of a tensor; types that NumPy lacks, such as bfloat16, need a conversion of their own."""
     if not value.has_value() or not value.is_tensor():
-        raise Failure("unsupported", f"output {name} is no tensor")
+        raise Failure("unsupported", f"output {name} is not a tensor")
     row = from_onnx_number(value.element_type())
     if row is not None and row.kind == "string":
         return np.array(value.numpy(), object)

@@ -67,7 +67,7 @@ class _Reference(OnnxEngine):
 def _array(output: Any, name: str) -> Array:
     """Return a copy of an output, since evaluators may return their inputs."""
     if not isinstance(output, np.ndarray | np.generic):
-        raise Failure("unsupported", f"output {name} is no tensor")
+        raise Failure("unsupported", f"output {name} is not a tensor")
     array = np.array(output)
     return array.astype(object) if array.dtype.kind in "UT" else array
 

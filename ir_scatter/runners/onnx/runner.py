@@ -51,7 +51,7 @@ class OnnxReferenceRunner(Runner):
     remarks = (
         "It silently broadcasts illegal updates.",
         "A Loop joins its scan outputs instead of stacking them, and fails if it never runs.",
-        "It keeps every value of a model until the end, whatever the limit for tapped values.",
+        "It keeps every value of a model until the end, whatever the memory limit.",
     )
 
 

@@ -291,7 +291,7 @@ class _Tapper:
         assert level.owner is not None
         if level.kind == OTHER:
             raise Failure(
-                "unsupported", f"it is in a body of {level.owner.op_type}, which gives out no more values"
+                "unsupported", f"it is in a body of {level.owner.op_type}, which cannot return more values"
             )
         is_loop = level.kind != BRANCH
         if is_loop:
@@ -343,10 +343,10 @@ class _Tapper:
         )
         row = ELEMENT_TYPES.get(hint.type)
         if row is None or row.onnx_number is None:
-            raise Failure("unsupported", "it is in a branch, and the element type of a value is not known")
+            raise Failure("unsupported", "it is in a branch, and the element type of a value is unknown")
         if is_stacked and hint.shape is None:
             raise Failure(
-                "unsupported", "it is in a branch inside a loop, and the shape of a value is not known"
+                "unsupported", "it is in a branch inside a loop, and the shape of a value is unknown"
             )
         shape = hint.shape if hint.shape is not None and (is_stacked or hint == _MARKER) else (0,)
         for attribute in owner.attribute:

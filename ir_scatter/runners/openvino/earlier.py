@@ -36,7 +36,7 @@ def _asked(handler: Callable[..., Any], *arguments: Any) -> Any:
         return handler(*arguments)
     # a user of an old release has no bug of this library to report
     except (AttributeError, TypeError) as error:
-        message = f"this release lacks what the program asks for: {error}"
+        message = f"this release lacks a needed function: {error}"
         raise Failure("unsupported", shortened(message)) from None
 
 

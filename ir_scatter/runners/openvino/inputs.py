@@ -47,7 +47,7 @@ def feeds_by_parameter(model: Any, feeds: Mapping[str, Array], path: str) -> tup
             names = _with_inputs(names, graph)
             for name in feeds.keys() - {name for same in names for name in same}:
                 if any(name == tensor.name for tensor in graph.initializer):
-                    message = f"OpenVINO takes input {name!r} for a constant, as it has an initializer"
+                    message = f"OpenVINO reads input {name!r} as a constant, as it has an initializer"
                     raise Failure("unsupported", message)
                 # the input is missing in the model because nothing depends on it
                 if any(name == value.name for value in graph.input):

@@ -156,7 +156,7 @@ class _Tapper:
         except Failure as failure:
             return failure.message
         except AttributeError as error:  # an older release
-            return f"this release does not lead it out: {shortened(str(error))}"
+            return f"this release cannot pass it out of the body: {shortened(str(error))}"
         return [TapRun([*inputs], output, markers, counts)]
 
     def _value(self, place: Place, source: Any) -> Value:

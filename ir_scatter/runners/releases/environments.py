@@ -95,7 +95,9 @@ def parse_release(text: str) -> Release:
     """
     match = _NAME.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is no release, expected one like openvino@2025.4 or onnxruntime@1.17.3")
+        raise UsageError(
+            f"{text!r} is not a release, expected one like openvino@2025.4 or onnxruntime@1.17.3"
+        )
     return Release(match[1].lower(), tuple(map(int, match[2].split("."))))
 
 
@@ -180,20 +182,20 @@ def _alone(tell: Callable[[str], object] | None = None) -> Iterator[Path]:
     """Lock the folder of environments, remove unfinished ones, and yield the folder."""
     cache = cache_folder()
     if cache is None:
-        raise CannotInstall("there is no home for releases, expected one: set XDG_CACHE_HOME")
+        raise CannotInstall("there is no cache folder for releases, expected one: set XDG_CACHE_HOME")
     root = cache / "releases"
     try:
         root.mkdir(parents=True, exist_ok=True)
         with suppress(CannotWrite), locked([root], _AT_ONCE):
             tell = None
         if tell is not None:
-            tell("another ir-scatter installs or removes a release, which is waited for")
+            tell("waiting for another ir-scatter process that installs or removes a release")
         with locked([root], _PATIENCE):
             for left in root.glob(f"*/{_UNFINISHED}*"):
                 shutil.rmtree(left, ignore_errors=True)
             yield root
     except CannotWrite:
-        reason = "another ir-scatter installs or removes a release: try again when it has ended"
+        reason = "another ir-scatter process installs or removes a release: try again later"
         raise CannotInstall(f"{root} is locked, as {reason}") from None
     except OSError as error:
         raise CannotInstall(f"{root} cannot be written: {(error.strerror or str(error)).lower()}") from None
@@ -216,7 +218,7 @@ def _fill(folder: Path, release: Release) -> list[dict[str, Any]]:
         errors="replace",
     )
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it gives no reason"]
         reason = next((line for line in lines if line.startswith("ERROR:")), lines[-1]).removeprefix(
             "ERROR: "
         )

@@ -38,7 +38,7 @@ class _OfRelease(Runner):
         if find(self.release) is not None:
             return ""
         command = f"ir-scatter devices --install {self.release}"
-        return f"{self.release.package} {self.release.version} is not installed beside the other: {command}"
+        return f"{self.release.package} {self.release.version} is not installed: {command}"
 
     def remedy(self) -> str:
         return ""  # the text of the problem has the remedy

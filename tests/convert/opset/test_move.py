@@ -343,7 +343,7 @@ def obstacles(proto: ModelProto, opset: int = 11) -> tuple[Obstacle, ...]:
 
 
 def test_what_uses_of_a_function_do_not_share_is_not_known() -> None:
-    reason = "its min must become an input of the type of its data, which is not known"
+    reason = "its min must become an input of the type of its data, which is unknown"
     assert obstacles(parsed(_SEVERAL)) == (Obstacle("my::bend/inside", "Clip", reason),)
     assert obstacles(parsed(_SEVERAL.replace("double", "float"))) == ()
     (obstacle,) = obstacles(parsed(_GIVEN))
