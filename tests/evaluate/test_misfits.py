@@ -68,7 +68,7 @@ TEXTS: list[tuple[str, str, type[Error], str]] = [
     (
         "an output that the operator does not have",
         "g (float[2, 3] x) => (float[2, 3] y, float[2, 3] z) { y, z = Relu (x) }",
-        EvaluationFailed, r"Relu y .*: output 1 is asked for, but there is 1",
+        EvaluationFailed, r"Relu y .*: output 1 is requested, but there is 1",
     ),
     (
         "parts of different shapes",

@@ -327,7 +327,9 @@ def test_what_ends_two_machines_is_given_up_alone(
                 assert future.result().path == models[number % len(models)]
                 continue
             if number == 2:
-                with pytest.raises(NotDone, match=r"^2 machines ended during this job, the last one was [abc]$"):
+                with pytest.raises(
+                    NotDone, match=r"^2 machines ended during this job, the last one was [abc]$"
+                ):
                     future.result()
                 own.worker("d")
                 own.worker("e")

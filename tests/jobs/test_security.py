@@ -26,7 +26,9 @@ def test_what_is_no_address(text: str) -> None:
 
 @pytest.mark.parametrize("host", ["lab", "10.0.0.7", "0.0.0.0"])
 def test_tcp_does_not_reach_beyond_this_machine(host: str) -> None:
-    with pytest.raises(UsageError, match=f"tcp://{host}:1 lets anyone who can reach it run code here; use tls"):
+    with pytest.raises(
+        UsageError, match=f"tcp://{host}:1 lets anyone who can reach it run code here; use tls"
+    ):
         _ = Address(f"tcp://{host}:1").parts
     assert Address(f"tcp://{host}:1", is_insecure=True).parts == ("tcp", host, 1)
 
