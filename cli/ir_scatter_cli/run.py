@@ -33,13 +33,14 @@ def command(**params: Any) -> int:
 
     MODEL is a .xml or .onnx file, or - for standard input. Supported are scatter operators and the
     operators around them: data movement, arithmetic, If, loops, functions. Without --inputs, legal
-    inputs are generated: indices are in range, and unique where that matters and is possible.
+    inputs are generated: indices are in range, and unique where that matters and is possible. Outputs
+    that depend on an unknown or random operator are named, and the others computed.
 
     FILE.npz contains no pickles. Strings are fixed-width text; bf16, f8 and other short floating-point
     types are stored as float32, integers of 4 bits and less as int8 or uint8.
 
     Exit codes: 1 an operator breaks its rules; 2 wrong inputs; 3 the model cannot be read; 4 NumPy
-    cannot compute it.
+    cannot compute it, or not all of its outputs.
     """
     path, inputs = params["path"], params["inputs"]
     if inputs is not None and (params["seed"] is not None or params["input_shape"] or params["input_range"]):
@@ -78,12 +79,18 @@ def _run(params: dict[str, Any]) -> int:
         from ir_scatter.evaluate.input_files import read_one_case
 
         feeds = read_one_case(inputs, program.inputs)
-    outputs, repeated = program.run_noting(feeds)
+    outputs, not_computed, repeated = program.run_in_part(feeds)
     for node in repeated:
         say(f"{node}: several updates of one element; the last one wins")
+    if not outputs and program.unknown is not None:
+        raise program.unknown
+    ends = {name: end.source for name, end in not_computed.items()}
+    for name, source in ends.items():
+        say(f"output {name} is not computed: NumPy computes nothing after {source}")
+    code = exits.RUNTIME if ends else exits.OK
     if output is None:
-        write(render("outputs", params["format"], outputs, **style()))
-        return exits.OK
+        write(render("outputs", params["format"], outputs, not_computed=ends, **style()))
+        return code
     for name, array in outputs.items():
         written = archive.storable(array).dtype
         if written != array.dtype and array.dtype != object:
@@ -91,4 +98,4 @@ def _run(params: dict[str, Any]) -> int:
     content = io.BytesIO()
     archive.write_arrays(content, outputs)
     write(content.getvalue(), output, is_new=not params["overwrite"])
-    return exits.OK
+    return code

@@ -29,7 +29,7 @@ from ir_scatter.core.dataflow import (
 )
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.element_types import dtype
-from ir_scatter.core.errors import EvaluationFailed, UnknownOperator, UnreadableModel
+from ir_scatter.core.errors import Error, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.files import STDIN_NAME
 from ir_scatter.core.model import ONNX, OPENVINO, Node
 from ir_scatter.core.shapes import show
@@ -53,6 +53,31 @@ Work: TypeAlias = GeneralOp | Lookup | Nested | StateRead | None
 if it is unknown."""
 
 _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NotComputed:
+    """The value of an output that depends on a node which is not computed.
+
+    Attributes:
+        node: the first such node on the way to the output.
+        is_random: whether the node draws random numbers.
+    """
+
+    node: Node
+    is_random: bool = False
+
+    @property
+    def source(self) -> str:
+        """The node in words: "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)"."""
+        kind = f"{operator_name(self.node)}{', which draws random numbers' if self.is_random else ''}"
+        return f"{self.node.scope} ({kind})"
+
+
+def operator_name(node: Node) -> str:
+    """Return the type of a node, with its domain if that is a custom one: "MatMul", "com.acme::Hash"."""
+    return node.type if node.domain in {OPENVINO, ONNX} else f"{node.domain}::{node.type}"
+
 
 _NAMED = 3
 """At most this many unknown operators are named in a message; further ones are counted."""
@@ -97,14 +122,10 @@ Plans: TypeAlias = Mapping[Dataflow, Plan]
 def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
     """Plan the main graph and all of its bodies.
 
-    A sketch is a plan to analyse, not to execute: it accepts unknown operators, and treats values without a
-    producer as omitted inputs.
-
-    Raises:
-        UnknownOperator: the outputs depend on a node whose operator is unknown.
+    A step whose operator is unknown has no `work`; `unknown_operator` words which they are. A sketch is a
+    plan to analyse, not to execute: it treats values without a producer as omitted inputs.
     """
     plans: dict[Dataflow, Plan] = {}
-    unknown: dict[str, Node] = {}
     pending = [main]
     while pending:
         flow = pending.pop()
@@ -119,16 +140,23 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
             steps,
             planner.assigned,
         )
-        for node in planner.unknown:
-            prefix = "" if node.domain in {OPENVINO, ONNX} else f"{node.domain}::"
-            unknown.setdefault(prefix + node.type, node)
         pending += reversed([body for step in steps for body in _bodies_of(step.work)])
-    if unknown and not is_sketch:
-        listed = [f"{type} at {_place(node)}" for type, node in list(unknown.items())[:_NAMED]]
-        more = f" and {len(unknown) - _NAMED} other types" if len(unknown) > _NAMED else ""
-        first = next(iter(unknown.values()))
-        raise UnknownOperator(f"NumPy does not compute {', '.join(listed)}{more}", first.location)
     return plans
+
+
+def unknown_operator(plans: Plans) -> Error | None:
+    """Return the error that names the unknown operators of plans; None if all are known."""
+    unknown: dict[str, Node] = {}
+    for plan in plans.values():
+        for step in plan.steps:
+            if step.work is None:
+                unknown.setdefault(operator_name(step.node), step.node)
+    if not unknown:
+        return None
+    listed = [f"{type} at {_place(node)}" for type, node in list(unknown.items())[:_NAMED]]
+    more = f" and {len(unknown) - _NAMED} other types" if len(unknown) > _NAMED else ""
+    first = next(iter(unknown.values()))
+    return UnknownOperator(f"NumPy does not compute {', '.join(listed)}{more}", first.location)
 
 
 def _bodies_of(work: Work) -> tuple[Dataflow, ...]:
@@ -155,7 +183,6 @@ class _Planner:
     def __init__(self, flow: Dataflow, path: str, *, is_sketch: bool) -> None:
         self.flow, self.path, self.is_sketch = flow, path, is_sketch
         self.constants: dict[Key, Constant] = {}
-        self.unknown: list[Node] = []
         self.assigned: Mapping[str, Key] = {} if is_sketch else flow.assigned
         self._available: set[Key] = {*(input.key for input in flow.inputs), *flow.captured}
         self._missing: set[Key] = set()
@@ -188,8 +215,6 @@ class _Planner:
             is_new = link.node not in opened
             if is_new:
                 work = self._work(link.node)
-                if work is None:
-                    self.unknown.append(link.node)
                 captured = dict.fromkeys(key for body in _bodies_of(work) for key in body.captured)
                 opened[link.node] = link, (*link.inputs, *captured), work
             entry = opened[link.node]
@@ -288,6 +313,14 @@ class Forward(ABC, Generic[Cell]):
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
 
+    def is_unknown(self, cell: Cell | None) -> bool:
+        """Whether the numbers of a cell are unknown, so that it controls no choice and no loop."""
+        return False
+
+    def uncontrolled(self, step: Step, cells: list[Cell | None], control: Cell) -> Sequence[Cell | None]:
+        """Return the outputs of a node whose bodies cannot be run, as an unknown cell controls them."""
+        raise NotImplementedError
+
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
         return failure(step, f"the loop has not ended after {counted(iterations, 'iteration')}")
 
@@ -333,7 +366,10 @@ class Forward(ABC, Generic[Cell]):
         if isinstance(work, Call):
             return self.call(step, work, cells)
         if isinstance(work, Choice):
-            is_true = bool(self.scalar(step, cells[work.condition], "the condition"))
+            condition = cells[work.condition]
+            if condition is not None and self.is_unknown(condition):
+                return self.uncontrolled(step, cells, condition)
+            is_true = bool(self.scalar(step, condition, "the condition"))
             return self.call(step, work.branches[is_true], cells)
         if isinstance(work, Repeat):
             return self.loop(step, work, cells)
@@ -375,8 +411,13 @@ class Forward(ABC, Generic[Cell]):
             raise failure(step, f"{noun} is {number!r}, expected a number or a boolean")
         return number.item()
 
-    def loop(self, step: Step, work: Repeat, cells: list[Cell | None]) -> list[Cell | None]:
+    def loop(self, step: Step, work: Repeat, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Run the body until its condition is false, or the trip count or a sliced input is exhausted."""
+        controls = [cells[number] for number in (work.trips, work.condition) if number is not None]
+        controls += [cells[cut.outer] for cut in work.inputs if cut.slice and cut.outer is not None]
+        for cell in controls:
+            if cell is not None and self.is_unknown(cell):
+                return self.uncontrolled(step, cells, cell)
         plan = self.plans[work.body]
         captured = self.captured(step, plan, cells)
         carried = [None if input.outer is None else cells[input.outer] for input in work.inputs]
@@ -403,7 +444,10 @@ class Forward(ABC, Generic[Cell]):
                 if output.slice is not None and cell is not None:
                     cells_so_far.append(cell)
             if work.goes_on is not None:
-                goes_on = bool(self.scalar(step, outputs[work.goes_on], "the condition"))
+                condition = outputs[work.goes_on]
+                if condition is not None and self.is_unknown(condition):
+                    return self.uncontrolled(step, cells, condition)
+                goes_on = bool(self.scalar(step, condition, "the condition"))
         results: list[Cell | None] = []
         for number, (output, part_cells) in enumerate(zip(work.outputs, parts, strict=True)):
             if output.slice is not None:

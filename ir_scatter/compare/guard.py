@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure
+from ir_scatter.analysis.interpreter import Forward, NotComputed, Plan, Plans, Step, failure
 from ir_scatter.compare.measure import (
     RANDOM,
     REFERENCE,
@@ -44,6 +44,7 @@ from ir_scatter.evaluate.model import (
     case_of_node,
     check_feeds,
     compute_node,
+    end_of_computation,
     scatter_node_of,
 )
 from ir_scatter.evaluate.operator import CheckedCase
@@ -155,11 +156,13 @@ class MarkedTensor:
     Attributes:
         array: None if its values are unknown.
         declared: its shape if nothing else is known.
+        end: the node that is not computed, if the values are unknown for want of a kernel.
     """
 
     array: Array | None
     mark: Unspecified | None = None
     declared: tuple[int, ...] | None = None
+    end: NotComputed | None = None
 
     @property
     def origins(self) -> Array | None:
@@ -284,15 +287,6 @@ def mark_scatter(
     return Unspecified(origins, why) if origins.any() else None
 
 
-def draws_random_numbers(step: Step, tensors: Sequence[MarkedTensor | None]) -> bool:
-    """Return whether a node draws random numbers, or may do so."""
-    op = find(step.node.domain, step.node.type)
-    if op is None or not op.draws or op.draws_if is None:
-        return op is not None and op.draws
-    condition = tensors[op.draws_if] if op.draws_if < len(tensors) else None
-    return condition is not None and (condition.array is None or bool(condition.array.any()))
-
-
 def mark_general(
     step: Step, tensors: Sequence[MarkedTensor | None], arrays: Sequence[Array | None]
 ) -> list[Unspecified | None]:
@@ -409,6 +403,10 @@ class Observations:
     """The marks of the outputs of the model that have one, by name; None if they are unknown."""
     entered: set[str] = field(default_factory=set)
     """The scopes of the bodies that ran."""
+    unsure: set[str] = field(default_factory=set)
+    """The scopes of the bodies that may have run, as an unknown value decides it."""
+    not_computed: dict[str, NotComputed] = field(default_factory=dict)
+    """The outputs that NumPy does not compute, as they depend on a node that is not computed."""
 
     def add(self, remark: Guarded) -> None:
         """Enter a remark on a node: the first, or the first illegal one if there is any."""
@@ -435,11 +433,14 @@ def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
     return scope
 
 
-# A model that NumPy can compute.
+# A model that NumPy computes, maybe but for what depends on an unknown operator.
 
 
 class Watcher(Forward[MarkedTensor]):
-    """Computes a model, propagates marks beside the arrays, and enters observations."""
+    """Computes a model, propagates marks beside the arrays, and enters observations.
+
+    What depends on an operator that NumPy does not compute is unknown; its marks are propagated all the same.
+    """
 
     def __init__(self, plans: Plans, observations: Observations) -> None:
         super().__init__(plans)
@@ -448,6 +449,10 @@ class Watcher(Forward[MarkedTensor]):
         self._undecided: dict[Step, str] = {}
         """Why a step, whose control input is unspecified, may compute anything."""
         self._scopes = {plan: flow.graph.scope for flow, plan in plans.items() if plan.is_body}
+        self._facts = Facts()
+        self._random_source = ""
+        """The operator that drew random numbers last."""
+        self._computes, self._follows = True, False
 
     def graph(self, plan: Plan, cells: Sequence[MarkedTensor | None]) -> list[MarkedTensor | None]:
         if plan.is_body:
@@ -455,7 +460,7 @@ class Watcher(Forward[MarkedTensor]):
         return super().graph(plan, cells)
 
     def note_body(self, scope: str) -> None:
-        self._observations.entered.add(scope)
+        (self._observations.unsure if self._follows else self._observations.entered).add(scope)
 
     def lift(self, array: Array) -> MarkedTensor:
         return MarkedTensor(array)
@@ -465,13 +470,24 @@ class Watcher(Forward[MarkedTensor]):
         return cell.array
 
     def move(self, function: Callable[..., Array], *cells: MarkedTensor) -> MarkedTensor:
-        array = function(*map(self.array, cells))
         marks = [cell.mark for cell in cells if cell.mark is not None]
+        is_shape_unknown = any(mark.origins is None for mark in marks)
+        if any(cell.array is None for cell in cells):
+            mark = Unspecified(None, first_reason(marks)) if marks else None
+            return MarkedTensor(None, mark, end=first_end(cells))
+        array = function(*map(self.array, cells))
         if not marks:
             return MarkedTensor(array)
-        is_shape_unknown = any(mark.origins is None for mark in marks)
         origins = None if is_shape_unknown else function(*(cell.numbers for cell in cells))
         return MarkedTensor(array, Unspecified(origins, first_reason(marks)))
+
+    def is_unknown(self, cell: MarkedTensor | None) -> bool:
+        return cell is not None and cell.array is None
+
+    def uncontrolled(
+        self, step: Step, cells: list[MarkedTensor | None], control: MarkedTensor
+    ) -> Sequence[MarkedTensor | None]:
+        return self.follow(step, cells, control.end)
 
     def scalar(self, step: Step, cell: MarkedTensor | None, noun: str) -> Any:
         """Return an element that controls the computation; if it is unspecified, so are all outputs."""
@@ -481,26 +497,83 @@ class Watcher(Forward[MarkedTensor]):
         return super().scalar(step, cell, noun)
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
+        if self._follows and isinstance(step.work, Choice | Repeat):
+            return self.follow(step, cells, None)
         outputs = super().step(step, cells)
         why = self._undecided.pop(step, None)
         if why is None:
             return outputs
         return [
-            None if output is None else MarkedTensor(output.array, Unspecified(None, why))
+            None if output is None else MarkedTensor(output.array, Unspecified(None, why), end=output.end)
             for output in outputs
         ]
 
     def compute(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
-        if isinstance(step.work, Lookup):
-            return [self.compute_scatter(step, cells)]
-        arrays = self.compute_general(step, cells)
-        marks = mark_general(step, cells, arrays)
-        return [MarkedTensor(array, mark) for array, mark in zip(arrays, marks, strict=False)]
+        outputs: list[MarkedTensor]
+        end = end_of_computation(step, [_any_truth(cell) for cell in cells]) or first_end(cells)
+        if end is not None and end.is_random and end.node is step.node:
+            self._random_source = f"{step.node.type} {step.node.scope} {RANDOM}"
+            shapes = [static(self._facts.shape(value)) for value in step.node.outputs]
+            outputs = [MarkedTensor(None, whole_tensor(self._random_source, shape)) for shape in shapes]
+        elif isinstance(step.work, Lookup):
+            outputs = [self.compute_scatter(step, cells)]
+        else:
+            arrays = self.compute_general(step, cells)
+            marks = mark_general(step, cells, arrays)
+            outputs = [MarkedTensor(array, mark) for array, mark in zip(arrays, marks, strict=False)]
+        return self.with_declared_shapes(step, outputs, end)
+
+    def with_declared_shapes(
+        self, step: Step, outputs: Sequence[MarkedTensor], end: NotComputed | None
+    ) -> list[MarkedTensor]:
+        """Return outputs of which the unknown ones have their declared shape, and the node that ends them."""
+        values, complete = step.node.outputs, list[MarkedTensor]()
+        for number, output in enumerate(outputs):
+            if output.array is None:
+                shape = static(self._facts.shape(values[number])) if number < len(values) else None
+                output = MarkedTensor(None, output.mark, shape, end)
+            complete.append(output)
+        return complete
 
     def compute_general(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> Sequence[Array | None]:
-        return compute_node(step, arrays_of(tensors))
+        if isinstance(step.work, GeneralOp) and self._computes and _are_known(tensors):
+            return compute_node(step, arrays_of(tensors))
+        return [None] * len(step.outputs)
 
-    def compute_scatter(
+    def compute_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
+        """Compute a scatter node; zeros stand for unknown data and updates, whose output stays unknown."""
+        assert isinstance(step.work, Lookup)
+        assert step.work.spec is not None
+        if not self._computes:
+            return self.unknown_scatter(step, tensors)
+        if _are_known(tensors):
+            return self.compute_known_scatter(step, tensors)
+        completed = list(tensors)
+        for number, (port, tensor) in enumerate(zip(step.work.spec.ports, tensors, strict=False)):
+            if tensor is not None and tensor.array is None and port.role in {Role.DATA, Role.UPDATES}:
+                value = step.node.inputs[number].value
+                type = None if value is None or value.element_type is None else dtype(value.element_type)
+                if tensor.declared is not None and type is not None and not type.hasobject:
+                    zeros = np.broadcast_to(np.zeros((), type), tensor.declared)
+                    completed[number] = MarkedTensor(zeros, tensor.mark)
+        if _are_known(completed):
+            with suppress(Error, MemoryError):  # the remark was entered
+                place = step.work.spec.port_index(Role.UPDATES)
+                updates = None if place is None or place >= len(tensors) else tensors[place]
+                knows_updates = updates is not None and updates.array is not None
+                output = self.compute_known_scatter(step, completed, knows_updates=knows_updates)
+                if output.mark is None or output.mark.origins is None:
+                    return MarkedTensor(None, output.mark)
+                return MarkedTensor(None, unspecified_where(output.mark.origins != 0, output.mark.why))
+        return self.unknown_scatter(step, tensors)
+
+    def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
+        """Return the output of a scatter node whose inputs are not known."""
+        if not any(map(_is_unspecified, tensors)):
+            return MarkedTensor(None)
+        return MarkedTensor(None, whole_tensor(_reason_of_whole(step), declared_shape(step, 0)))
+
+    def compute_known_scatter(
         self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
     ) -> MarkedTensor:
         """Return the output of a scatter node, and enter a remark on its indices.
@@ -522,15 +595,85 @@ class Watcher(Forward[MarkedTensor]):
         mark = mark_scatter(step, case, result, by_role(scatter.lookup, tensors), self.elements)
         return MarkedTensor(result.values, mark)
 
+    def follow(
+        self, step: Step, cells: list[MarkedTensor | None], end: NotComputed | None
+    ) -> list[MarkedTensor | None]:
+        """Return unknown outputs of a node with bodies, marked if they depend on an unspecified value."""
+        self._random_source = ""
+        depends = self._find_dependent_outputs(step, cells)
+        why = first_reason([cell.mark for cell in cells if cell is not None]) or self._random_source
+        why = why or f"the result of {step.node.type} {step.node.scope} depends on a contested element"
+        outputs = [
+            MarkedTensor(None, whole_tensor(why, declared_shape(step, number)) if is_dependent else None)
+            for number, is_dependent in enumerate(depends)
+        ]
+        return [*self.with_declared_shapes(step, outputs, end)]
+
+    def _find_dependent_outputs(self, step: Step, cells: list[MarkedTensor | None]) -> list[bool]:
+        """Return for each output whether it depends on an unspecified value in any branch or iteration."""
+        work = step.work
+        inputs: list[MarkedTensor | None] = [
+            _UNSPECIFIED if _is_unspecified(cell) else _UNKNOWN for cell in cells
+        ]
+        before = self._computes, self._follows
+        self._computes, self._follows = False, True
+        try:
+            if isinstance(work, Repeat):
+                return self._find_dependent_outputs_of_loop(step, work, inputs)
+            assert isinstance(work, Call | Choice)
+            calls = work.branches.values() if isinstance(work, Choice) else [work]
+            outputs = zip(*(self.call(step, call, inputs) for call in calls), strict=True)
+            is_any = isinstance(work, Choice) and _is_unspecified(inputs[work.condition])
+            return [is_any or any(map(_is_unspecified, alternatives)) for alternatives in outputs]
+        finally:
+            self._computes, self._follows = before
+
+    def _find_dependent_outputs_of_loop(
+        self, step: Step, work: Repeat, inputs: list[MarkedTensor | None]
+    ) -> list[bool]:
+        """Iterate the body to a fixpoint of the marks of carried values."""
+        plan = self.plans[work.body]
+        captured = self.captured(step, plan, inputs)
+        body_inputs = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
+        carried = [
+            (number, input.successor)
+            for number, input in enumerate(work.inputs)
+            if input.successor is not None
+        ]
+        before = None
+        while before != body_inputs:
+            before, outputs = list(body_inputs), self.graph(plan, [*body_inputs, *captured])
+            for number, successor in carried:
+                if _is_unspecified(outputs[successor]):
+                    body_inputs[number] = _UNSPECIFIED
+        control = [inputs[number] for number in (work.trips, work.condition) if number is not None]
+        control += [] if work.goes_on is None else [outputs[work.goes_on]]
+        if any(map(_is_unspecified, control)):
+            return [True] * len(step.outputs)
+        # without iterations an output of a carried value is its initial value
+        initial = {successor for number, successor in carried if _is_unspecified(body_inputs[number])}
+        return [output.inner in initial or _is_unspecified(outputs[output.inner]) for output in work.outputs]
+
     def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[MarkedTensor | None]:
-        """Compute the main graph, and enter the marks of its outputs."""
+        """Compute the main graph, and enter the marks of its outputs, and which are not computed."""
         tensors = self.run(plan, list(map(MarkedTensor, arrays)))
+        named = {output.name: tensor for output, tensor in zip(plan.outputs, tensors, strict=True)}
         self._observations.unspecified = {
-            output.name: replace(tensor.mark, contested=self.elements)
-            for output, tensor in zip(plan.outputs, tensors, strict=True)
+            name: replace(tensor.mark, contested=self.elements)
+            for name, tensor in named.items()
             if tensor is not None and tensor.mark is not None
         }
+        self._observations.not_computed |= {
+            name: tensor.end
+            for name, tensor in named.items()
+            if tensor is not None and tensor.array is None and tensor.end is not None
+        }
         return tensors
+
+
+def first_end(tensors: Iterable[MarkedTensor | None]) -> NotComputed | None:
+    """Return the node that ends the computation of the first unknown tensor."""
+    return next((tensor.end for tensor in tensors if tensor is not None and tensor.end is not None), None)
 
 
 def arrays_of(tensors: Sequence[MarkedTensor | None]) -> list[Array | None]:
@@ -569,9 +712,6 @@ class _PartialWatcher(Watcher):
     ) -> None:
         super().__init__(plans, observations)
         self._masks, self._computes = masks, computes
-        self._facts = Facts()
-        self._random_source = ""
-        """The operator that drew random numbers last."""
 
     def fetch(self, plan: Plan, values: dict[Key, MarkedTensor | None], key: Key) -> MarkedTensor | None:
         """Like `Forward.fetch`, but with an unknown tensor for a constant that cannot be read."""
@@ -587,108 +727,41 @@ class _PartialWatcher(Watcher):
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         if isinstance(step.work, Call | Choice | Repeat):
-            self._random_source = ""
-            depends = self._find_dependent_outputs(step, step.work, cells)
-            why = first_reason([cell.mark for cell in cells if cell is not None]) or self._random_source
-            why = why or f"the result of {step.node.type} {step.node.scope} depends on a contested element"
-            outputs = [
-                MarkedTensor(None, whole_tensor(why, declared_shape(step, number)) if is_dependent else None)
-                for number, is_dependent in enumerate(depends)
-            ]
-        elif draws_random_numbers(step, cells):
-            self._random_source = f"{step.node.type} {step.node.scope} {RANDOM}"
-            shapes = [static(self._facts.shape(value)) for value in step.node.outputs]
-            outputs = [MarkedTensor(None, whole_tensor(self._random_source, shape)) for shape in shapes]
-        else:
-            outputs = [output or MarkedTensor(None) for output in self.compute(step, cells)]
-        for number, (output, value) in enumerate(zip(outputs, step.node.outputs, strict=False)):
-            if output.array is None:
-                outputs[number] = MarkedTensor(None, output.mark, static(self._facts.shape(value)))
-        return outputs
-
-    def _find_dependent_outputs(
-        self, step: Step, work: Call | Choice | Repeat, cells: list[MarkedTensor | None]
-    ) -> list[bool]:
-        """Return for each output whether it depends on an unspecified value in any branch or iteration."""
-        inputs: list[MarkedTensor | None] = [
-            _UNSPECIFIED if _is_unspecified(cell) else _UNKNOWN for cell in cells
-        ]
-        computes, self._computes = self._computes, False
-        try:
-            if isinstance(work, Repeat):
-                return self._find_dependent_outputs_of_loop(step, work, inputs)
-            calls = work.branches.values() if isinstance(work, Choice) else [work]
-            outputs = zip(*(self.call(step, call, inputs) for call in calls), strict=True)
-            is_any = isinstance(work, Choice) and _is_unspecified(inputs[work.condition])
-            return [is_any or any(map(_is_unspecified, alternatives)) for alternatives in outputs]
-        finally:
-            self._computes = computes
-
-    def _find_dependent_outputs_of_loop(
-        self, step: Step, work: Repeat, inputs: list[MarkedTensor | None]
-    ) -> list[bool]:
-        """Iterate the body to a fixpoint of the marks of carried values."""
-        plan = self.plans[work.body]
-        captured = self.captured(step, plan, inputs)
-        body_inputs = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
-        carried = [
-            (number, input.successor)
-            for number, input in enumerate(work.inputs)
-            if input.successor is not None
-        ]
-        before = None
-        while before != body_inputs:
-            before, outputs = list(body_inputs), self.graph(plan, [*body_inputs, *captured])
-            for number, successor in carried:
-                if _is_unspecified(outputs[successor]):
-                    body_inputs[number] = _UNSPECIFIED
-        control = [inputs[number] for number in (work.trips, work.condition) if number is not None]
-        control += [] if work.goes_on is None else [outputs[work.goes_on]]
-        if any(map(_is_unspecified, control)):
-            return [True] * len(step.outputs)
-        # without iterations an output of a carried value is its initial value
-        initial = {successor for number, successor in carried if _is_unspecified(body_inputs[number])}
-        return [output.inner in initial or _is_unspecified(outputs[output.inner]) for output in work.outputs]
+            return self.follow(step, cells, None)
+        outputs = [output or MarkedTensor(None) for output in super().step(step, cells)]
+        return self.with_declared_shapes(step, outputs, None)
 
     def compute_general(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> Sequence[Array | None]:
         arrays: Sequence[Array | None] = ()
-        if isinstance(step.work, GeneralOp) and self._computes and _are_known(tensors):
-            with suppress(Error, MemoryError):  # the outputs stay unknown
-                arrays = compute_node(step, arrays_of(tensors))
+        with suppress(Error, MemoryError):  # the outputs stay unknown
+            arrays = super().compute_general(step, tensors)
         return [*arrays, *[None] * (len(step.outputs) - len(arrays))]
 
-    def compute_scatter(
+    def compute_known_scatter(
         self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
     ) -> MarkedTensor:
-        """Compute a scatter node with zeros for unknown data and updates, or use the masks of runners."""
-        assert isinstance(step.work, Lookup)
-        assert step.work.spec is not None
-        completed = list(tensors)
-        for number, (port, tensor) in enumerate(zip(step.work.spec.ports, tensors, strict=False)):
-            if tensor is not None and tensor.array is None and port.role in {Role.DATA, Role.UPDATES}:
-                value = step.node.inputs[number].value
-                type = None if value is None or value.element_type is None else dtype(value.element_type)
-                if tensor.declared is not None and type is not None and not type.hasobject:
-                    zeros = np.broadcast_to(np.zeros((), type), tensor.declared)
-                    completed[number] = MarkedTensor(zeros, tensor.mark)
-        if self._computes and _are_known(completed):
-            with suppress(Error, MemoryError):  # the remark was entered
-                place = step.work.spec.port_index(Role.UPDATES)
-                updates = None if place is None or place >= len(tensors) else tensors[place]
-                knows_updates = updates is not None and updates.array is not None
-                output = super().compute_scatter(step, completed, knows_updates=knows_updates)
-                if _are_known(tensors):
-                    return output
-                if output.mark is None or output.mark.origins is None:
-                    return MarkedTensor(None, output.mark)
-                return MarkedTensor(None, unspecified_where(output.mark.origins != 0, output.mark.why))
+        """Compute a scatter node if its inputs are legal; the remark is entered otherwise."""
+        try:
+            return super().compute_known_scatter(step, tensors, knows_updates=knows_updates)
+        except (Error, MemoryError):
+            return self.unknown_scatter(step, tensors)
+
+    def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
+        """Use the masks of runners for the output of a scatter node whose inputs are not known."""
         masks = self._masks.get(scope_in_report(step.node.scope, self._masks) or "", ())
-        is_marked = any(map(_is_unspecified, tensors))
-        if not is_marked and not masks:
-            return MarkedTensor(None)
-        if not is_marked and len({mask.shape for mask in masks}) == 1:
+        if any(map(_is_unspecified, tensors)) or not masks:
+            return super().unknown_scatter(step, tensors)
+        if len({mask.shape for mask in masks}) == 1:
             return MarkedTensor(None, unspecified_where(np.any(masks, axis=0)))
         return MarkedTensor(None, whole_tensor(_reason_of_whole(step), declared_shape(step, 0)))
+
+
+_TRUE = np.ones((), np.bool_)
+
+
+def _any_truth(tensor: MarkedTensor | None) -> Array | None:
+    """Return the array of a tensor, true for an unknown one: it may make an operator draw random numbers."""
+    return None if tensor is None else _TRUE if tensor.array is None else tensor.array
 
 
 def _are_known(tensors: Sequence[MarkedTensor | None]) -> bool:

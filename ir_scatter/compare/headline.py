@@ -410,6 +410,10 @@ def _word_agreement(compared: Compared) -> str:
     if contested:
         suffixes.append(f"the specification allows several results for {len(contested)} of them")
     suffixes += _word_random(compared)
+    for outcome in compared.outcomes:
+        if names := [name for name in outcome.not_computed if name not in random]:
+            which = f"output {names[0]}" if len(names) == 1 else f"{len(names)} outputs"
+            suffixes.append(f"NumPy does not compute {which}")
     for runner in compared.suspects if not outputs else ():
         suffixes += ["no output was compared", *_word_suspects(runner, compared)]
     bodies = tuple(f"{name.partition(' ')[2]}/" for name in compared.not_run)

@@ -110,8 +110,11 @@ def compare_outputs(
         precision = coarsest(precision, pairing.precision)
         models = pairing.models[1].path, pairing.models[0].path
         second_names = {match.first.name: match.second.name for match in pairing.outputs}
+    not_computed = {*subject.not_computed, *reference.not_computed}
     for name in dict.fromkeys((*reference.outputs, *subject.outputs)):
         got, expected = subject.outputs.get(name), reference.outputs.get(name)
+        if name in not_computed and (got is None or expected is None):
+            continue
         tolerance = tolerances.find(name, second_names.get(name))
         if pairing is not None and got is not None and expected is not None and got.dtype != expected.dtype:
             got, expected, of_narrower = in_one_type(got, expected, precision)
@@ -384,14 +387,19 @@ class ModelCase:
             with suppress(Error):
                 _, self.observations = self.side.reference.start(self.feeds)(self.settings.timeout)
         observations = self.observations or Observations()
-        if observations.unspecified is not None:
-            return observations.unspecified
+        known = observations.unspecified
+        if known is not None and not observations.not_computed:
+            return known
         separate = replace(self, judgements=[])
         for tapped in () if tapper is None else tapper(separate):
             self.judge_taps(tapped)
         if not self.contested and not observations.contested and not self.side.may_draw:
-            return {}
-        return self.side.reference.find_unspecified(self.feeds, self.contested, self.settings.timeout)
+            return known or {}
+        in_part = self.side.reference.find_unspecified(self.feeds, self.contested, self.settings.timeout)
+        if known is None:
+            return in_part
+        behind = {name: mark for name, mark in in_part.items() if name in observations.not_computed}
+        return {**known, **behind}
 
     @cached_property
     def _unspecified(self) -> Mapping[str, Unspecified]:
@@ -407,6 +415,8 @@ class ModelCase:
         for reference, subject in combinations(completed, 2):
             if self.settings.pairwise or reference is completed[0]:
                 self.compare(subject, reference)
+            elif reference is completed[1]:  # for outputs that NumPy does not compute
+                self.compare(subject, reference, completed[0].not_computed)
         for outcome in self.outcomes if repeats else ():
             if not self.side.has_states:
                 self.judgements += compare_runs(
@@ -415,8 +425,8 @@ class ModelCase:
             elif len(outcome.runs) > 1 and len(completed) == 1:
                 self.judgements.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
 
-    def compare(self, subject: Outcome, reference: Outcome) -> None:
-        """Compare the outputs of two runs; of a model with states, in each inference."""
+    def compare(self, subject: Outcome, reference: Outcome, only: Collection[str] | None = None) -> None:
+        """Compare the outputs of two runs, maybe only some; of a model with states, in each inference."""
         inferences = list[list[Comparison]]()
         count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
         for number in range(max(count, 1)):
@@ -428,7 +438,7 @@ class ModelCase:
                 lambda: self._unspecified,
                 model=self.side.name,
             )
-            inferences.append([*comparisons])
+            inferences.append([each for each in comparisons if only is None or each.tensor in only])
         names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
         self.judgements += [worst_inference(name, inferences) for name in names]
 
@@ -440,7 +450,7 @@ class ModelCase:
         of the plain run is a different one.
         """
         numpy = self.numpy_outcome
-        is_computed = numpy is not None and numpy.status is Status.OK
+        is_computed = numpy is not None and numpy.status is Status.OK and not numpy.not_computed
         of_numpy = {} if self.observations is None else self.observations.guarded
         plain_runs = {outcome.runner: outcome for outcome in self.outcomes}
         for place, remark in enumerate(self.judgements):
@@ -657,7 +667,10 @@ def compare_models(
         has_states = any(case.side.has_states for case in cases)
         count = min(len(after.runs), len(before.runs)) if has_states else 1
         is_settled = all(
-            case.observations is not None and case.observations.unspecified is not None for case in cases
+            case.observations is not None
+            and case.observations.unspecified is not None
+            and not case.observations.not_computed
+            for case in cases
         )
         for number in range(max(count, 1)):
             second = _select_inference(after, number)

@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -11,12 +11,13 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
+from ir_scatter.analysis.interpreter import NotComputed
 from ir_scatter.compare.guard import (
     ContestedMasks,
+    MarkedTensor,
     Observations,
     Unspecified,
     Watcher,
-    arrays_of,
     watch_partially,
 )
 from ir_scatter.compare.result import NUMPY
@@ -24,11 +25,17 @@ from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
-from ir_scatter.evaluate.model import Program, Sketch, check_feeds, make_sketch, prepare
+from ir_scatter.evaluate.model import Computed, Program, Sketch, check_feeds, make_sketch, prepare
 from ir_scatter.inputs.coverage import OptionalBody, optional_bodies
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
+
+_MOST_ENDS = 3
+"""Nodes without a kernel that a message names; further ones are counted."""
+
+_MOST_OUTPUTS = 8
+"""Outputs that a message names for each of these nodes."""
 
 
 class Reference:
@@ -123,15 +130,32 @@ class Reference:
             watcher, runs = Watcher(program.plans, observations), list[dict[str, Array]]()
             arrays, unspecified = check_feeds(program.inputs, feeds), dict[str, Unspecified]()
             for _ in range(times if program.plan.assigned else 1):
-                runs.append(program.named(arrays_of(watcher.watch(program.plan, arrays))))
+                tensors = watcher.watch(program.plan, arrays)
+                runs.append(program.named([_cell(tensor) for tensor in tensors]).outputs)
                 unspecified = {**(observations.unspecified or {}), **unspecified}
                 observations.unspecified = unspecified
         except EvaluationFailed as error:
             return replace(self._outcome(Status.REFUSED, str(error)), at_inference=not error.breaks_rule)
         except MemoryError:
             return self._outcome(Status.REFUSED, "there is not enough memory")
-        seconds = time.perf_counter() - start
-        return replace(self._outcome(Status.OK), runs=tuple(runs), seconds=seconds)
+        message = self._describe_ends(observations.not_computed)
+        if not any(runs) and observations.not_computed:
+            return self._outcome(Status.UNSUPPORTED, message)
+        seconds, not_computed = time.perf_counter() - start, tuple(observations.not_computed)
+        outcome = self._outcome(Status.OK, message)
+        return replace(outcome, runs=tuple(runs), seconds=seconds, not_computed=not_computed)
+
+    def _describe_ends(self, not_computed: Mapping[str, NotComputed]) -> str:
+        """Word after which nodes NumPy computes nothing, and which outputs that concerns."""
+        outputs_of = dict[str, list[str]]()
+        for name, end in not_computed.items():
+            outputs_of.setdefault(end.source, []).append(name)
+        parts = [f"after {source}: {_judged_by_node(names)}" for source, names in outputs_of.items()]
+        if len(parts) > _MOST_ENDS:
+            rest = [name for names in [*outputs_of.values()][_MOST_ENDS:] for name in names]
+            more = counted(len(parts) - _MOST_ENDS, "further node")
+            parts = [*parts[:_MOST_ENDS], f"after {more}: {_judged_by_node(rest)}"]
+        return f"NumPy computes nothing {'; nothing '.join(parts)}" if parts else ""
 
     def _outcome(self, status: Status, message: str = "") -> Outcome:
         # reports name the model anyway; in a model from memory, nodes have another path than the model
@@ -139,6 +163,18 @@ class Reference:
         path = f"(?:{'|'.join(map(re.escape, sorted(paths)))})"
         message = re.sub(rf" \({path}(?::\d+)?\)", "", re.sub(rf"^{path}: ", "", message))
         return Outcome(NUMPY, status, message, precision="model", versions=versions())
+
+
+def _cell(tensor: MarkedTensor | None) -> Computed | None:
+    """Return the array of a tensor, or the node that is not computed."""
+    return None if tensor is None else tensor.end if tensor.array is None else tensor.array
+
+
+def _judged_by_node(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_OUTPUTS])
+    more = f" and {len(names) - _MOST_OUTPUTS} more" if len(names) > _MOST_OUTPUTS else ""
+    verb = "output {} is" if len(names) == 1 else "outputs {} are"
+    return f"{verb.format(shown + more)} judged by node only"
 
 
 def run_in_background(work: Callable[[], Any]) -> "Future[Any]":

@@ -288,6 +288,7 @@ class _Session:
         if case.observations is not None:
             side.entered |= case.observations.entered
         if numpy is not None and numpy.status is Status.OK:
+            side.uncertain |= set() if case.observations is None else case.observations.unsure
             return
         if run is None or place >= len(run.uses_of_models):
             side.uncertain.add("")

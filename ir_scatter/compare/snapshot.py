@@ -123,7 +123,10 @@ def load(folder: "str | Path") -> Compared:
 
 # The runs of one runner in JSON; the runs with taps are joined to one list.
 
-_PLAIN = ("runner", "status", "reason", "implicit", "remarks", "message", "precision", "seconds", "versions")
+_PLAIN = (
+    "runner", "status", "reason", "implicit", "remarks", "message", "precision", "seconds", "versions",
+    "not_computed",
+)  # fmt: skip
 
 
 def _entry_of(runs: Runs) -> dict[str, Any]:
@@ -151,7 +154,7 @@ def _entry_of(runs: Runs) -> dict[str, Any]:
 
 def _runs(entry: Entry, shelf: "ArrayShelf") -> Runs:
     outputs = [shelf.get_all(run) for run in entry["outputs"]]
-    if any(run.keys() != outputs[0].keys() for run in outputs):
+    if not entry.get("not_computed") and any(run.keys() != outputs[0].keys() for run in outputs):
         raise ValueError
     plain = Outcome(
         _saved_name(entry["runner"]),
@@ -164,6 +167,7 @@ def _runs(entry: Entry, shelf: "ArrayShelf") -> Runs:
         reason=None if entry.get("reason") is None else str(entry["reason"]),
         remarks=tuple(map(str, entry.get("remarks", ()))),
         implicit=entry.get("implicit") is True,
+        not_computed=tuple(map(str, entry.get("not_computed", ()))),
     )
     repetitions: list[list[Tapped]] = []  # first the first answer of each node, then the second ...
     counts = Counter[Tap]()

@@ -3,12 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Forward, Plan, Plans, Step, failure, load, make_plans
+from ir_scatter.analysis.interpreter import (
+    Forward,
+    NotComputed,
+    Plan,
+    Plans,
+    Step,
+    failure,
+    load,
+    make_plans,
+    unknown_operator,
+)
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, in_own_dtype, too_many_dimensions
 from ir_scatter.core.dataflow import GraphInput, feeds_by_input
@@ -32,6 +42,7 @@ from ir_scatter.evaluate.operator import TEXT_KINDS, CheckedCase, make_case, rea
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.general import find as find_row
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup, opset_number
 from ir_scatter.ops.spec import Layout, Reduction, Role
@@ -43,19 +54,63 @@ MOST_ELEMENTS = 1 << 31
 
 _Cell = TypeVar("_Cell")
 
+Computed: TypeAlias = Array | NotComputed
+"""An array; or, of a value that depends on an unknown or random operator, the node that is not computed."""
 
-class ForwardArrays(Forward[Array]):
-    def lift(self, array: Array) -> Array:
+
+class ForwardArrays(Forward[Computed]):
+    """Computes arrays; what depends on a node that NumPy does not compute stays unknown."""
+
+    def lift(self, array: Array) -> Computed:
         return array
 
-    def array(self, cell: Array) -> Array:
+    def array(self, cell: Computed) -> Array:
+        assert not isinstance(cell, NotComputed)
         return cell
 
-    def move(self, function: Callable[..., Array], *cells: Array) -> Array:
-        return function(*cells)
+    def move(self, function: Callable[..., Array], *cells: Computed) -> Computed:
+        arrays = []
+        for cell in cells:
+            if isinstance(cell, NotComputed):
+                return cell
+            arrays.append(cell)
+        return function(*arrays)
 
-    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
-        return compute_node(step, cells)
+    def is_unknown(self, cell: Computed | None) -> bool:
+        return isinstance(cell, NotComputed)
+
+    def uncontrolled(
+        self, step: Step, cells: list[Computed | None], control: Computed
+    ) -> Sequence[Computed | None]:
+        return [control] * len(step.outputs)
+
+    def compute(self, step: Step, cells: list[Computed | None]) -> Sequence[Computed | None]:
+        arrays = list[Array | None]()
+        for cell in cells:
+            if isinstance(cell, NotComputed):
+                return [cell] * len(step.outputs)
+            arrays.append(cell)
+        end = end_of_computation(step, arrays)
+        return self.compute_arrays(step, arrays) if end is None else [end] * len(step.outputs)
+
+    def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
+        """Return the outputs of a node without bodies that NumPy computes."""
+        return compute_node(step, arrays)
+
+
+def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotComputed | None:
+    """Return the value of the outputs if NumPy does not compute a node for want of a kernel, or a result.
+
+    Random operators have no result that two runtimes share.
+    """
+    if isinstance(step.work, Lookup):
+        return None
+    op = step.work if isinstance(step.work, GeneralOp) else find_row(step.node.domain, step.node.type)
+    is_random = op is not None and op.draws
+    if op is not None and op.draws_if is not None:
+        condition = arrays[op.draws_if] if op.draws_if < len(arrays) else None
+        is_random = condition is not None and bool(condition.any())
+    return NotComputed(step.node, is_random) if step.work is None or is_random else None
 
 
 class _RepeatRecorder(ForwardArrays):
@@ -65,7 +120,7 @@ class _RepeatRecorder(ForwardArrays):
         super().__init__(plans)
         self.repeated: dict[str, None] = {}
 
-    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+    def compute_arrays(self, step: Step, cells: Sequence[Array | None]) -> Sequence[Array | None]:
         outputs = compute_node(step, cells)
         if isinstance(step.work, Lookup) and step.node.scope not in self.repeated:
             case = case_of_node(scatter_node_of(step), cells)
@@ -196,35 +251,64 @@ class Sketch:
         return self.plan.inputs
 
 
+class RunResult(NamedTuple):
+    """What a run of a model computes.
+
+    Attributes:
+        outputs: arrays by name.
+        not_computed: the outputs that depend on an unknown or random operator, with that node.
+        repeated: the scopes of scatter nodes without a reduction that repeat a target.
+    """
+
+    outputs: dict[str, Array]
+    not_computed: dict[str, NotComputed]
+    repeated: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Program(Sketch):
-    """A model that can be run."""
+    """A model that can be run, maybe only in part: what depends on an unknown operator is not computed.
+
+    Attributes:
+        unknown: the error that names its unknown operators; None if all are known.
+    """
+
+    unknown: Error | None = None
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name; none shares memory with a feed. Raises what `evaluate_model` does."""
-        return self._run(feeds, ForwardArrays(self.plans))
-
-    def run_noting(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], tuple[str, ...]]:
-        """Compute the outputs, and the scopes of scatter nodes without reduction that repeat a target."""
-        recorder = _RepeatRecorder(self.plans)
-        return self._run(feeds, recorder), tuple(recorder.repeated)
-
-    def _run(self, feeds: Mapping[str, Any], forward: ForwardArrays) -> dict[str, Array]:
-        arrays = check_feeds(self.inputs, feeds)
-        outputs = self.named(forward.run(self.plan, arrays))
-        for name, array in outputs.items():
-            if any(np.may_share_memory(array, feed) for feed in arrays):
-                outputs[name] = array.copy()
+        outputs, not_computed, _ = self._run(feeds, ForwardArrays(self.plans))
+        for name, end in not_computed.items():
+            if self.unknown is not None:
+                raise self.unknown
+            message = f"output {name} depends on {end.source}"
+            raise UnknownOperator(f"NumPy does not compute {message}", end.node.location)
         return outputs
 
-    def named(self, cells: Sequence[Array | None]) -> dict[str, Array]:
-        arrays = {}
-        for output, array in zip(self.plan.outputs, cells, strict=True):
-            if array is None:
+    def run_in_part(self, feeds: Mapping[str, Any]) -> RunResult:
+        """Compute the outputs that depend on no unknown operator, and note which targets repeat."""
+        recorder = _RepeatRecorder(self.plans)
+        return self._run(feeds, recorder)._replace(repeated=tuple(recorder.repeated))
+
+    def _run(self, feeds: Mapping[str, Any], forward: ForwardArrays) -> RunResult:
+        arrays = check_feeds(self.inputs, feeds)
+        result = self.named(forward.run(self.plan, arrays))
+        for name, array in result.outputs.items():
+            if any(np.may_share_memory(array, feed) for feed in arrays):
+                result.outputs[name] = array.copy()
+        return result
+
+    def named(self, cells: Sequence[Computed | None]) -> RunResult:
+        result = RunResult({}, {})
+        for output, cell in zip(self.plan.outputs, cells, strict=True):
+            if cell is None:
                 message = f"output {output.name} is a missing input of a function"
                 raise EvaluationFailed(message, Location(self.path))
-            arrays[output.name] = array
-        return arrays
+            if isinstance(cell, NotComputed):
+                result.not_computed[output.name] = cell
+            else:
+                result.outputs[output.name] = cell
+        return result
 
 
 def _demand_ranks(plan: Plan, path: str) -> None:
@@ -255,12 +339,12 @@ def make_sketch(model: "Model | str | Path") -> Sketch:
 
 
 def prepare(model: "Model | str | Path") -> Program:
-    """Check a model and plan its computation.
+    """Check a model and plan its computation; it may have operators that NumPy does not compute.
 
     Raises:
         UnreadableModel: it cannot be read.
         BrokenModel: its operators, or the file itself, break rules.
-        UnknownOperator: a node has no NumPy kernel.
+        UnknownOperator: nested function calls expand to too many graphs.
         EvaluationFailed: an input has more dimensions than NumPy's arrays.
     """
     loaded = model if isinstance(model, Model) else read(model)
@@ -273,4 +357,4 @@ def prepare(model: "Model | str | Path") -> Program:
         main = dataflow_of(loaded)
         plans = make_plans(main, loaded.path)
     _demand_ranks(plans[main], loaded.path)
-    return Program(loaded.path, plans[main], plans)
+    return Program(loaded.path, plans[main], plans, unknown_operator(plans))

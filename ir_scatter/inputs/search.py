@@ -201,7 +201,7 @@ class Search:
         self.inputs = inputs_of(model)
         self.constraints, self.number, self.fixed = constraints, number, fixed or {}
         self.may_repeat, self.ranges, self.roles = may_repeat, ranges or {}, roles or Roles()
-        self.is_sketch = not isinstance(model, Program)
+        self.is_sketch = not isinstance(model, Program) or model.unknown is not None
         numbers = {input.key: number for number, input in enumerate(self.inputs)}
         sources = [numbers.get(input.key) for input in model.inputs]
         own_twin = Twin(model, tuple(sources), tuple([input.element_type for input in self.inputs]))

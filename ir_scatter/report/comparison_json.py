@@ -54,6 +54,7 @@ def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dic
         outcomes=[
             fields_of(item, "runner status reason message precision implicit")
             | {"seconds": round(item.seconds, 6)}
+            | ({"not_computed": item.not_computed} if item.not_computed else {})
             | _of_models(item, compared)
             for item in compared.outcomes
         ],

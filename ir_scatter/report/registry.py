@@ -67,6 +67,8 @@ class RenderOptions(TypedDict, total=False):
     command: str
     date: str
     host: str
+    not_computed: Mapping[str, str]
+    """Outputs that are not computed, with the node that NumPy does not compute."""
 
 
 @overload

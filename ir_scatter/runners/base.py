@@ -188,6 +188,7 @@ class Outcome:
         reason: `OTHER_FORMAT` or None.
         implicit: whether the user did not name the runner.
         at_inference: whether it accepted the model, and failed on its inputs.
+        not_computed: the outputs of the model that NumPy does not compute, if it computes others.
     """
 
     runner: str
@@ -203,6 +204,7 @@ class Outcome:
     remarks: tuple[str, ...] = ()
     implicit: bool = False
     at_inference: bool = False
+    not_computed: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> "Mapping[str, Array]":

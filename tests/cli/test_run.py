@@ -1,3 +1,4 @@
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -297,3 +298,22 @@ def test_names_cannot_send_escapes(cli: Cli, elsewhere: Path) -> None:
     result = cli("run", path)
     assert result.code == 0
     assert "\x9b" not in result.out
+
+
+def test_outputs_that_depend_on_no_unknown_operator_are_computed(cli: Cli, elsewhere: Path) -> None:
+    """The exit code is that of a model which is not computed, so that no script takes a part for the whole."""
+    header = _HEADER.replace("]", ', "own" : 1]')
+    text = header + "g (float[2] x) => (float[2] y, float[2] z) { y = Relu (x) z = own.Thing (y) }"
+    path = save(text, elsewhere / "part.onnx").relative_to(elsewhere)
+    np.savez("x.npz", x=np.array([-1, 2], np.float32))
+    result = cli("run", path, "--inputs", "x.npz")
+    assert (result.code, result.err) == (
+        4, "ir-scatter: output z is not computed: NumPy computes nothing after z (own::Thing)\n",
+    )  # fmt: skip
+    assert result.out.splitlines()[1:] == ["y       f32   [2]    0    2"]
+    result = cli("run", path, "--inputs", "x.npz", "-o", "out.npz")
+    assert (result.code, [*_load()]) == (4, ["y"])
+    document = json.loads(cli("run", path, "--inputs", "x.npz", "--format", "json").out)
+    assert document["not_computed"] == [{"name": "z", "after": "z (own::Thing)"}]
+    assert [output["name"] for output in document["outputs"]] == ["y"]
+    assert cli("run", path).code == 4

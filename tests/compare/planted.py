@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ir_scatter.analysis.interpreter import Step
+from ir_scatter.analysis.interpreter import NotComputed, Step
 from ir_scatter.compare.nodes import nodes_by_tap
 from ir_scatter.core.element_types import dtype
-from ir_scatter.core.errors import Error, UnknownOperator
+from ir_scatter.core.errors import Error
 from ir_scatter.core.model import Model, Node
 from ir_scatter.core.shapes import static
-from ir_scatter.evaluate.model import (
-    ForwardArrays,
-    Program,
-    check_feeds,
-    make_sketch,
-    prepare,
-    scatter_node_of,
-)
+from ir_scatter.evaluate.model import Computed, ForwardArrays, Program, check_feeds, prepare, scatter_node_of
 from ir_scatter.ops.general import WITH_BODIES, find_computed, random_types
 from ir_scatter.ops.lookup import Lookup, is_scatter
 from ir_scatter.ops.spec import Reduction, Role
@@ -33,6 +26,10 @@ from tests.ops.naive_scatter import hits
 Array = npt.NDArray[Any]
 Change = Callable[[str, Array, bool, int], "Array | None"]
 """Given a name, what is right, whether there are taps, and the number of the run: what is answered."""
+
+
+CUSTOM = "com.acme"
+"""A domain whose operators the fake runners compute, but NumPy does not."""
 
 
 def unchanged(name: str, array: Array, is_tapped: bool, number: int) -> Array:
@@ -120,7 +117,7 @@ class Planted(Runner):
             self._programs[path] = _program(model), dict(nodes_by_tap(model))
         program, nodes = self._programs[path]
         watched = _Watched(program, self, bool(taps), number)
-        found = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
+        found, _, _ = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
         told = {name: self.output(name, array, bool(taps), number) for name, array in found.items()}
         seen = {} if self.no_taps else watched.seen
         tapped = [
@@ -189,15 +186,14 @@ def wrong_at(*places: int, by: float = 1) -> Callable[[Array], Array]:
 
 
 def _program(model: Model) -> Program:
-    """Return a program of a model that may draw random numbers, which NumPy has no kernels for."""
-    try:
-        return prepare(model)
-    except UnknownOperator:
-        unknown = {node.type for node in model.walk() if not _is_computed(node)} - random_types(model.domain)
-        if unknown:
-            raise
-        sketch = make_sketch(model)
-        return Program(sketch.path, sketch.plan, sketch.plans)
+    """Return a program of a model that may draw random numbers, or have operators of the domain com.acme."""
+    program = prepare(model)
+    if program.unknown is not None:
+        nodes = [node for node in model.walk() if node.domain != CUSTOM]
+        types = {node.type for node in nodes if not _is_computed(node)}
+        if types - random_types(model.domain):
+            raise program.unknown
+    return program
 
 
 def _is_computed(node: Node) -> bool:
@@ -218,7 +214,7 @@ class _Watched(ForwardArrays):
         self._runner, self._is_tapped, self._number = runner, is_tapped, number
         self.seen: dict[str, list[Execution]] = {}
 
-    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+    def compute(self, step: Step, cells: list[Computed | None]) -> Sequence[Array | None]:
         if step.work is None:
             (output,) = step.node.outputs
             assert output.element_type is not None
@@ -226,23 +222,24 @@ class _Watched(ForwardArrays):
             assert shape is not None
             assert type is not None
             return [fake_numbers(shape, type, self._runner.seed)]
-        (found, *rest) = super().compute(step, cells)
+        arrays = [cell for cell in cells if not isinstance(cell, NotComputed)]
+        (found, *rest) = self.compute_arrays(step, arrays)
         if not isinstance(step.work, Lookup):
             return [found, *rest]
         assert found is not None
         scope = step.node.scope
         site = scatter_node_of(step)
         if site.reduction is Reduction.NONE and self._runner.order == "first":
-            found = _first_wins(step, cells)
+            found = _first_wins(step, arrays)
         if site.reduction is Reduction.SUM and self._runner.sums == "reversed" and found.dtype.kind == "f":
-            found = _backwards(step, cells)
+            found = _backwards(step, arrays)
         found = self._runner.node(scope, found, self._is_tapped, self._number)
         assert found is not None
         told = self._runner.tap(scope, found, self._is_tapped, self._number)
         assert told is not None
         seen = self.seen.setdefault(scope, [])
         place = (len(seen),) if ":" in scope and "_branch" not in scope else ()
-        seen.append(Execution(place, tuple(cells), told))
+        seen.append(Execution(place, tuple(arrays), told))
         return [found]
 
 

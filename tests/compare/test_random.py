@@ -80,7 +80,7 @@ def test_two_runners_and_what_is_not_random(tmp_path: Path) -> None:
 def test_dropout_that_drops_nothing(training: str, tmp_path: Path) -> None:
     lines = [training, "u = Dropout (x)" if not training else f"{HALF}\nu = Dropout (x, h, f)"]
     found = run(write(tmp_path, lines), ["CPU", "onnxruntime"], FEEDS)
-    assert headline(found).sentence.endswith("agree on 1 node and 2 outputs, 1 case")
+    assert "agree on 1 node and 2 outputs, 1 case" in headline(found).sentence
 
 
 def test_two_models(tmp_path: Path) -> None:

@@ -404,7 +404,7 @@ def test_indices_are_computed_though_data_are_not_known(tmp_path: Path) -> None:
     ]
     assert [one.runner for one in found.failed] == ["a"]  # that NumPy does not know an operator is no failure
     outcome, seen = watched(path, {"raw": floats(3, 4), "indices": np.array([1, 2])})
-    what = "NumPy does not compute NoSuchThing at data"
+    what = "NumPy computes nothing after data (NoSuchThing): output written is judged by node only"
     assert (outcome.status, outcome.message) == (Status.UNSUPPORTED, what)
     assert seen["written"].message == "indices[1] is 3, expected 0 to 2"
     assert watched(path, {"raw": floats(3, 4), "indices": np.array([0, 1])})[1] == {}

@@ -35,7 +35,8 @@ def _prepared() -> dict[Path, Program | Error]:
     for entry in json.loads((MODELS / "manifest.json").read_text()):
         path = MODELS / entry["path"]
         try:
-            found[path] = prepare(path)
+            program = prepare(path)
+            found[path] = program.unknown or program
         except Error as error:
             found[path] = error
     return found

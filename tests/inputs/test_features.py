@@ -198,10 +198,10 @@ class _Watching(ForwardArrays):
         super().__init__(*arguments)
         self.seen: list[tuple[Step, list[Array | None]]] = []
 
-    def compute(self, step: Step, cells: list[Array | None]) -> Sequence[Array | None]:
+    def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
         if isinstance(step.work, Lookup):
-            self.seen.append((step, list(cells)))
-        return super().compute(step, cells)
+            self.seen.append((step, list(arrays)))
+        return super().compute_arrays(step, arrays)
 
 
 @pytest.mark.models

@@ -26,8 +26,9 @@ def drawn(tmp_path: Path) -> Draw:
 
 
 def test_a_model_with_an_unknown_operator_is_not_computed(tmp_path: Path) -> None:
+    program = prepare(save(SKETCHED["around_matmul"], tmp_path / "model.onnx"))
     with pytest.raises(UnknownOperator, match=r"NumPy does not compute .*MatMul"):
-        prepare(save(SKETCHED["around_matmul"], tmp_path / "model.onnx"))
+        program.run(make_feeds(program))
 
 
 def test_a_model_may_be_given_as_it_was_read(tmp_path: Path) -> None:

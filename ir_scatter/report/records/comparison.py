@@ -32,6 +32,9 @@ class OutcomeRecord(TypedDict):
     implicit: Annotated[bool, "Whether it was not named with --on: NumPy, as the reference."]
     seconds: Annotated[float, "How long reading, compiling and the first run took."]
     models: NotRequired[Annotated[list[ModelOutcomeRecord], "Of two models what became of each."]]
+    not_computed: NotRequired[
+        Annotated[list[str], "Outputs that NumPy does not compute, as they depend on an unknown operator."]
+    ]
 
 
 class ToleranceRecord(TypedDict):

@@ -1,6 +1,6 @@
 """What `ir-scatter run --format json` writes."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 from ir_scatter.report.records.fields import Natural, SchemaNumber, Versions
 
@@ -17,12 +17,22 @@ class OutputRecord(TypedDict):
     max: Annotated[str | None, "The greatest element, likewise."]
 
 
+class MissingOutputRecord(TypedDict):
+    """An output that was not computed."""
+
+    name: Annotated[str, "Its name."]
+    after: Annotated[str, "The node that it depends on and that NumPy does not compute, with its operator."]
+
+
 class RunDocument(TypedDict):
     """The outputs of a model."""
 
     schema: SchemaNumber
     versions: Versions
-    outputs: Annotated[list[OutputRecord], "The outputs of the model."]
+    outputs: Annotated[list[OutputRecord], "The outputs of the model that were computed."]
+    not_computed: NotRequired[
+        Annotated[list[MissingOutputRecord], "The outputs that depend on an unknown or random operator."]
+    ]
 
 
 DOCUMENTS = {"run": (RunDocument, "ir-scatter run --format json")}
