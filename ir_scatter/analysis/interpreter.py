@@ -8,7 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -277,6 +277,50 @@ class _Planner:
 
 Cell = TypeVar("Cell")
 
+_FIRST_SHORTCUT = 8
+"""Preparing faster iterations takes as long as two or three usual ones, and most loops are short."""
+
+_MOST_SHORTCUTS = 16
+"""Attempts to go on faster after an iteration that had to be computed as usual."""
+
+
+class LoopProgress(NamedTuple, Generic[Cell]):
+    """The state of a loop after some iterations.
+
+    Attributes:
+        done: the number of all iterations so far.
+        outputs: those of the body in the last one.
+        parts: for each output of the loop its new parts.
+        goes_on: whether the loop goes on.
+    """
+
+    done: int
+    outputs: list[Cell | None]
+    parts: list[list[Cell]]
+    goes_on: bool
+
+
+@dataclass(slots=True, eq=False)
+class Shortcut:
+    """What a run of a loop has prepared to go on faster.
+
+    Attributes:
+        next: the number of the iteration before which to try.
+        body: what `Forward.advance` has prepared.
+        seen: what it has seen before this iteration.
+    """
+
+    next: int
+    body: Any = None
+    seen: object = None
+    tried: int = 0
+
+    def wait(self, done: int, before: int) -> None:
+        """Try again after the next iteration; or no more, after many attempts that brought little."""
+        self.tried += done - before < _FIRST_SHORTCUT
+        self.next = done + 1 if self.tried < _MOST_SHORTCUTS else -1
+
+
 MOST_ITERATIONS = 1_000_000
 """Iterations of all loops of a run together: a loop beyond that is reported as endless."""
 
@@ -289,7 +333,11 @@ class Forward(ABC, Generic[Cell]):
 
     Attributes:
         states: the values of states for the next run, by name; empty before the first run.
+        first_shortcut: iterations of a loop that are computed as usual before faster ones are tried; -1 for
+            all of them.
     """
+
+    first_shortcut = _FIRST_SHORTCUT
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
@@ -425,8 +473,20 @@ class Forward(ABC, Generic[Cell]):
         limit = self._limit(step, work, cells, carried)
         goes_on = work.condition is None or bool(self.scalar(step, cells[work.condition], "the condition"))
         outputs: list[Cell | None] | None = None
-        done = 0
+        done, fast = 0, Shortcut(self.first_shortcut)
         while goes_on and (limit is None or done < limit):
+            if done == fast.next and self.iterations < self.most_iterations:
+                progress = self.advance(step, work, carried, captured, outputs or [], fast, done, limit)
+                fast.wait(done if progress is None else progress.done, done)
+                if progress is not None:
+                    self.iterations += progress.done - done
+                    done, outputs, goes_on = progress.done, progress.outputs, progress.goes_on
+                    for input_number, input in enumerate(work.inputs):
+                        if input.source is BodySource.CARRIED and input.successor is not None:
+                            carried[input_number] = outputs[input.successor]
+                    for cells_so_far, new in zip(parts, progress.parts, strict=True):
+                        cells_so_far += new
+                continue
             if self.iterations == self.most_iterations:
                 raise self.endless(step, self.iterations)
             self.iterations += 1
@@ -463,6 +523,31 @@ class Forward(ABC, Generic[Cell]):
                 results.append(initial[0])
         return results
 
+    def advance(
+        self,
+        step: Step,
+        work: Repeat,
+        carried: Sequence[Cell | None],
+        captured: Sequence[Cell | None],
+        outputs: Sequence[Cell | None],
+        fast: "Shortcut",
+        done: int,
+        limit: int | None,
+    ) -> "LoopProgress[Cell] | None":
+        """Run iterations of a loop in a faster way, as long as they are alike; None if there is none.
+
+        Args:
+            step: the node.
+            work: the loop.
+            carried: for each input of the body what it is made of.
+            captured: the values that the body captures.
+            outputs: those of the body in the last iteration.
+            fast: what was prepared for this run of the loop.
+            done: the number of iterations done.
+            limit: the number of iterations at which the loop ends, if known.
+        """
+        return None
+
     def body_input(
         self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
     ) -> Cell | None:
@@ -475,11 +560,9 @@ class Forward(ABC, Generic[Cell]):
         if cut is None or cell is None:
             return cell
         shape = self.array(cell).shape
-        first, _ = _span(step, cut, shape)
-        begin = first + done * cut.stride - (cut.part - 1 if cut.stride < 0 else 0)
-        place: list[slice | int] = [slice(None)] * len(shape)
-        place[cut.axis] = slice(begin, begin + cut.part) if cut.keeps_axis else begin
-        return self.move(lambda array: array[tuple(place)], cell)
+        _span(step, cut, shape)
+        place = body_part(cut, shape)(done)
+        return self.move(lambda array: array[place], cell)
 
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
@@ -544,6 +627,31 @@ def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
     if not is_inside or ((last < first) is not (cut.stride < 0) and last != first):
         raise failure(step, f"parts from {cut.start} to {cut.end} by {cut.stride} of {size} positions")
     return first, last
+
+
+def body_part(cut: Slice, shape: Sequence[int]) -> Callable[[int], tuple[slice | int, ...]]:
+    """Return the function that gives the place of a part in an array, by the number of the iteration."""
+    start = cut.start + shape[cut.axis] if cut.start < 0 else cut.start
+    first = start - (cut.part - 1 if cut.stride < 0 else 0)
+    axis = cut.axis % len(shape)
+    before, after = (slice(None),) * axis, (slice(None),) * (len(shape) - axis - 1)
+
+    def place(done: int) -> tuple[slice | int, ...]:
+        begin = first + done * cut.stride
+        return (*before, slice(begin, begin + cut.part) if cut.keeps_axis else begin, *after)
+
+    return place
+
+
+def body_argument(input: BodyInput, declared: GraphInput, array: Array | None, done: int) -> Array | None:
+    """Return an input of a body after `done` iterations, as `Forward.body_input` does for legal slices."""
+    if input.source is BodySource.ITERATION:
+        return _declared_scalar(done, declared, np.dtype(np.int64))
+    if input.source is BodySource.CONDITION:
+        return _declared_scalar(1, declared, np.dtype(np.bool_))
+    if input.slice is None or array is None:
+        return array
+    return array[body_part(input.slice, array.shape)(done)]
 
 
 def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:

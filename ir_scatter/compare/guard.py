@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
-from ir_scatter.analysis.interpreter import Forward, NotComputed, Plan, Plans, Step, failure
+from ir_scatter.analysis.interpreter import (
+    Forward,
+    LoopProgress,
+    NotComputed,
+    Plan,
+    Plans,
+    Shortcut,
+    Step,
+    failure,
+)
 from ir_scatter.compare.measure import (
     RANDOM,
     REFERENCE,
@@ -40,6 +49,8 @@ from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import (
     Sketch,
+    advance_arrays,
+    bind_node,
     by_role,
     case_of_node,
     check_feeds,
@@ -49,6 +60,8 @@ from ir_scatter.evaluate.model import (
 )
 from ir_scatter.evaluate.operator import CheckedCase
 from ir_scatter.ops.general import GeneralOp, find
+from ir_scatter.ops.general_kernels import BoundKernel
+from ir_scatter.ops.general_kernels.bound import Unbound
 from ir_scatter.ops.kernels.apply import scatter
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup
@@ -508,6 +521,29 @@ class Watcher(Forward[MarkedTensor]):
             for output in outputs
         ]
 
+    def advance(
+        self,
+        step: Step,
+        work: Repeat,
+        carried: Sequence[MarkedTensor | None],
+        captured: Sequence[MarkedTensor | None],
+        outputs: Sequence[MarkedTensor | None],
+        fast: Shortcut,
+        done: int,
+        limit: int | None,
+    ) -> LoopProgress[MarkedTensor] | None:
+        """Compute iterations without marks; one in which a mark arises is computed as usual."""
+        if self._follows:
+            return None
+        progress = advance_arrays(
+            self, work, carried, captured, fast, done, limit, _array_without_mark, _bind_node
+        )
+        if progress is None:
+            return None
+        results = [None if array is None else MarkedTensor(array) for array in progress.outputs]
+        parts = [[*map(MarkedTensor, of_output)] for of_output in progress.parts]
+        return LoopProgress(progress.done, results, parts, progress.goes_on)
+
     def compute(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         outputs: list[MarkedTensor]
         end = end_of_computation(step, [_any_truth(cell) for cell in cells]) or first_end(cells)
@@ -669,6 +705,16 @@ class Watcher(Forward[MarkedTensor]):
             if tensor is not None and tensor.array is None and tensor.end is not None
         }
         return tensors
+
+
+def _array_without_mark(tensor: MarkedTensor) -> Array | None:
+    return tensor.array if tensor.mark is None else None
+
+
+def _bind_node(step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
+    if end_of_computation(step, arrays) is not None:
+        raise Unbound
+    return bind_node(step, arrays, fixed, refuses_repeats=True)
 
 
 def first_end(tensors: Iterable[MarkedTensor | None]) -> NotComputed | None:

@@ -411,8 +411,8 @@ def _word_agreement(compared: Compared) -> str:
         suffixes.append(f"the specification allows several results for {len(contested)} of them")
     suffixes += _word_random(compared)
     for outcome in compared.outcomes:
-        if names := [name for name in outcome.not_computed if name not in random]:
-            which = f"output {names[0]}" if len(names) == 1 else f"{len(names)} outputs"
+        if unknown := [name for name in outcome.not_computed if name not in random]:
+            which = f"output {unknown[0]}" if len(unknown) == 1 else f"{len(unknown)} outputs"
             suffixes.append(f"NumPy does not compute {which}")
     for runner in compared.suspects if not outputs else ():
         suffixes += ["no output was compared", *_word_suspects(runner, compared)]

@@ -3,17 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.interpreter import (
     Forward,
+    LoopProgress,
     NotComputed,
     Plan,
     Plans,
+    Shortcut,
     Step,
+    body_argument,
     failure,
     load,
     make_plans,
@@ -21,7 +24,7 @@ from ir_scatter.analysis.interpreter import (
 )
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.arrays import Array, in_own_dtype, too_many_dimensions
-from ir_scatter.core.dataflow import GraphInput, feeds_by_input
+from ir_scatter.core.dataflow import GraphInput, Key, Repeat, feeds_by_input
 from ir_scatter.core.diagnostics import Location, Severity
 from ir_scatter.core.element_types import dtype
 from ir_scatter.core.errors import (
@@ -38,11 +41,15 @@ from ir_scatter.core.model import Model
 from ir_scatter.core.shapes import agree, show
 from ir_scatter.core.tensors import Constant
 from ir_scatter.core.words import with_article
+from ir_scatter.evaluate.bound import BindNode, bind_body
 from ir_scatter.evaluate.operator import TEXT_KINDS, CheckedCase, make_case, read_array, run
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops import general_kernels
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general import find as find_row
+from ir_scatter.ops.general_kernels import BoundKernel
+from ir_scatter.ops.general_kernels.bound import Unbound
+from ir_scatter.ops.kernels.apply import bind_scatter
 from ir_scatter.ops.kernels.certainty import count_hits
 from ir_scatter.ops.lookup import Lookup, opset_number
 from ir_scatter.ops.spec import Layout, Reduction, Role
@@ -56,6 +63,54 @@ _Cell = TypeVar("_Cell")
 
 Computed: TypeAlias = Array | NotComputed
 """An array; or, of a value that depends on an unknown or random operator, the node that is not computed."""
+
+
+def advance_arrays(
+    forward: Forward[_Cell],
+    work: Repeat,
+    carried: Sequence[_Cell | None],
+    captured: Sequence[_Cell | None],
+    fast: Shortcut,
+    done: int,
+    limit: int | None,
+    array_of: Callable[[_Cell], Array | None],
+    bind: BindNode,
+) -> LoopProgress[Array] | None:
+    """Run iterations of a loop by bound functions; None if a cell is more than an array.
+
+    Args:
+        forward: the run.
+        work: see `Forward.advance`, as the other arguments.
+        carried: see `Forward.advance`.
+        captured: see `Forward.advance`.
+        fast: see `Forward.advance`.
+        done: see `Forward.advance`.
+        limit: see `Forward.advance`.
+        array_of: returns the array of a cell, None for a cell that is more than an array.
+        bind: binds a node of the body.
+    """
+
+    def plain(cell: _Cell | None) -> Array | None:
+        array = None if cell is None else array_of(cell)
+        if cell is not None and array is None:
+            raise Unbound
+        return array
+
+    def constant(key: Key) -> Array:
+        array = plain(forward.fetch(plan, {}, key))
+        assert array is not None
+        return array
+
+    plan, most = forward.plans[work.body], forward.most_iterations - forward.iterations
+    try:
+        arrays, around = [*map(plain, carried)], [*map(plain, captured)]
+    except Unbound:
+        return None
+    if fast.body is None:
+        sources = zip(work.inputs, plan.inputs, arrays, strict=True)
+        arguments = [body_argument(input, declared, array, done) for input, declared, array in sources]
+        fast.body = bind_body(work, plan, arguments, around, constant, bind) or False
+    return fast.body.run(arrays, done, limit, most) if fast.body else None
 
 
 class ForwardArrays(Forward[Computed]):
@@ -84,6 +139,28 @@ class ForwardArrays(Forward[Computed]):
     ) -> Sequence[Computed | None]:
         return [control] * len(step.outputs)
 
+    def advance(
+        self,
+        step: Step,
+        work: Repeat,
+        carried: Sequence[Computed | None],
+        captured: Sequence[Computed | None],
+        outputs: Sequence[Computed | None],
+        fast: Shortcut,
+        done: int,
+        limit: int | None,
+    ) -> LoopProgress[Computed] | None:
+        progress = advance_arrays(
+            self, work, carried, captured, fast, done, limit, _array_or_none, self.bind_node
+        )
+        return cast("LoopProgress[Computed] | None", progress)
+
+    def bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
+        """Bind a node of the body of a loop."""
+        if end_of_computation(step, arrays) is not None:
+            raise Unbound
+        return bind_node(step, arrays, fixed)
+
     def compute(self, step: Step, cells: list[Computed | None]) -> Sequence[Computed | None]:
         arrays = list[Array | None]()
         for cell in cells:
@@ -96,6 +173,10 @@ class ForwardArrays(Forward[Computed]):
     def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
         """Return the outputs of a node without bodies that NumPy computes."""
         return compute_node(step, arrays)
+
+
+def _array_or_none(cell: Computed) -> Array | None:
+    return None if isinstance(cell, NotComputed) else cell
 
 
 def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotComputed | None:
@@ -119,6 +200,11 @@ class _RepeatRecorder(ForwardArrays):
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans)
         self.repeated: dict[str, None] = {}
+
+    def bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
+        if end_of_computation(step, arrays) is not None:
+            raise Unbound
+        return bind_node(step, arrays, fixed, refuses_repeats=step.node.scope not in self.repeated)
 
     def compute_arrays(self, step: Step, cells: Sequence[Array | None]) -> Sequence[Array | None]:
         outputs = compute_node(step, cells)
@@ -152,14 +238,93 @@ def compute_node(step: Step, arrays: Sequence[Array | None], *, wraps: bool = Fa
         raise failure(step, str(error), breaks_rule=isinstance(error, IllegalCase)) from error
     except MemoryError as error:
         raise failure(step, "there is not enough memory") from error
-    attributes = {name: load(v) if isinstance(v, Constant) else v for name, v in node.attributes.items()}
     try:
         return general_kernels.compute(
-            step.work, node.domain, arrays, attributes, opset=opset_number(node),
+            step.work, node.domain, arrays, attributes_of(step), opset=opset_number(node),
             output_count=len(step.outputs), element_limit=MOST_ELEMENTS,
         )  # fmt: skip
     except general_kernels.UnsupportedCase as error:
         raise failure(step, str(error)) from error
+
+
+def bind_node(
+    step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool], *, refuses_repeats: bool = False
+) -> BoundKernel:
+    """Compute a node without bodies, and bind it to the types and shapes of its inputs.
+
+    Args:
+        step: the node.
+        arrays: its inputs.
+        fixed: for each input whether it never changes.
+        refuses_repeats: whether a scatter node raises `Unbound` if some element has several allowed values.
+
+    Raises:
+        Unbound: it cannot be bound.
+        Error: it cannot be computed with these inputs.
+    """
+    if isinstance(step.work, GeneralOp):
+        return general_kernels.bind(
+            step.work, step.node.domain, arrays, attributes_of(step), fixed=fixed,
+            opset=opset_number(step.node), output_count=len(step.outputs), element_limit=MOST_ELEMENTS,
+        )  # fmt: skip
+    case = case_of_node(scatter_node_of(step), arrays)
+    assert isinstance(step.work, Lookup)
+    assert step.work.spec is not None
+    ports = step.work.spec.ports
+    numbers = {port.role: number for number, port in enumerate(ports) if number < len(arrays)}
+    axis = numbers.get(Role.AXIS)
+    operands = (case.data, case.indices, case.updates)
+    places = [numbers.get(role, len(arrays)) for role in (Role.DATA, Role.INDICES, Role.UPDATES)]
+    given = [arrays[place] if place < len(arrays) else None for place in places]
+    are_alike = all(
+        array is operand or (array is not None and operand is not None and array.dtype is operand.dtype)
+        for array, operand in zip(given, operands, strict=True)
+    )
+    if not are_alike or case.result != case.data.dtype or (axis is not None and not fixed[axis]):
+        raise Unbound
+    function = bind_scatter(case.task, *operands)
+    check = _unspecified_check(case) if refuses_repeats else None
+
+    def compute(*inputs: Array | None) -> Array:
+        data, indices, updates = [inputs[place] if place < len(inputs) else None for place in places]
+        if check is not None:
+            check(data, indices, updates)
+        return function(data, indices, updates)
+
+    output = compute(*arrays)
+    is_direct = check is None and places == [0, 1, 2] and len(arrays) == len(places)
+    return BoundKernel(function if is_direct else compute, True, (output,))
+
+
+def _unspecified_check(case: CheckedCase) -> Callable[..., None] | None:
+    """Return the function that raises Unbound if an element has several allowed values; None if none can."""
+    task, shape, new = case.task, case.data.shape, case.updates.shape
+    if task.layout is Layout.SEQUENCE or case.indices is None:
+        return None
+    if task.reduction is Reduction.NONE:
+        depth = case.indices.shape[-1] if task.layout is Layout.TUPLES else 1
+        if case.indices.size <= depth:
+            return None
+
+        def check_repeats(data: Array, indices: Array, updates: Array) -> None:
+            if (count_hits(task, shape, indices, new) > 1).any():
+                raise Unbound
+
+        return check_repeats
+    if task.reduction not in {Reduction.MIN, Reduction.MAX} or case.data.dtype.kind in "iub":
+        return None
+
+    def check_nan(data: Array, indices: Array, updates: Array) -> None:
+        if (data != data).any() or (updates != updates).any():
+            raise Unbound
+
+    return check_nan
+
+
+def attributes_of(step: Step) -> Mapping[str, Any]:
+    """Return the attributes of a node, with the arrays of those that are tensors."""
+    attributes = step.node.attributes
+    return {name: load(v) if isinstance(v, Constant) else v for name, v in attributes.items()}
 
 
 def scatter_node_of(step: Step) -> ScatterNode:

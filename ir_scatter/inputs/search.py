@@ -9,7 +9,7 @@ comes from. From that, new input values are solved:
     run       start = [2, 4]: legal
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ir_scatter.analysis.interpreter import Forward, Plan, Step, load
+from ir_scatter.analysis.interpreter import Forward, LoopProgress, Plan, Shortcut, Step, load
 from ir_scatter.core.arrays import Array, kind, native
 from ir_scatter.core.dataflow import BodyInput, Choice, Dataflow, GraphInput, Key, Repeat
 from ir_scatter.core.diagnostics import Location
@@ -26,7 +26,14 @@ from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import EvaluationFailed, NoInputs, UnreadableModel
 from ir_scatter.core.shapes import Shape
 from ir_scatter.core.value_ranges import ValueRange
-from ir_scatter.evaluate.model import Program, Sketch, compute_node, scatter_node_of
+from ir_scatter.evaluate.model import (
+    Program,
+    Sketch,
+    advance_arrays,
+    bind_node,
+    compute_node,
+    scatter_node_of,
+)
 from ir_scatter.inputs.constraints import Conditions, InputUse, NodeInRun, Pairs, uses_of
 from ir_scatter.inputs.numbers import (
     LARGEST,
@@ -53,6 +60,8 @@ from ir_scatter.inputs.sizes import Sizes
 from ir_scatter.inputs.solver import Solver
 from ir_scatter.ops.constraints import Meaning
 from ir_scatter.ops.general import GeneralOp, constraints_of
+from ir_scatter.ops.general_kernels import BoundKernel
+from ir_scatter.ops.general_kernels.bound import Unbound
 from ir_scatter.ops.general_shapes import ShapesDiffer
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
@@ -91,6 +100,18 @@ _MOST_MASKS = 48
 
 _MOST_THRESHOLDS = 4
 """Most constants of comparisons from which values for masks are derived."""
+
+_CHECKING_KERNELS = frozenset(
+    {
+        "select.gather",
+        "select.gather_elements",
+        "select.gather_nd",
+        "arithmetic.divide",
+        "arithmetic.modulo",
+        "arithmetic.binary",
+    }
+)
+"""Kernels that refuse every number against a constraint of their operator."""
 
 _START_RANGES = (
     ((-LARGEST, LARGEST), (0, 7), (1, 3)),
@@ -617,6 +638,67 @@ class Run(Forward[TracedCell]):
             _UnknownValue("the end of a loop") if self.search.is_sketch else super().endless(step, iterations)
         )
 
+    def advance(
+        self,
+        step: Step,
+        work: Repeat,
+        carried: Sequence[TracedCell | None],
+        captured: Sequence[TracedCell | None],
+        outputs: Sequence[TracedCell | None],
+        fast: Shortcut,
+        done: int,
+        limit: int | None,
+    ) -> LoopProgress[TracedCell] | None:
+        """Compute iterations without terms, once an iteration brought no news but the numbers."""
+        news = self._news(carried)
+        if fast.seen != news:
+            fast.seen = news
+            return None
+        templates = [cell for cell in outputs if cell is None or _array_without_terms(cell) is not None]
+        if len(templates) < len(outputs):
+            return None
+        bind = self._bind_node
+        progress = advance_arrays(
+            self, work, carried, captured, fast, done, limit, _array_without_terms, bind
+        )
+        if progress is None:
+            return None
+        self.computed += (progress.done - done) * len(self.plans[work.body].steps)
+
+        def cell_of(array: Array | None, template: TracedCell | None) -> TracedCell | None:
+            if array is None or template is None:
+                return None
+            return TracedCell(array, array.shape, origins=template.origins, direct=template.direct)
+
+        results = [cell_of(array, cell) for array, cell in zip(progress.outputs, templates, strict=True)]
+        parts = list[list[TracedCell]]()
+        for output, arrays in zip(work.outputs, progress.parts, strict=True):
+            cells = (cell_of(array, templates[output.inner]) for array in arrays)
+            parts.append([cell for cell in cells if cell is not None])
+        return LoopProgress(progress.done, results, parts, progress.goes_on)
+
+    def _news(self, carried: Sequence[TracedCell | None]) -> tuple[object, ...]:
+        """Return what this run and its search have learned, and what carried values depend on."""
+        search = self.search
+        lists: tuple[Sized, ...] = (self.uses, self.stuck, self.too_small, self.counts, self.thresholds)
+        masks = (search.positions, search.trips, search.decisive, search.written, search.reaching)
+        origins = [None if cell is None else (cell.origins, cell.direct) for cell in carried]
+        return (*map(len, lists), *masks, search.choosing, self.has_unknown_shapes, *origins)
+
+    def _bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
+        """Bind a node whose positions are legal if it computes without an error, and that teaches nothing."""
+        work = step.work
+        ports = [port for port in ports_of_positions(step) if port is not None and port < len(fixed)]
+        if isinstance(work, GeneralOp):
+            name = work.kernel_in(step.node.domain).partition("(")[0]
+            varies = name not in _CHECKING_KERNELS and not all(fixed[port] for port in ports)
+            learns = _is_comparison(step) and not all(fixed) and len(self.thresholds) < _MOST_THRESHOLDS
+            if varies or learns:
+                raise Unbound
+        elif step.node.scope in self.search.constraints:
+            raise Unbound
+        return bind_node(step, arrays, fixed, refuses_repeats=True)
+
     def compute(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
         """Compute the outputs of a node without bodies; [] if no output is used."""
         self.computed += 1
@@ -845,6 +927,10 @@ class Run(Forward[TracedCell]):
         except (EvaluationFailed, LookupError):
             pass
         return unknown_cell(declared.shape, declared.element_type, origins_of([cell]))
+
+
+def _array_without_terms(cell: TracedCell) -> Array | None:
+    return cell.array if cell.terms is None and not cell.is_opaque else None
 
 
 def ports_of_positions(step: Step) -> set[int | None]:

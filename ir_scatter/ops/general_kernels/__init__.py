@@ -6,10 +6,10 @@
 The row of an operator names its kernel.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from ir_scatter.ops.attributes import Attributes
 from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.general_kernels.base import Kernel, KernelCase, OutputTooLarge, UnsupportedCase
 
-__all__ = ["OutputTooLarge", "UnsupportedCase", "compute"]
+__all__ = ["REFUSALS", "BoundKernel", "OutputTooLarge", "UnsupportedCase", "bind", "compute"]
 
-_REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+REFUSALS = (UnsupportedCase, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """Exceptions of kernels, and of NumPy, that mean that a case is refused."""
 
 
@@ -50,22 +50,91 @@ def compute(
     """
     try:
         with np.errstate(all="ignore"):
-            unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
-            if unknown:
-                raise UnsupportedCase(f"attribute {unknown[0]} is not known")
-            operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
-            loaded = Attributes(_loaded(attributes))
-            case = KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
-            if op.keeps_shape:
-                case.reserve(case.array(0).shape)
-            outputs = _kernel(op.kernel_in(domain))(case)
-            arrays = tuple(map(np.asarray, outputs if isinstance(outputs, tuple) else (outputs,)))
-            for array in arrays:
-                case.reserve(array.shape)
-            return arrays
-    except _REFUSALS as error:
+            case = _case(op, domain, inputs, attributes, opset, output_count, element_limit)
+            return _outputs(op, domain, case)
+    except REFUSALS as error:
         refusal = OutputTooLarge if isinstance(error, OutputTooLarge) else UnsupportedCase
         raise refusal(f"{op.type_in(domain)}: {error}") from error
+
+
+class BoundKernel(NamedTuple):
+    """A kernel for inputs of certain types and shapes.
+
+    Attributes:
+        function: returns the output, or a tuple of several; raises one of `REFUSALS`, or `Unbound`, for
+            values that only `compute` handles.
+        is_static: whether types and shapes of its outputs are always those of `outputs`.
+        outputs: those of the inputs that it was bound for.
+    """
+
+    function: Callable[..., Any]
+    is_static: bool
+    outputs: tuple[Array, ...]
+
+
+def bind(
+    op: GeneralOp,
+    domain: str,
+    inputs: Sequence[Array | None],
+    attributes: Mapping[str, Any],
+    *,
+    fixed: Sequence[bool],
+    opset: int | None,
+    output_count: int = 0,
+    element_limit: int | None = None,
+) -> BoundKernel:
+    """Compute the outputs for these inputs, and bind the kernel to their types and shapes.
+
+    Args:
+        op: see `compute`, as the other arguments.
+        domain: see `compute`.
+        inputs: see `compute`.
+        attributes: see `compute`.
+        fixed: for each input whether it will have the same elements in every call.
+        opset: see `compute`.
+        output_count: see `compute`.
+        element_limit: see `compute`.
+
+    Raises:
+        Exception: one of `REFUSALS`; `compute` words it.
+    """
+    from ir_scatter.ops.general_kernels.bound import Sample
+    from ir_scatter.ops.general_kernels.bound import bind as bind_kernel
+
+    with np.errstate(all="ignore"):
+        case = _case(op, domain, inputs, attributes, opset, output_count, element_limit)
+        outputs, text = _outputs(op, domain, case), op.kernel_in(domain)
+        name, argument = _name_and_argument(text)
+        sample = Sample(case, tuple(fixed), outputs[0], argument)
+        function, is_static = bind_kernel(name, _kernel(text), sample)
+    return BoundKernel(function, is_static, outputs)
+
+
+def _case(
+    op: GeneralOp,
+    domain: str,
+    inputs: Sequence[Array | None],
+    attributes: Mapping[str, Any],
+    opset: int | None,
+    output_count: int,
+    element_limit: int | None,
+) -> KernelCase:
+    unknown = sorted(set(attributes) - set(op.attributes_in(domain)))
+    if unknown:
+        raise UnsupportedCase(f"attribute {unknown[0]} is not known")
+    operands = tuple(None if array is None else in_own_dtype(array) for array in inputs)
+    loaded = Attributes(_loaded(attributes))
+    return KernelCase(operands, loaded, domain != OPENVINO, opset, output_count, element_limit)
+
+
+def _outputs(op: GeneralOp, domain: str, case: KernelCase) -> tuple[Array, ...]:
+    if op.keeps_shape:
+        case.reserve(case.array(0).shape)
+    outputs = _kernel(op.kernel_in(domain))(case)
+    arrays = tuple(map(np.asarray, outputs if isinstance(outputs, tuple) else (outputs,)))
+    for array in arrays:
+        case.reserve(array.shape)
+    return arrays
 
 
 def _loaded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -77,11 +146,17 @@ def _loaded(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def _kernel(text: str) -> Kernel:
-    path, _, argument = text.rstrip(")").partition("(")
-    module_name, _, function_name = path.partition(".")
-    module = import_module(f"{__name__}.{module_name}")
-    function: Any = getattr(module, function_name)
-    if argument:
-        source: Any = np if argument.startswith("np.") else module
-        function = function(getattr(source, argument.removeprefix("np.")))
-    return function  # type: ignore[no-any-return]
+    name, argument = _name_and_argument(text)
+    module_name, _, function_name = name.partition(".")
+    function: Any = getattr(import_module(f"{__name__}.{module_name}"), function_name)
+    return function if argument is None else function(argument)  # type: ignore[no-any-return]
+
+
+@cache
+def _name_and_argument(text: str) -> tuple[str, Any]:
+    """Return the name of a kernel, or of its maker and the argument of that."""
+    name, _, argument = text.rstrip(")").partition("(")
+    if not argument:
+        return name, None
+    source: Any = np if argument.startswith("np.") else import_module(f"{__name__}.{name.partition('.')[0]}")
+    return name, getattr(source, argument.removeprefix("np."))

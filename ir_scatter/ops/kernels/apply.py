@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from functools import cache
 from math import prod
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ir_scatter.core.arrays import Array, extreme
 from ir_scatter.ops.index_values import whole_numbers
-from ir_scatter.ops.kernels.targets import BLOCK, Targets, Task, checked, find_targets
+from ir_scatter.ops.kernels.targets import BLOCK, IndexOutOfRange, Targets, Task, checked, find_targets
 from ir_scatter.ops.spec import Layout, Reduction
 
 DType = np.dtype[Any]
@@ -92,6 +93,49 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
         for part, hit in targets.blocks():
             _reduce(rows, hit, source[part], how.ufunc)
     return output
+
+
+def bind_scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Callable[..., Array]:
+    """Return `scatter` for arrays of these types and shapes; a single index needs no list of targets."""
+    one = None if indices is None or not updates.size else _bind_one(task, data, indices, updates)
+    return one or (lambda data, indices, updates: scatter(task, data, indices, updates))
+
+
+def _bind_one(
+    task: Task, data: Array, indices: Array, updates: Array
+) -> Callable[[Array, Array, Array], Array] | None:
+    """Return the function for a single index or tuple of indices, None for all other cases."""
+    how = None if task.reduction is Reduction.NONE else _reduction_method(data.dtype, task.reduction)
+    is_simple = how is None or (how.widen is None and task.keeps_initial)
+    is_tuple = task.layout is Layout.TUPLES
+    count = prod(indices.shape[:-1]) if is_tuple else indices.size
+    is_number = indices.dtype.isbuiltin == 1 and indices.dtype.kind in "iu"
+    if not is_simple or count != 1 or task.layout is Layout.SEQUENCE or not is_number or task.is_circular:
+        return None
+    sizes = data.shape[: indices.shape[-1]] if is_tuple else data.shape[task.axis : task.axis + 1]
+    axis, width = task.axis, slice(None) if task.layout is Layout.SLICES else slice(0, 1)
+    rest = data.ndim - axis - 1
+    shape = (
+        data.shape[len(sizes) :]
+        if is_tuple
+        else tuple(dim if task.layout is Layout.SLICES else 1 for dim in data.shape)
+    )
+    if not is_tuple:
+        shape = (*shape[:axis], 1, *shape[axis + 1 :])
+
+    def compute(data: Array, indices: Array, updates: Array) -> Array:
+        place: list[slice | int | EllipsisType] = []
+        for number, size in zip(indices.reshape(-1).tolist(), sizes, strict=True):
+            position = number + size if number < 0 and task.wraps else number
+            if not 0 <= position < size:
+                raise IndexOutOfRange
+            place.append(position if is_tuple else slice(position, position + 1))
+        where = (*place, ...) if is_tuple else (*(width,) * axis, *place, *(width,) * rest)
+        output, new = data.copy(), updates.reshape(shape)
+        output[where] = new if how is None else how.ufunc(output[where], new)
+        return output
+
+    return compute
 
 
 # Layout ELEMENTS on an axis with many elements after it, some columns at a time. The targets of one column
