@@ -5,6 +5,7 @@ unspecified elements when runners are compared, an array with its provenance whe
 """
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,7 @@ class Step:
     Attributes:
         inputs: in the order of the specification, then the values that its bodies capture.
         done: values that no later step needs, to free their memory.
+        memo: what was derived from the node once, for all times that it is computed.
     """
 
     node: Node
@@ -97,6 +99,7 @@ class Step:
     outputs: tuple[Key | None, ...]
     work: Work
     done: tuple[Key, ...]
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,6 +287,13 @@ _MOST_SHORTCUTS = 16
 """Attempts to go on faster after an iteration that had to be computed as usual."""
 
 
+_CHUNK = 1 << 12
+"""Iterations of a loop after which the time that it will take is estimated."""
+
+_SURELY = 2.0
+"""A loop is given up if it would take this many times the time that is left: estimates may be off."""
+
+
 class LoopProgress(NamedTuple, Generic[Cell]):
     """The state of a loop after some iterations.
 
@@ -318,7 +328,7 @@ class Shortcut:
     def wait(self, done: int, before: int) -> None:
         """Try again after the next iteration; or no more, after many attempts that brought little."""
         self.tried += done - before < _FIRST_SHORTCUT
-        self.next = done + 1 if self.tried < _MOST_SHORTCUTS else -1
+        self.next = done + (done - before < _CHUNK) if self.tried < _MOST_SHORTCUTS else -1
 
 
 MOST_ITERATIONS = 1_000_000
@@ -328,11 +338,16 @@ _SMALL = 1 << 20
 """Constants of at most this many bytes (1 MB) stay in memory after their first use."""
 
 
+class OutOfTime(EvaluationFailed):
+    """A run will not end before its deadline."""
+
+
 class Forward(ABC, Generic[Cell]):
     """Runs plans over a domain of cells; all loops together run at most `most_iterations` iterations.
 
     Attributes:
         states: the values of states for the next run, by name; empty before the first run.
+        deadline: the time, on the clock of `time.monotonic`, after which results are of no use, if any.
         first_shortcut: iterations of a loop that are computed as usual before faster ones are tried; -1 for
             all of them.
     """
@@ -344,6 +359,7 @@ class Forward(ABC, Generic[Cell]):
         self.most_iterations = MOST_ITERATIONS
         self.iterations = 0
         self.states: dict[str, Cell | None] = {}
+        self.deadline: float | None = None
         self._constants: dict[Constant, Cell] = {}
 
     @abstractmethod
@@ -473,10 +489,13 @@ class Forward(ABC, Generic[Cell]):
         limit = self._limit(step, work, cells, carried)
         goes_on = work.condition is None or bool(self.scalar(step, cells[work.condition], "the condition"))
         outputs: list[Cell | None] | None = None
-        done, fast = 0, Shortcut(self.first_shortcut)
+        done, fast, started = 0, Shortcut(self.first_shortcut), time.monotonic()
         while goes_on and (limit is None or done < limit):
+            if done % _CHUNK == _FIRST_SHORTCUT or done == fast.next:
+                self._check_time(step, started, done, limit)
             if done == fast.next and self.iterations < self.most_iterations:
-                progress = self.advance(step, work, carried, captured, outputs or [], fast, done, limit)
+                end = done + _CHUNK if limit is None else min(limit, done + _CHUNK)
+                progress = self.advance(step, work, carried, captured, outputs or [], fast, done, end)
                 fast.wait(done if progress is None else progress.done, done)
                 if progress is not None:
                     self.iterations += progress.done - done
@@ -523,6 +542,17 @@ class Forward(ABC, Generic[Cell]):
                 results.append(initial[0])
         return results
 
+    def _check_time(self, step: Step, started: float, done: int, limit: int | None) -> None:
+        """Raise OutOfTime if a loop will surely end after the deadline."""
+        if self.deadline is None or limit is None or not done:
+            return
+        now = time.monotonic()
+        rest, left = (now - started) / done * (limit - done), self.deadline - now
+        if rest > max(left, 0) * _SURELY:
+            place = f"{step.node.type} {step.node.scope}"
+            message = f"{place} would take {rest:.0f} seconds more, after {done} of {limit} iterations"
+            raise OutOfTime(message, step.node.location)
+
     def advance(
         self,
         step: Step,
@@ -544,7 +574,7 @@ class Forward(ABC, Generic[Cell]):
             outputs: those of the body in the last iteration.
             fast: what was prepared for this run of the loop.
             done: the number of iterations done.
-            limit: the number of iterations at which the loop ends, if known.
+            limit: the number of iterations to stop at.
         """
         return None
 

@@ -385,7 +385,8 @@ class ModelCase:
         """
         if self.observations is None and (tapper is not None or self.contested):
             with suppress(Error):
-                _, self.observations = self.side.reference.start(self.feeds)(self.settings.timeout)
+                timeout = self.settings.timeout
+                _, self.observations = self.side.reference.start(self.feeds, timeout=timeout)(timeout)
         observations = self.observations or Observations()
         known = observations.unspecified
         if known is not None and not observations.not_computed:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from ir_scatter.analysis.interpreter import NotComputed
+from ir_scatter.analysis.interpreter import NotComputed, OutOfTime
 from ir_scatter.compare.guard import (
     ContestedMasks,
     MarkedTensor,
@@ -47,7 +47,7 @@ class Reference:
         self._timed_out: Outcome | None = None
 
     def start(
-        self, feeds: Mapping[str, Array], times: int = 1
+        self, feeds: Mapping[str, Array], times: int = 1, timeout: float | None = None
     ) -> Callable[[float], tuple[Outcome, Observations]]:
         """Begin to compute, unless that exceeded the time limit before; return a function that waits.
 
@@ -58,9 +58,11 @@ class Reference:
         Args:
             feeds: the inputs by name.
             times: inferences in a row, if the model keeps states.
+            timeout: the time limit: a loop that will surely exceed it is given up early.
         """
         observations, earlier, started = Observations(self._nodes), self._timed_out, time.monotonic()
-        work = partial(self._compute, feeds, observations, times)
+        deadline = None if timeout is None else started + timeout
+        work = partial(self._compute, feeds, observations, times, deadline)
         future = run_in_background(work if earlier is None else lambda: earlier)
 
         def finish(timeout: float) -> tuple[Outcome, Observations]:
@@ -116,7 +118,9 @@ class Reference:
             return make_sketch(self._model)
         return None
 
-    def _compute(self, feeds: Mapping[str, Array], observations: Observations, times: int) -> Outcome:
+    def _compute(
+        self, feeds: Mapping[str, Array], observations: Observations, times: int, deadline: float | None
+    ) -> Outcome:
         """Compute the model, `times` in a row if it assigns states."""
         start, program = time.perf_counter(), self._program
         if isinstance(program, Error):
@@ -128,12 +132,16 @@ class Reference:
             return self._outcome(Status.UNSUPPORTED if is_unknown else Status.REFUSED, str(program))
         try:
             watcher, runs = Watcher(program.plans, observations), list[dict[str, Array]]()
+            watcher.deadline = deadline
             arrays, unspecified = check_feeds(program.inputs, feeds), dict[str, Unspecified]()
             for _ in range(times if program.plan.assigned else 1):
                 tensors = watcher.watch(program.plan, arrays)
                 runs.append(program.named([_cell(tensor) for tensor in tensors]).outputs)
                 unspecified = {**(observations.unspecified or {}), **unspecified}
                 observations.unspecified = unspecified
+        except OutOfTime as error:
+            self._timed_out = self._outcome(Status.TIMEOUT, str(error))
+            return self._timed_out
         except EvaluationFailed as error:
             return replace(self._outcome(Status.REFUSED, str(error)), at_inference=not error.breaks_rule)
         except MemoryError:

@@ -244,7 +244,7 @@ class _Session:
         """Run all runners on one set of inputs, while NumPy computes in a thread."""
         cases, judged_before = self.cases(number, feeds), len(self.judgements)
         times, starts = self.settings.repeat, cases if self.has_reference else ()
-        pending = [case.side.reference.start(case.feeds, times) for case in starts]
+        pending = [case.side.reference.start(case.feeds, times, self.settings.timeout) for case in starts]
         self.unfinished = [runner.name for runner in self.runners]
         try:
             for runner in self.runners:

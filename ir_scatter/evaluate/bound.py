@@ -76,7 +76,7 @@ class BoundBody:
         Args:
             carried: the value of each input of the body that is no part; for one that is, the whole array.
             done: the number of iterations done before.
-            limit: the number of iterations at which the loop ends; None if only the condition ends it.
+            limit: the number of iterations to stop at, if any.
             most: the greatest number of iterations to run now.
         """
         work, values = self.work, list(self.values)
@@ -186,6 +186,8 @@ def bind_body(
         constants: returns the array of a constant of the body.
         bind_node: binds each node of the body.
     """
+    if plan.assigned:  # states change from iteration to iteration
+        return None
     binder = _Binder(plan, constants, bind_node)
     changing = {BodySource.CARRIED, BodySource.ITERATION, BodySource.PART}
     for key, array, input in zip([input.key for input in plan.inputs], arguments, work.inputs, strict=True):

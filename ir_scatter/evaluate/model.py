@@ -323,14 +323,21 @@ def _unspecified_check(case: CheckedCase) -> Callable[..., None] | None:
 
 def attributes_of(step: Step) -> Mapping[str, Any]:
     """Return the attributes of a node, with the arrays of those that are tensors."""
-    attributes = step.node.attributes
-    return {name: load(v) if isinstance(v, Constant) else v for name, v in attributes.items()}
+    loaded: Mapping[str, Any] | None = step.memo.get("attributes")
+    if loaded is None:
+        attributes = step.node.attributes
+        loaded = {name: load(v) if isinstance(v, Constant) else v for name, v in attributes.items()}
+        step.memo["attributes"] = loaded
+    return loaded
 
 
 def scatter_node_of(step: Step) -> ScatterNode:
     """Return the scatter node of a step; it knows attributes, but nothing of its inputs."""
-    assert isinstance(step.work, Lookup)
-    return ScatterNode(step.node, step.work, Facts())
+    scatter: ScatterNode | None = step.memo.get("scatter")
+    if scatter is None:
+        assert isinstance(step.work, Lookup)
+        scatter = step.memo["scatter"] = ScatterNode(step.node, step.work, Facts())
+    return scatter
 
 
 def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]:

@@ -1,6 +1,7 @@
 """Loops whose iterations are computed by bound functions, against the same loops computed node by node."""
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,20 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ir_scatter.analysis.interpreter import Forward, Shortcut
+from ir_scatter.analysis.interpreter import Forward, OutOfTime, Shortcut
 from ir_scatter.compare.guard import Observations, Watcher
+from ir_scatter.core.arrays import bits_of
 from ir_scatter.core.errors import Error
 from ir_scatter.evaluate.model import ForwardArrays, Program, check_feeds, prepare
+from ir_scatter.evaluate.operator import make_case
 from ir_scatter.inputs.model import draw_feeds
 from ir_scatter.ops.general import ROWS
 from ir_scatter.ops.general_kernels import bind, compute
+from ir_scatter.ops.kernels.apply import bind_scatter, scatter
+from ir_scatter.ops.lookup import SPECS
+from ir_scatter.ops.spec import Layout
 from tests.campaigns.body_models import write
+from tests.models.cases import random_case
 from tests.models.nested_ir import write_iterator, write_loop
 from tests.models.onnx_text import LEGAL, save
 
@@ -398,6 +405,26 @@ def test_bound_kernels(name: str) -> None:
     assert computed > 1
 
 
+def test_a_loop_that_ends_too_late_is_given_up(tmp_path: Path) -> None:
+    """The time of the first iterations tells how long all of them would take."""
+    text = HEADER + (
+        "g (float[5] x0) => (float[5] y) <int64 trips = {900000}> {"
+        "y = Loop (trips, , x0) < body = b (int64 i, bool c, float[5] x) => (bool d, float[5] o)"
+        " { d = Identity (c) o = Neg (x) } > }"
+    )
+    path = save(text, tmp_path / "model.onnx")
+    program = prepare(path)
+    forward = ForwardArrays(program.plans)
+    forward.deadline = time.monotonic()
+    with pytest.raises(
+        OutOfTime, match=r"^Loop y would take \d+ seconds more, after \d+ of 900000 iterations$"
+    ):
+        forward.run(program.plan, [X])
+    assert forward.iterations < 10_000
+    forward.deadline = time.monotonic() + 1e6
+    assert _plain(forward.run(program.plan, [X])[0]) == _plain(X)
+
+
 def test_shortcuts_are_given_up_where_they_bring_little() -> None:
     shortcut, done = Shortcut(1), 1
     while shortcut.next >= 0:
@@ -409,3 +436,24 @@ def test_shortcuts_are_given_up_where_they_bring_little() -> None:
         shortcut.wait(done + 20, done)
         done += 21
     assert shortcut.next == done
+
+
+SCATTER_ROWS = {str(spec.key): spec for spec in SPECS.values()}
+
+
+@pytest.mark.parametrize("name", SCATTER_ROWS)
+def test_scatter_operators_bound_to_shapes(name: str) -> None:
+    """A single index is written without a list of targets."""
+    spec, few, chance = SCATTER_ROWS[name], 0, np.random.default_rng(0)
+    for _ in range(60):
+        drawn = random_case(spec, chance, may_repeat=True)
+        case = make_case(drawn.operator, **drawn.arguments())
+        function = bind_scatter(case.task, case.data, case.indices, case.updates)
+        few += case.indices is not None and case.indices.size == 1
+        other = case.data.reshape(-1)[::-1].reshape(case.data.shape).copy()
+        for data in (case.data, other):
+            expected = scatter(case.task, data, case.indices, case.updates)
+            got = function(data, case.indices, case.updates)
+            assert got.dtype == expected.dtype
+            assert np.array_equal(bits_of(got), bits_of(expected))
+    assert few or spec.layout is Layout.SEQUENCE
