@@ -82,8 +82,9 @@ def _run(params: dict[str, Any]) -> int:
     outputs, not_computed, repeated = program.run_in_part(feeds)
     for node in repeated:
         say(f"{node}: several updates of one element; the last one wins")
-    if not outputs and program.unknown is not None:
-        raise program.unknown
+    if not outputs:
+        for end in not_computed.values():
+            raise program.error_of(end)
     ends = {name: end.source for name, end in not_computed.items()}
     for name, source in ends.items():
         say(f"output {name} is not computed: NumPy computes nothing after {source}")

@@ -63,15 +63,19 @@ class NotComputed:
     Attributes:
         node: the first such node on the way to the output.
         is_random: whether the node draws random numbers.
+        refusal: why the kernel of the node refuses its inputs; None if it has no kernel.
     """
 
     node: Node
     is_random: bool = False
+    refusal: EvaluationFailed | None = None
 
     @property
     def source(self) -> str:
         """The node in words: "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)"."""
         kind = f"{operator_name(self.node)}{', which draws random numbers' if self.is_random else ''}"
+        if self.refusal is not None:
+            kind = str(self.refusal.__cause__ or self.refusal)
         return f"{self.node.scope} ({kind})"
 
 

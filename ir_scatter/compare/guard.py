@@ -44,7 +44,7 @@ from ir_scatter.compare.result import NUMPY, Guarded
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.dataflow import Call, Choice, Key, Repeat
 from ir_scatter.core.element_types import dtype
-from ir_scatter.core.errors import Error, IllegalCase
+from ir_scatter.core.errors import Error, EvaluationFailed, IllegalCase
 from ir_scatter.core.shapes import static
 from ir_scatter.evaluate.certainty import DetailedResult, detail
 from ir_scatter.evaluate.model import (
@@ -55,6 +55,7 @@ from ir_scatter.evaluate.model import (
     case_of_node,
     check_feeds,
     compute_node,
+    end_by_refusal,
     end_of_computation,
     scatter_node_of,
 )
@@ -554,7 +555,10 @@ class Watcher(Forward[MarkedTensor]):
         elif isinstance(step.work, Lookup):
             outputs = [self.compute_scatter(step, cells)]
         else:
-            arrays = self.compute_general(step, cells)
+            try:
+                arrays = self.compute_general(step, cells)
+            except EvaluationFailed as error:
+                end, arrays = end_by_refusal(step, error), [None] * len(step.outputs)
             marks = mark_general(step, cells, arrays)
             outputs = [MarkedTensor(array, mark) for array, mark in zip(arrays, marks, strict=False)]
         return self.with_declared_shapes(step, outputs, end)

@@ -148,7 +148,10 @@ class Reference:
             return self._outcome(Status.REFUSED, "there is not enough memory")
         message = self._describe_ends(observations.not_computed)
         if not any(runs) and observations.not_computed:
-            return self._outcome(Status.UNSUPPORTED, message)
+            refusals = [end.refusal for end in observations.not_computed.values()]
+            if None in refusals:
+                return self._outcome(Status.UNSUPPORTED, message)
+            return self._outcome(Status.REFUSED, str(refusals[0]))
         seconds, not_computed = time.perf_counter() - start, tuple(observations.not_computed)
         outcome = self._outcome(Status.OK, message)
         return replace(outcome, runs=tuple(runs), seconds=seconds, not_computed=not_computed)

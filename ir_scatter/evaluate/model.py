@@ -62,7 +62,8 @@ MOST_ELEMENTS = 1 << 31
 _Cell = TypeVar("_Cell")
 
 Computed: TypeAlias = Array | NotComputed
-"""An array; or, of a value that depends on an unknown or random operator, the node that is not computed."""
+"""An array; or, for a value that depends on a node that is not computed, that node: an unknown or random
+operator, or a case that no specification defines."""
 
 
 def advance_arrays(
@@ -168,7 +169,12 @@ class ForwardArrays(Forward[Computed]):
                 return [cell] * len(step.outputs)
             arrays.append(cell)
         end = end_of_computation(step, arrays)
-        return self.compute_arrays(step, arrays) if end is None else [end] * len(step.outputs)
+        if end is None:
+            try:
+                return self.compute_arrays(step, arrays)
+            except EvaluationFailed as error:
+                end = end_by_refusal(step, error)
+        return [end] * len(step.outputs)
 
     def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
         """Return the outputs of a node without bodies that NumPy computes."""
@@ -192,6 +198,17 @@ def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotCompute
         condition = arrays[op.draws_if] if op.draws_if < len(arrays) else None
         is_random = condition is not None and bool(condition.any())
     return NotComputed(step.node, is_random) if step.work is None or is_random else None
+
+
+def end_by_refusal(step: Step, error: EvaluationFailed) -> NotComputed:
+    """Return the value of the outputs of a node whose kernel refuses its inputs as undefined or unsupported.
+
+    Raises:
+        EvaluationFailed: the error again, if it is one of a scatter node or for want of memory.
+    """
+    if not isinstance(error.__cause__, general_kernels.UnsupportedCase):
+        raise error
+    return NotComputed(step.node, refusal=error)
 
 
 class _RepeatRecorder(ForwardArrays):
@@ -428,7 +445,7 @@ class RunResult(NamedTuple):
 
     Attributes:
         outputs: arrays by name.
-        not_computed: the outputs that depend on an unknown or random operator, with that node.
+        not_computed: the outputs that depend on a node which is not computed, with that node.
         repeated: the scopes of scatter nodes without a reduction that repeat a target.
     """
 
@@ -450,12 +467,14 @@ class Program(Sketch):
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """Compute the outputs by name; none shares memory with a feed. Raises what `evaluate_model` does."""
         outputs, not_computed, _ = self._run(feeds, ForwardArrays(self.plans))
-        for name, end in not_computed.items():
-            if self.unknown is not None:
-                raise self.unknown
-            message = f"output {name} depends on {end.source}"
-            raise UnknownOperator(f"NumPy does not compute {message}", end.node.location)
+        for end in not_computed.values():
+            raise self.error_of(end)
         return outputs
+
+    def error_of(self, end: NotComputed) -> Error:
+        """Return the error of a run that needs the outputs of a node which is not computed."""
+        message = f"NumPy does not compute {end.source}"
+        return end.refusal or self.unknown or UnknownOperator(message, end.node.location)
 
     def run_in_part(self, feeds: Mapping[str, Any]) -> RunResult:
         """Compute the outputs that depend on no unknown operator, and note which targets repeat."""

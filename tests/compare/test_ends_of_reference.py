@@ -11,7 +11,7 @@ from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Level
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save as save_results
-from ir_scatter.core.errors import UnknownOperator
+from ir_scatter.core.errors import EvaluationFailed, UnknownOperator
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.report import comparison_text
 from ir_scatter.report.comparison_json import document
@@ -110,6 +110,30 @@ def test_illegal_indices_behind_it_are_found(tmp_path: Path) -> None:
     assert [(each.node, each.message) for each in found.guarded] == [
         ("z", "indices[1, 0] is 4, expected -4 to 3")
     ]
+
+
+UNDEFINED = (
+    HEADER + f"g ({INPUTS}) => (float[4] y, float[4] z) {{"
+    "y = ScatterND (data, indices, new) m = Mod (y, data) z = Add (m, y) }"
+)
+
+
+def test_a_case_that_no_specification_defines_ends_it_too(tmp_path: Path) -> None:
+    found = compare(save(UNDEFINED, tmp_path / "model.onnx"), [], CompareSettings(), feeds=FEEDS)
+    numpy = found.outcomes[0]
+    assert (numpy.status, numpy.not_computed) == (Status.OK, ("z",))
+    assert numpy.message == (
+        "NumPy computes nothing after m (Mod: fmod is 0, expected 1 for floating-point numbers): "
+        "output z is judged by node only"
+    )
+    program = prepare(tmp_path / "model.onnx")
+    assert [*program.run_in_part(FEEDS).outputs] == ["y"]
+    with pytest.raises(EvaluationFailed, match=r"^Mod m \(.*: Mod: fmod is 0, expected 1"):
+        program.run(FEEDS)
+    alone = save(UNDEFINED.replace("float[4] y, float[4] z", "float[4] z"), tmp_path / "alone.onnx")
+    (numpy,) = compare(alone, [], CompareSettings(), feeds=FEEDS).outcomes
+    assert numpy.status is Status.REFUSED
+    assert numpy.message.startswith("Mod m: Mod: fmod is 0")
 
 
 def test_random_operators_are_named(tmp_path: Path) -> None:

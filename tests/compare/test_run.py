@@ -127,7 +127,7 @@ def test_two_runtimes_where_numpy_cannot_tell(
 ) -> None:
     """They differ, and nobody says what would be right; that NumPy fails is no failure, as nobody named it."""
 
-    def compute(self: Reference, feeds: Inputs, observations: object, times: int) -> Outcome:
+    def compute(self: Reference, feeds: Inputs, observations: object, *_: object) -> Outcome:
         if ending == "slow":
             time.sleep(2)
         return Outcome("numpy", Status.UNSUPPORTED, "NumPy does not compute Einsum at somewhere")

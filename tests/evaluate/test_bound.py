@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ir_scatter.analysis.interpreter import Forward, OutOfTime, Shortcut
+from ir_scatter.analysis.interpreter import Forward, NotComputed, OutOfTime, Shortcut
 from ir_scatter.compare.guard import Observations, Watcher
 from ir_scatter.core.arrays import bits_of
 from ir_scatter.core.errors import Error
@@ -158,9 +158,11 @@ def _result(forward: Any, program: Program, cells: Any) -> Any:
 def _plain(cell: Any) -> Any:
     """Return a cell in a form that can be compared: bits of the array, and of the mark."""
     mark = getattr(cell, "mark", None)
-    array = getattr(cell, "array", cell)
+    array, end = getattr(cell, "array", cell), getattr(cell, "end", cell)
     marked = None if mark is None else (mark.why, None if mark.origins is None else mark.origins.tolist())
-    return (array.dtype.name, array.shape, array.tobytes(), marked) if isinstance(array, np.ndarray) else cell
+    if isinstance(array, np.ndarray):
+        return array.dtype.name, array.shape, array.tobytes(), marked
+    return (end.source, marked) if isinstance(end, NotComputed) else cell
 
 
 class Counting(ForwardArrays):
