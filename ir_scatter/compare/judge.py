@@ -266,7 +266,7 @@ class ModelSide:
 
     def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
-        self.reference, self.nodes = Reference(model), nodes_by_tap(model)
+        self.reference, self.nodes = Reference(model, has_taps=is_single), nodes_by_tap(model)
         self.has_states = has_states(model)
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
         """Scatter nodes by the part of their tap that is saved in a folder."""

@@ -41,8 +41,9 @@ _MOST_OUTPUTS = 8
 class Reference:
     """Computes one model in a thread, and observes the indices of its scatter nodes."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, *, has_taps: bool = True) -> None:
+        """Set up the reference of a model; `has_taps` if runners show the values at its scatter nodes."""
+        self._model, self._has_taps = model, has_taps
         self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._timed_out: Outcome | None = None
 
@@ -161,12 +162,20 @@ class Reference:
         outputs_of = dict[str, list[str]]()
         for name, end in not_computed.items():
             outputs_of.setdefault(end.source, []).append(name)
-        parts = [f"after {source}: {_judged_by_node(names)}" for source, names in outputs_of.items()]
+        parts = [f"after {source}: {self._without_reference(names)}" for source, names in outputs_of.items()]
         if len(parts) > _MOST_ENDS:
             rest = [name for names in [*outputs_of.values()][_MOST_ENDS:] for name in names]
             more = counted(len(parts) - _MOST_ENDS, "further node")
-            parts = [*parts[:_MOST_ENDS], f"after {more}: {_judged_by_node(rest)}"]
+            parts = [*parts[:_MOST_ENDS], f"after {more}: {self._without_reference(rest)}"]
         return f"NumPy computes nothing {'; nothing '.join(parts)}" if parts else ""
+
+    def _without_reference(self, names: Sequence[str]) -> str:
+        shown = ", ".join(names[:_MOST_OUTPUTS])
+        more = f" and {len(names) - _MOST_OUTPUTS} more" if len(names) > _MOST_OUTPUTS else ""
+        subject, is_one = f"output{'s' * (len(names) > 1)} {shown}{more}", len(names) == 1
+        if self._has_taps:
+            return f"{subject} {'is' if is_one else 'are'} judged by node only"
+        return f"{subject} {'has' if is_one else 'have'} no reference"
 
     def _outcome(self, status: Status, message: str = "") -> Outcome:
         # reports name the model anyway; in a model from memory, nodes have another path than the model
@@ -179,13 +188,6 @@ class Reference:
 def _cell(tensor: MarkedTensor | None) -> Computed | None:
     """Return the array of a tensor, or the node that is not computed."""
     return None if tensor is None else tensor.end if tensor.array is None else tensor.array
-
-
-def _judged_by_node(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_OUTPUTS])
-    more = f" and {len(names) - _MOST_OUTPUTS} more" if len(names) > _MOST_OUTPUTS else ""
-    verb = "output {} is" if len(names) == 1 else "outputs {} are"
-    return f"{verb.format(shown + more)} judged by node only"
 
 
 def run_in_background(work: Callable[[], Any]) -> "Future[Any]":

@@ -8,11 +8,12 @@ import pytest
 
 from ir_scatter.compare.headline import headline
 from ir_scatter.compare.measure import Verdict
-from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Level
+from ir_scatter.compare.result import NUMPY, Compared, CompareSettings, Level, Relation
 from ir_scatter.compare.run import compare
 from ir_scatter.compare.snapshot import save as save_results
 from ir_scatter.core.errors import EvaluationFailed, UnknownOperator
 from ir_scatter.evaluate.model import prepare
+from ir_scatter.reading import read
 from ir_scatter.report import comparison_text
 from ir_scatter.report.comparison_json import document
 from ir_scatter.runners.base import Status
@@ -80,6 +81,23 @@ def test_outputs_before_the_node_are_judged_by_numpy_and_others_against_each_oth
     (outcome, *_) = document(found)["outcomes"]
     assert (outcome["status"], outcome["not_computed"]) == ("ok", ("z",))
     assert all("not_computed" not in each for each in document(found)["outcomes"][1:])
+
+
+def test_two_models_that_numpy_computes_in_part(tmp_path: Path) -> None:
+    """Each output that NumPy computes is compared with it in both models; others only between the models."""
+    models = [read(save(HASH, tmp_path / name)) for name in ("first.onnx", "second.onnx")]
+    found = compare(models, [Planted("a")], CompareSettings(), feeds=FEEDS)
+    assert {outcome.message for outcome in found.by_model["numpy"]} == {
+        "NumPy computes nothing after h (com.acme::Hash): output z has no reference"
+    }
+    assert not found.differs
+    pairs = {(each.tensor, each.subject, each.relation) for each in found.comparisons}
+    assert ("z", "a", Relation.MODELS) in pairs
+    assert ("y", "a", Relation.DOCUMENT) in pairs
+    assert ("z", "a", Relation.DOCUMENT) not in pairs
+    wrong = Planted("a", output=lambda name, array, *_: array + 1 if name == "y" else array)
+    found = compare(models, [wrong], CompareSettings(), feeds=FEEDS)
+    assert found.differs
 
 
 def test_a_wrong_output_before_the_node_is_found(tmp_path: Path) -> None:

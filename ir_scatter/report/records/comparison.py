@@ -33,7 +33,9 @@ class OutcomeRecord(TypedDict):
     seconds: Annotated[float, "How long reading, compiling and the first run took."]
     models: NotRequired[Annotated[list[ModelOutcomeRecord], "Of two models what became of each."]]
     not_computed: NotRequired[
-        Annotated[list[str], "Outputs that NumPy does not compute; `message` names the nodes that they depend on."]
+        Annotated[
+            list[str], "Outputs that NumPy does not compute; `message` names the nodes that they depend on."
+        ]
     ]
 
 

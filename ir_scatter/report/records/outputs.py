@@ -31,7 +31,9 @@ class RunDocument(TypedDict):
     versions: Versions
     outputs: Annotated[list[OutputRecord], "The outputs of the model that were computed."]
     not_computed: NotRequired[
-        Annotated[list[MissingOutputRecord], "The outputs that depend on a node which NumPy does not compute."]
+        Annotated[
+            list[MissingOutputRecord], "The outputs that depend on a node which NumPy does not compute."
+        ]
     ]
 
 
