@@ -852,13 +852,17 @@ def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
     indices are reported as such.
     """
     outcomes = [outcome for case in cases for outcome in case.outcomes]
-    failed = [outcome for outcome in outcomes if outcome.status not in _SILENT]
-    does_numpy_fail = any(outcome.runner == NUMPY and outcome.at_inference for outcome in failed)
+    does_numpy_fail = any(outcome.runner == NUMPY and outcome.at_inference for outcome in outcomes)
+    failed = [
+        outcome
+        for outcome in outcomes
+        if outcome.status not in _SILENT and not (outcome.at_inference and outcome.status is Status.OK)
+    ]
     is_refusal = all(
         outcome.status is Status.REFUSED and (outcome.at_inference or does_numpy_fail) for outcome in failed
     )
     is_illegal = any(remark.is_illegal for case in cases for remark in of_kind(Guarded, case.judgements))
-    if not failed or not is_refusal or is_illegal or not any(outcome.at_inference for outcome in failed):
+    if not failed or not is_refusal or is_illegal or not any(outcome.at_inference for outcome in outcomes):
         return
     for case in cases:
         case.runs = [

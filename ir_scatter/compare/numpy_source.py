@@ -152,10 +152,13 @@ class Reference:
             refusals = [end.refusal for end in observations.not_computed.values()]
             if None in refusals:
                 return self._outcome(Status.UNSUPPORTED, message)
-            return self._outcome(Status.REFUSED, str(refusals[0]))
+            return replace(self._outcome(Status.REFUSED, str(refusals[0])), at_inference=True)
         seconds, not_computed = time.perf_counter() - start, tuple(observations.not_computed)
         outcome = self._outcome(Status.OK, message)
-        return replace(outcome, runs=tuple(runs), seconds=seconds, not_computed=not_computed)
+        fails = any(end.refusal is not None for end in observations.not_computed.values())
+        return replace(
+            outcome, runs=tuple(runs), seconds=seconds, not_computed=not_computed, at_inference=fails
+        )
 
     def _describe_ends(self, not_computed: Mapping[str, NotComputed]) -> str:
         """Word after which nodes NumPy computes nothing, and which outputs that concerns."""

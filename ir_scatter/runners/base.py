@@ -187,7 +187,7 @@ class Outcome:
         precision: as requested, "f32"; "model" if the runtime always computes in the model's types.
         reason: `OTHER_FORMAT` or None.
         implicit: whether the user did not name the runner.
-        at_inference: whether it accepted the model, and failed on its inputs.
+        at_inference: whether it accepted the model, and failed on its inputs; of NumPy also in part.
         not_computed: the outputs of the model that NumPy does not compute, if it computes others.
     """
 
