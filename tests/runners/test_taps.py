@@ -242,6 +242,51 @@ def test_a_name_that_the_model_does_not_have_is_told(tmp_path: Path) -> None:
         assert [tapped.problem for tapped in outcome.tapped] == [problem]
 
 
+def write_choice(folder: Path, variant: str) -> str:
+    """Write an If of two scatter nodes, which take their data and updates as inputs, or hold constants alone.
+
+    With the variant "f64" the updates follow from constants, in f64.
+    """
+    ir, type = IrText(), "f64" if variant == "f64" else "f32"
+    flag, data = ir.parameter("flag", "boolean"), ir.parameter("data", type, shape=("?", 2))
+    bodies = []
+    for name, row in (("then", 1), ("else", 0)):
+        body = IrText(ir.weights)
+        table = body.parameter("table", type, shape=("?", 2))
+        if variant == "constants":
+            table = body.const("rows", type, [[1, 2], [3, 4]])
+        indices, axis = body.const("indices", "i64", [row]), body.const("axis", "i64", 0)
+        updates = body.const("news", type, [[8, 9]])
+        if variant != "constants":
+            updates = body.add("updates", "Add", "opset1", [updates, updates], [(type, (1, 2))])
+        inputs = [table, indices, updates, axis]
+        written = body.add("written", "ScatterUpdate", "opset3", inputs, [(type, ("?", 2))])
+        body.add("z_last", "Result", "opset1", [written], [])
+        ports = '<input external_port_id="1" internal_layer_id="0"/>'
+        ports += f'<output external_port_id="2" internal_layer_id="{body.count - 1}"/>'
+        bodies.append(f"<{name}_port_map>{ports}</{name}_port_map>{body.body(f'{name}_body')}")
+    chosen = ir.add("chosen", "If", "opset8", [flag, data], [(type, ("?", 2))], inside="".join(bodies))
+    ir.add("result", "Result", "opset1", [chosen], [])
+    return ir.write(folder, variant)
+
+
+@pytest.mark.parametrize("runner", ["CPU", pytest.param("GPU@cpu", marks=pytest.mark.long)])
+@pytest.mark.parametrize("variant", ["fed", "constants", "f64"])
+def test_taps_of_branches_change_nothing(variant: str, runner: str, tmp_path: Path) -> None:
+    """The GPU plugin sorts the outputs of a body by name, and computes no outputs that are constants."""
+    if not (available := runners.find(runner).availability()).is_available:
+        pytest.skip(available.problem)
+    path = write_choice(tmp_path, variant)
+    for flag in (True, False):
+        type = np.float64 if variant == "f64" else np.float32
+        feeds = {"flag": np.array(flag), "data": floats(3, 2).astype(type)}
+        outcome, nodes = run_tapped(runner, path, feeds)
+        assert assert_all_true(outcome, nodes) == 1
+        (expected,) = ir_scatter.evaluate_model(path, feeds).values()
+        (got,) = outcome.outputs.values()
+        assert got.tolist() == expected.tolist()
+
+
 def write_iterator(folder: Path) -> str:
     """Write a TensorIterator that changes the second row of each pair of rows."""
     ir = IrText()

@@ -18,6 +18,7 @@ from ir_scatter.runners.base import Tap
 from ir_scatter.runners.engine import INSIDE, Loaded, TappedSize, TapRun, Value
 from ir_scatter.runners.openvino.inputs import partial_shape, to_array, type_name
 
+_CONSTANT = "Constant"
 _LOOP = "Loop"
 _RESULT = "Result"
 _BODIES_OF = {
@@ -29,6 +30,10 @@ _OF_ONNX = {"then_branch": "then_body", "else_branch": "else_body", "body": "bod
 """OpenVINO's names for the bodies of ONNX nodes."""
 
 _BODY_IN_SCOPE = re.compile(rf":({'|'.join((*_OF_ONNX, *_OF_ONNX.values()))})/")
+
+
+_COUNTED = re.compile(r"(.*)~(\d{6})", re.DOTALL)
+"""A name that `_name_after` returned, and its number."""
 
 
 class Owner(NamedTuple):
@@ -141,7 +146,7 @@ class _Tapper:
         if any(_never_runs(owner.node) for owner in place.owners):
             return []  # the CPU plugin crashes on outputs of loops that are stacked from no iteration
         try:
-            inputs = [self._value(place, source) for source in place.node.input_values()]
+            inputs = [self._input(place, source) for source in place.node.input_values()]
             output = self._value(place, place.node.output(0))
             markers: list[Value] = [
                 (self._output(self._marker(place.owners[: depth + 1])), _loops(place.owners[:depth]))
@@ -159,13 +164,24 @@ class _Tapper:
             return f"this release cannot pass it out of the body: {shortened(str(error))}"
         return [TapRun([*inputs], output, markers, counts)]
 
+    def _input(self, place: Place, source: Any) -> Value:
+        """Return the key of an input of a node; inputs that follow from constants need no output.
+
+        The GPU plugin gives wrong numbers for an output that it folds, if it is f64 or in a branch.
+        """
+        array = _fold(source)
+        return self._value(place, source) if array is None else self._constant(array)
+
+    def _constant(self, array: Any) -> Value:
+        key = f"constant {len(self.loaded.constants)}"
+        self.loaded.constants[key] = array
+        return key, 0
+
     def _value(self, place: Place, source: Any) -> Value:
-        """Return where a tapped value is: a model output that is added for it, a constant, or a feed."""
-        node, constants = source.get_node(), self.loaded.constants
-        if node.get_type_name() == "Constant":
-            key = f"constant {len(constants)}"
-            constants[key] = to_array(node.get_tensor_view(), copy=False)
-            return key, 0
+        """Return the key of a tapped array; constants and feeds need no output."""
+        node = source.get_node()
+        if node.get_type_name() == _CONSTANT:
+            return self._constant(to_array(node.get_tensor_view(), copy=False))
         if node.get_type_name() == "Parameter" and not place.owners:
             return self._feeds[self._model.get_parameter_index(node)], None
         loops = _loops(place.owners)
@@ -182,12 +198,26 @@ class _Tapper:
         return str(self._numbers[key])
 
     def _marker(self, owners: tuple[Owner, ...]) -> Any:
-        """Return an output that is 1 where a branch was taken and 0 where it was not."""
+        """Return an output that is 1 where a branch was taken and 0 where it was not.
+
+        Each body computes it as 1 - (whether the other branch is taken): of a body without a computation the
+        GPU plugin gives only the first output.
+        """
+        from openvino import opset8
+
         key = ("marker", *_keys(owners))
         if key not in self._exported:
-            branch = owners[-1]
-            taken, not_taken = (_constant(np.full([1], value, np.int32)) for value in (1, 0))
-            self._exported[key] = self._out_of_branch(owners[:-1], branch, taken, not_taken)
+            branch, one, parameters, results = owners[-1], _constant(np.ones([1], np.int32)), [], []
+            truth = opset8.convert(branch.node.input_value(0), "i32")
+            truth = opset8.reshape(truth, _constant(np.ones([1], np.int64)), special_zero=False)
+            other = opset8.subtract(one, truth) if branch.kind == "then_body" else truth
+            for _, body in bodies_of(branch.node):
+                parameters.append(opset8.parameter([1], np.int32))
+                body.add_parameters(parameters[-1:])
+                results.append(opset8.result(opset8.subtract(one, parameters[-1])))
+                _add_result(body, results[-1])
+            branch.node.set_input(other.output(0), *parameters)
+            self._exported[key] = self._export(owners[:-1], branch.node.set_output(*results))
         return self._exported[key]
 
     def _count(self, owners: tuple[Owner, ...]) -> Any:
@@ -204,7 +234,7 @@ class _Tapper:
             old = opset8.parameter([1], np.int64)
             new = opset8.result(opset8.add(old, _constant(np.ones([1], np.int64))))
             owner.body.add_parameters([old])
-            owner.body.add_results([new])
+            _add_result(owner.body, new)
             owner.node.set_merged_input(old, _constant(np.zeros([1], np.int64)), new.output(0))
             total = owner.node.get_iter_value(new.output(0), -1)
             self._exported[key] = self._export(owners[:-1], total)
@@ -222,7 +252,7 @@ class _Tapper:
             if owner.kind == "body":  # stack the values of all iterations on a new first axis
                 row = opset8.unsqueeze(source, _constant(np.zeros([1], np.int64))).output(0)
                 result = opset8.result(row)
-                owner.body.add_results([result])
+                _add_result(owner.body, result)
                 stacked = owner.node.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0)
                 self._exported[key] = self._export(outside, stacked)
             else:
@@ -231,14 +261,56 @@ class _Tapper:
         return self._exported[key]
 
     def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, placeholder: Any) -> Any:
-        """Pass a value of one branch out of an If; if the other branch is taken, the output is `other`."""
+        """Pass a value of one branch out of an If; if the other branch is taken, the output is `placeholder`."""
         from openvino import opset8
 
         results = []
         for kind, body in bodies_of(branch.node):
             results.append(opset8.result(value if kind == branch.kind else placeholder))
-            body.add_results(results[-1:])
+            _add_result(body, results[-1])
         return self._export(outside, branch.node.set_output(*results))
+
+
+def _add_result(body: Any, result: Any) -> None:
+    """Add a Result to a body, with a name after those of all others.
+
+    The GPU plugin takes the outputs of an If for those of its body in alphabetical order.
+    """
+    last = max((other.get_friendly_name() for other in body.get_results()), default="")
+    result.set_friendly_name(_name_after(last))
+    body.add_results([result])
+
+
+def _name_after(name: str) -> str:
+    """Return a name that comes after another one in alphabetical order: "result~000000", "result~000001"."""
+    counted = _COUNTED.fullmatch(name)
+    stem, number = (counted[1], int(counted[2]) + 1) if counted else (name, 0)
+    return f"{stem}~{number:06}"
+
+
+def _fold(source: Any) -> Any:
+    """Return the array of a value that follows from constants alone, None for others and for constants."""
+    import openvino
+    from openvino import opset8
+    from openvino.passes import ConstantFolding, Manager
+
+    pending, visited = [source.get_node()], set[str]()
+    if pending[0].get_type_name() == _CONSTANT:
+        return None
+    while pending:
+        node = pending.pop()
+        if node.get_name() in visited or node.get_type_name() == _CONSTANT:
+            continue
+        visited.add(node.get_name())
+        if not node.get_input_size() or node.get_type_name() in _BODIES_OF:
+            return None
+        pending += [value.get_node() for value in node.input_values()]
+    model = openvino.Model([opset8.result(source)], []).clone()
+    manager = Manager()
+    manager.register_pass(ConstantFolding())
+    manager.run_passes(model)
+    folded = model.get_results()[0].input_value(0).get_node()
+    return to_array(folded.get_tensor_view()) if folded.get_type_name() == _CONSTANT else None
 
 
 def _never_runs(node: Any) -> bool:
