@@ -275,7 +275,7 @@ def write_choice(folder: Path, variant: str) -> str:
 def test_taps_of_branches_change_nothing(variant: str, runner: str, tmp_path: Path) -> None:
     """The GPU plugin sorts the outputs of a body by name, and computes no outputs that are constants."""
     if not (available := runners.find(runner).availability()).is_available:
-        pytest.skip(available.problem)
+        pytest.skip(available.why_not)
     path = write_choice(tmp_path, variant)
     for flag in (True, False):
         type = np.float64 if variant == "f64" else np.float32
