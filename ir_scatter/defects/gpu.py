@@ -51,7 +51,9 @@ _LARGEST_RANK, _LARGEST_RANK_OF_SLICES = 6, 8
 _LEAST_RANK = 4
 """Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators whose output contains every element of every input."""
+"""Operators whose outputs contain every element of their inputs."""
+_FOLDED_ELEMENTS = "ScatterElementsUpdate-3"
+"""The version of ScatterElementsUpdate that is folded if its data is constant and nothing is written."""
 _MOST_PARTS = 1000
 """Limit of values upstream of indices among which a negative constant is searched."""
 _BEFORE_FILLED = 2
@@ -88,13 +90,14 @@ def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
 
 
 def _is_folded(scatter: ScatterNode) -> bool:
-    """Return whether a node is folded to its data: empty indices and constant data, in two layouts."""
+    """Return whether a node is folded to its data: empty indices and constant data.
+
+    ScatterElementsUpdate of opset 12 and ONNX is not.
+    """
     if scatter.data is None or element_count(scatter.indices_shape) != 0:
         return False
-    return (
-        scatter.spec.layout in {Layout.SLICES, Layout.TUPLES}
-        and is_folded(scatter, scatter.data.value) is True
-    )
+    is_never = scatter.spec.layout is Layout.ELEMENTS and str(scatter.spec.key) != _FOLDED_ELEMENTS
+    return not is_never and is_folded(scatter, scatter.data.value) is True
 
 
 @Defect(
@@ -312,6 +315,7 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
         Probe("tuples", "ScatterNDUpdate-3", (3, 4), (0, 1), (0, 4), None),
         Probe("open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_BOTH),
         Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
+        Probe("constant-elements", "ScatterElementsUpdate-3", (5,), (0,), (0,), 0, constants=_AXIS | _DATA),
     ),
     avoid="leave the node out if indices are empty",
     stays=True,
@@ -319,8 +323,8 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """With empty indices OpenVINO's GPU plugin leaves the output uninitialised instead of copying data.
 
-    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; ScatterUpdate with constant
-    data is folded. Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate
+    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; ScatterUpdate and
+    ScatterElementsUpdate-3 with constant data are folded. Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate
     does not help, as the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
     """
     if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
@@ -419,7 +423,7 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
         roles = [role for role in roles if role is not Role.UPDATES]
     rows = [role for role in roles if _is_constant_row(scatter, role)]
     meet_again = rows == [Role.INDICES, Role.UPDATES] and element_count(scatter.data_shape) == 1
-    if not rows or meet_again or layout is Layout.SEQUENCE:
+    if not rows or meet_again or layout is Layout.SEQUENCE or element_count(indices) == 0:
         return None
     is_elsewhere = Ternary(True)
     array = scatter.index_array
