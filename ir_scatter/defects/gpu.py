@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
-from ir_scatter.core.model import Model
+from ir_scatter.core.model import Model, Node
 from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
@@ -24,6 +24,7 @@ from ir_scatter.defects.base import (
 )
 from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
+from ir_scatter.defects.shared_memory import is_output
 from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import find_computed
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
@@ -52,8 +53,9 @@ _LEAST_RANK = 4
 """Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose outputs contain every element of their inputs."""
-_FOLDED_ELEMENTS = "ScatterElementsUpdate-3"
-"""The version of ScatterElementsUpdate that is folded if its data is constant and nothing is written."""
+_LEFT_OUT_ELEMENTS = "ScatterElementsUpdate-3"
+"""The version of ScatterElementsUpdate that is left out if nothing is written."""
+_PARAMETER, _RESULTS = "Parameter", frozenset({"Result"})
 _MOST_PARTS = 1000
 """Limit of values upstream of indices among which a negative constant is searched."""
 _BEFORE_FILLED = 2
@@ -76,28 +78,54 @@ _BEFORE_FILLED = 2
     ),
     avoid="make the axis a constant",
     stays=True,
-    reads=_EMPTY | {Fact.AXIS},
 )
 def axis_not_constant_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin needs a constant axis: otherwise "Unsupported parameter nodes type".
 
-    ScatterUpdate with constant data and empty indices is folded before.
+    A node with empty indices is left out before, if its data is computed or its output is read.
     """
     spec = scatter.spec.axis
-    if spec is None or spec.attribute is not None or scatter.written_axis is not None or _is_folded(scatter):
+    if spec is None or spec.attribute is not None or scatter.written_axis is not None:
         return None
-    return Meeting("the axis is not a constant", Role.AXIS)
+    return meets("the axis is not a constant", [_is_kept(scatter)], Role.AXIS)
 
 
-def _is_folded(scatter: ScatterNode) -> bool:
-    """Return whether a node is folded to its data: empty indices and constant data.
+def _is_kept(scatter: ScatterNode) -> Ternary:
+    """Return whether a node is in the compiled model, although its indices may be empty.
 
-    ScatterElementsUpdate of opset 12 and ONNX is not.
+    OpenVINO replaces a node that writes nothing by its data, ScatterElementsUpdate of opset 12 and ONNX
+    excepted. It keeps one whose data is an input of its graph and whose output is an output of that graph,
+    and may keep one whose data comes from a node with several outputs, or is an output as well; but constant
+    data is folded.
     """
-    if scatter.data is None or element_count(scatter.indices_shape) != 0:
-        return False
-    is_never = scatter.spec.layout is Layout.ELEMENTS and str(scatter.spec.key) != _FOLDED_ELEMENTS
-    return not is_never and is_folded(scatter, scatter.data.value) is True
+    data, layout = scatter.data, scatter.spec.layout
+    is_never_left_out = layout is Layout.ELEMENTS and str(scatter.spec.key) != _LEFT_OUT_ELEMENTS
+    if data is None or element_count(scatter.indices_shape) != 0 or is_never_left_out:
+        return Ternary(True)
+    if is_folded(scatter, data.value) is True or not _is_given_out(scatter.node):
+        return Ternary(False)
+    source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
+    if source is None or source.type == _PARAMETER:
+        is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
+        return Ternary(True) if is_main else unknown
+    is_lone = len(source.outputs) == 1 and not _is_given_out(source)
+    return Ternary(False) if is_lone else unknown
+
+
+def _is_given_out(node: Node) -> bool:
+    """Return whether an output of a node is an output of its graph."""
+    if any(is_output(value, node.graph) for value in node.outputs):
+        return True
+    read = [port.value for result in node.graph.walk(_RESULTS) for port in result.inputs]
+    return any(value is not None and value.producer is node for value in read)
+
+
+def _is_compiled(scatter: ScatterNode) -> Ternary:
+    """Return whether a node is compiled: in a body not if its data is empty, in the main graph always."""
+    model = scatter.facts.model
+    if element_count(scatter.data_shape) == 0 and model is not None and scatter.node.graph is not model.graph:
+        return Ternary(None, "its body is compiled although data is empty")
+    return _is_kept(scatter)
 
 
 @Defect(
@@ -112,18 +140,18 @@ def _is_folded(scatter: ScatterNode) -> bool:
     ),
     near=(Probe("six", "ScatterUpdate-3", (1, 1, 1, 1, 1, 2), [1], (1, 1, 1, 1, 1, 1), 5),),
     avoid="reshape data to at most six dimensions",
-    reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.SHAPES}),
 )
 def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin refuses inputs of more than six dimensions, except updates of ScatterUpdate.
 
-    These are computed correctly with seven and eight dimensions.
+    These are computed correctly with seven and eight dimensions. In a body a node with empty data is not
+    refused, in the main graph it is.
     """
     ranks = {port.port.role: None if port.shape is None else len(port.shape) for port in scatter.operands()}
     for role, rank in ranks.items():
         is_slice = scatter.spec.layout is Layout.SLICES and role is Role.UPDATES
         if rank is not None and rank > (_LARGEST_RANK_OF_SLICES if is_slice else _LARGEST_RANK):
-            return Meeting(f"{role.value} has rank {rank}", role)
+            return meets(f"{role.value} has rank {rank}", [_is_compiled(scatter)], role)
     return None
 
 
@@ -154,19 +182,16 @@ def large_rank_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("nothing", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, "f8e5m2", constants=_AXIS | _DATA),
     ),
     avoid="cast to f16 or i32 before the node and back after it",
-    reads=_TYPES,
 )
 def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin has no kernel for these types: "No layout format available".
 
-    It needs one even if there is nothing to write, unless constant data is folded before.
+    It needs one even if there is nothing to write, unless the node is left out before.
     """
-    if _is_folded(scatter):
-        return None
     is_refused = element_type_is(scatter, *_REFUSED.get(scatter.spec.layout, ()))
     operand = scatter.data
     type = operand.element_type.name if operand is not None and operand.element_type else "of a small type"
-    return meets(f"data is {type}", [is_refused], Role.DATA)
+    return meets(f"data is {type}", [is_refused, _is_compiled(scatter)], Role.DATA)
 
 
 @Defect(
@@ -181,15 +206,12 @@ def element_types_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("slices-u8", "ScatterUpdate-3", (4,), [2], (1,), 0, "f32", "u8"),),
     avoid="convert indices to i32",
-    reads=_TYPES,
 )
 def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin refuses indices of ScatterElementsUpdate below 16 bits, and u2 anywhere."""
-    if _is_folded(scatter):
-        return None
     types = _OF_INDICES if scatter.spec.layout is Layout.ELEMENTS else ("u2",)
     is_refused = element_type_is(scatter, *types, role=Role.INDICES)
-    return meets("indices are of a small type", [is_refused], Role.INDICES)
+    return meets("indices are of a small type", [is_refused, _is_compiled(scatter)], Role.INDICES)
 
 
 @Defect(
@@ -205,20 +227,27 @@ def index_types_refused(scatter: ScatterNode) -> Meeting | None:
     near=(
         Probe("none", "ScatterNDUpdate-15", (4,), [[2]], (1,), None),
         Probe("nothing", "ScatterNDUpdate-15", (3, 4), (0, 2), (0,), None, attributes=_SUM, constants=_DATA),
+        Probe(
+            "nothing-of-computed",
+            "ScatterNDUpdate-15",
+            (3, 4),
+            (0, 2),
+            (0,),
+            None,
+            attributes=_SUM,
+            before=("Abs",),
+        ),
     ),
     avoid="run `ir-scatter convert M --for GPU -o NEW`, which makes it ScatterElementsUpdate",
-    reads=_EMPTY | {Fact.ATTRIBUTES},
 )
 def reduction_of_tuples_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's GPU plugin supports ScatterNDUpdate only without a reduction: it "is not supported".
 
-    With constant data and empty indices the node is folded before.
+    A node with empty indices is left out before, if its data is computed or its output is read.
     """
     if scatter.spec.layout is not Layout.TUPLES or scatter.reduction in {None, Reduction.NONE}:
         return None
-    if _is_folded(scatter):
-        return None
-    return Meeting(f"the reduction is {scatter.attribute('reduction')}")
+    return meets(f"the reduction is {scatter.attribute('reduction')}", [_is_kept(scatter)])
 
 
 @Defect(
@@ -316,6 +345,8 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
         Probe("open", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, shapes="bounded", constants=_BOTH),
         Probe("constant", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, constants=_AXIS | _DATA),
         Probe("constant-elements", "ScatterElementsUpdate-3", (5,), (0,), (0,), 0, constants=_AXIS | _DATA),
+        Probe("computed", "ScatterUpdate-3", (3, 4), (0,), (0, 4), 0, before=("Abs",)),
+        Probe("computed-elements", "ScatterElementsUpdate-3", (5,), (0,), (0,), 0, before=("Abs",)),
     ),
     avoid="leave the node out if indices are empty",
     stays=True,
@@ -323,15 +354,15 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
 def nothing_to_write_leaves_nothing(scatter: ScatterNode) -> Meeting | None:
     """With empty indices OpenVINO's GPU plugin leaves the output uninitialised instead of copying data.
 
-    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic; ScatterUpdate and
-    ScatterElementsUpdate-3 with constant data are folded. Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate
-    does not help, as the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
+    It copies data for ScatterNDUpdate, and if a shape of the node is dynamic. ScatterUpdate and
+    ScatterElementsUpdate-3 are left out before unless their data is an input and their output an output.
+    Dynamic shapes of other inputs of the model do not matter. Converting to ScatterNDUpdate does not help, as
+    the plugin refuses Unsqueeze of empty indices: "Output shape is not provided".
     """
-    if scatter.spec.layout is Layout.TUPLES or _is_folded(scatter):
+    if scatter.spec.layout is Layout.TUPLES or element_count(scatter.indices_shape) != 0:
         return None
-    if element_count(scatter.indices_shape) != 0:
-        return None
-    return meets("indices are empty", [has_elements(scatter), _is_static_node(scatter)], Role.INDICES)
+    conditions = [has_elements(scatter), _is_static_node(scatter), _is_kept(scatter)]
+    return meets("indices are empty", conditions, Role.INDICES)
 
 
 @Defect(

@@ -148,6 +148,25 @@ def test_nothing_written_into_constant_data_is_folded(code: str, tmp_path: Path)
         assert met(code, Probe("p", SLICES, (3, 4), (0,), (0, 4), 0, shapes="bounded"), tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    ("operator", "before", "type", "when"),
+    [
+        (SLICES, (), "u2", ""),
+        (SLICES, ("Abs",), "u2", None),
+        ("ScatterElementsUpdate-3", ("Abs",), "u2", None),
+        (ELEMENTS, ("Abs",), "u2", ""),
+    ],
+)
+def test_nodes_that_write_nothing_are_left_out(
+    operator: str, before: tuple[str, ...], type: str, when: str | None, tmp_path: Path
+) -> None:
+    """Measured: unless data is an input and the output an output; and never ScatterElementsUpdate-12."""
+    shape = (0,) if operator == SLICES else (0, 4)
+    probe = Probe("p", operator, (3, 4), shape, (0, 4), 0, type, before=before)
+    assert met("DEV303", probe, tmp_path) == when
+    assert met("DEV307", probe, tmp_path) == when
+
+
 def met_by(code: str, shapes: tuple[str, str, str], folder: Path) -> str | None:
     """Return when a node of tuples meets a defect whose inputs have some shapes, as an IR says them."""
     sizes = [shape.split(",") for shape in shapes]
