@@ -52,6 +52,9 @@ _RUNS = {
 _NOT_INFERRED = "only the output's shape is read, and the device does not infer it"
 """The condition under which a node runs if only its output's shape is read, which this library can infer."""
 
+_STATE_READ = "the state that it goes into is read, which no output does"
+"""The condition under which wrong numbers matter that only a state keeps."""
+
 _OnTarget: TypeAlias = tuple[Target, Evidence]
 
 
@@ -278,7 +281,8 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     """Return when a defect shows at a node on a target: "" if always, None if never, else the condition."""
     strikes = met.meeting.strikes or met.defect.strikes
     optimizations = runners.find(target.runner).optimizations()
-    if met.defect.symptom.is_of_numbers and UseKind.NUMBERS not in reach.uses:
+    is_of_state = met.defect.symptom.is_of_numbers and UseKind.NUMBERS not in reach.uses
+    if is_of_state and UseKind.STATE not in reach.uses:
         return None
     is_inferred, uses = UseKind.INFERRED_SHAPE in reach.uses, reach.uses & ~UseKind.INFERRED_SHAPE
     stages = [
@@ -291,7 +295,7 @@ def _strikes_when(met: Met, target: Target, reach: Reach) -> str | None:
     kinds = [barrier.kind for barrier in reach.barriers if _is_at_most(starts[barrier.kind], strikes)]
     if any(kind.is_certain for kind in kinds):
         return None
-    whens = [_NOT_INFERRED] if is_removed else []
+    whens = [_NOT_INFERRED] if is_removed else [_STATE_READ] if is_of_state else []
     return " and ".join(dict.fromkeys([*whens, *(kind.value for kind in kinds)]))
 
 

@@ -31,6 +31,9 @@ from ir_scatter.ops.spec import Role
 _SINKS = frozenset({"Assign"})
 """Nodes that change the state of a model: they are computed even without consumers."""
 
+_READERS = frozenset({"ReadValue"})
+"""Nodes that read the state of a model."""
+
 _MOST_EASY = 1_000
 """Limit of nodes between a shape and the stored shapes that it follows from; beyond, a runtime may not
 infer it.
@@ -58,6 +61,8 @@ class UseKind(Flag):
     """Its shape is read, and is known only at run time; or the value has no elements."""
     NUMBERS = auto()
     """Its elements are read."""
+    STATE = auto()
+    """Its elements go into a state that no output of the model depends on."""
 
 
 _UNCOMPUTED = UseKind.UNREAD | UseKind.STATIC_SHAPE | UseKind.STATIC_COUNT | UseKind.EMPTY_PART
@@ -198,9 +203,8 @@ class Reachability:
         self._main_inputs = {main.value(input.key) for input in main.inputs}
         flows = self._bind(main)
         roots = [main.value(output.key) for output in main.outputs]
-        for flow in flows:
-            roots += [value for sink in _nodes_of(flow.graph, _SINKS) for value in _inputs(sink)]
         self._follow(roots, UseKind.NUMBERS)
+        self._follow_states(flows)
         for flow in flows:
             for node in _nodes_of(flow.graph):
                 if node not in self._node_uses and node.type not in _SINKS:
@@ -574,6 +578,21 @@ class Reachability:
             for bit in new:
                 self._pending += self._upstream(value, bit)
 
+    def _follow_states(self, flows: Sequence[Dataflow]) -> None:
+        """Propagate the uses of values assigned to states: as numbers if an output depends on the state."""
+        sinks = [sink for flow in flows for sink in _nodes_of(flow.graph, _SINKS)]
+        readers = [node for flow in flows for node in _nodes_of(flow.graph, _READERS)]
+        while sinks:
+            is_read = {
+                _variable(node) for node in readers if self._node_uses.get(node, UseKind(0)) & ~_UNCOMPUTED
+            }
+            reached = [sink for sink in sinks if _variable(sink) in is_read]
+            if not reached:
+                break
+            sinks = [sink for sink in sinks if sink not in reached]
+            self._follow([value for sink in reached for value in _inputs(sink)], UseKind.NUMBERS)
+        self._follow([value for sink in sinks for value in _inputs(sink)], UseKind.STATE)
+
     def _upstream(self, value: Value, use: UseKind) -> Iterator[tuple[Value, UseKind]]:
         """Yield the values directly upstream of a value that is used in the way `use`, with their own use."""
         if use is UseKind.NUMBERS and element_count(self._facts.shape(value)) == 0:
@@ -588,11 +607,11 @@ class Reachability:
         self._node_uses[node] = self._node_uses.get(node, UseKind(0)) | use
         results = self._results.get((node, value.output))
         if results is not None:
-            is_run = bool(use & (UseKind.NUMBERS | UseKind.SHAPE))
+            is_run = bool(use & (UseKind.NUMBERS | UseKind.SHAPE | UseKind.STATE))
+            of_control = UseKind.NUMBERS if is_run and use is not UseKind.STATE else use
             yield from ((result, use) for result in results)
-            yield from ((control, UseKind.NUMBERS if is_run else use) for control in self._conditions[node])
-            # carried values are computed even if no output of the loop returns them
-            for carried in self._carried.get(node, ()):
+            yield from ((control, of_control) for control in self._conditions[node])
+            for carried in self._carried.get(node, ()):  # computed even if no output of the loop returns it
                 if carried is not None:
                     yield carried, UseKind.SHAPE if is_run else use
             return
@@ -608,6 +627,9 @@ class Reachability:
         """Return how a node uses an input if its output is used in the way `use`."""
         if use & (_UNCOMPUTED | UseKind.INFERRED_SHAPE):
             return use
+        if use is UseKind.STATE:
+            as_numbers = self._use_of_input(node, source, UseKind.NUMBERS)
+            return use if as_numbers is UseKind.NUMBERS else as_numbers
         lookup, shape = find_scatter(node.domain, node.type, node.opset), self._facts.shape(source)
         if lookup is not None:
             place = lookup.spec.port_index(Role.DATA) if lookup.spec else None
@@ -730,6 +752,11 @@ def reachability_of(facts: Facts) -> Reachability | None:
 def _nodes_of(graph: Graph, types: frozenset[str] | None = None) -> Iterator[Node]:
     """Yield the nodes of a graph, without those in bodies."""
     return (node for node in graph.walk(types) if node.graph is graph)
+
+
+def _variable(node: Node) -> str:
+    """Return the name of the state that a node reads or writes."""
+    return str(node.attributes.get("variable_id", ""))
 
 
 def _inputs(node: Node) -> list[Value]:

@@ -196,3 +196,19 @@ def test_branches_of_an_ir(condition: bool, tmp_path: Path) -> None:
     result(ir, ir.add("if", "If", "opset8", [flag, data], [("f32", (3, 2))], inside=inside))
     found = reach_of(read(ir.write(tmp_path)))
     assert found.extent is (Extent.ALWAYS if condition else Extent.NEVER)
+
+
+@pytest.mark.parametrize(
+    ("returned", "uses"), [("state", UseKind.NUMBERS), ("input", UseKind.STATE), ("both", UseKind.NUMBERS)]
+)
+def test_states(returned: str, uses: UseKind, tmp_path: Path) -> None:
+    """Of a state that no output depends on, wrong numbers are seen only where the state itself is read."""
+    ir, named = IrText(), {"variable_id": "cache", "variable_type": "f32", "variable_shape": "3,2"}
+    start = ir.parameter("start", shape=(3, 2))
+    state = ir.add("state", "ReadValue", "opset6", [start], [("f32", (3, 2))], named)
+    ir.add("assign", "Assign", "opset6", [scattered(ir, state)], [("f32", (3, 2))], {"variable_id": "cache"})
+    if returned != "state":
+        result(ir, ir.add("relu", "ReLU", "opset1", [start], [("f32", (3, 2))]))
+    if returned != "input":
+        result(ir, state)
+    assert reach_of(read(ir.write(tmp_path))) == Reach(uses)

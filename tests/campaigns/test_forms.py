@@ -69,7 +69,7 @@ class Dialect(NamedTuple):
 DIALECTS = {
     "ir": Dialect(_IR_ROWS, ROUTES["ir"], ("CPU",)),
     "onnx": Dialect(_ONNX_ROWS, ROUTES["onnx"], ("onnxruntime", "CPU")),
-    "deep": Dialect(_IR_ROWS, ROUTES["ir"], ("GPU@cpu",), ranks=8, empty_share=0, has_open_dims=False),
+    "deep": Dialect(_IR_ROWS, ROUTES["ir"], ("GPU@cpu",), ranks=8, empty_share=0.1, has_open_dims=False),
 }
 """With static shapes the GPU plugin lays out tensors by their ranks, so that there all ranks are drawn."""
 SPECS_BY_NAME = {str(key): spec for key, spec in SPECS.items()}
