@@ -16,7 +16,7 @@ from ir_scatter.core.model import Model, Node
 from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.words import listed
 from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.general_operators import misread_inputs, missing_kernels
+from ir_scatter.defects.general_operators import empty_inputs, misread_inputs, missing_kernels
 from ir_scatter.formats import FORMATS
 from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import OpSpec
@@ -66,6 +66,11 @@ def avoid_defects(
         f"{target} misreads {name}"
         for target in portability.targets
         for name in misread_inputs(scatters, runners.original(target.runner))
+    ]
+    misread += [
+        f"{target} does not reshape {name}"
+        for target in portability.targets
+        for name in empty_inputs(scatters, runners.original(target.runner))
     ]
     reasons += misread
     for form, row in () if is_kept or misread else _attempts(source, rows):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.core.fragment import Fragment
+from ir_scatter.core.shapes import element_count
 from ir_scatter.ops.general import find, named
 
 
@@ -139,6 +140,23 @@ def misread_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str
             rank = 0 if operand.shape is None else len(operand.shape)
             if most is not None and rank > most and not scatter.is_constant(operand.value):
                 yield f"{operand.port.name} of {rank} dimensions"
+
+
+REFUSES_EMPTY_INPUTS = frozenset({"openvino:GPU"})
+"""Runners that refuse general operators of an input without elements, by their long names without a number.
+
+Measured on 2026.4.1, GPU plugin on the CPU OpenCL runtime: of such an input, with a static shape, Reshape and
+Unsqueeze are refused ("Output shape is not provided"), and any operator if another shape of the model is
+dynamic or the rank is 7 ("Unexpected layout of input memory for parameter").
+"""
+
+
+def empty_inputs(scatters: Sequence[ScatterNode], runner: str) -> Iterator[str]:
+    """Yield the inputs of a node that a device refuses for general operators: "updates without elements"."""
+    for scatter in scatters if runner in REFUSES_EMPTY_INPUTS else ():
+        for operand in scatter.operands():
+            if element_count(operand.shape) == 0 and not scatter.is_constant(operand.value):
+                yield f"{operand.port.name} without elements"
 
 
 def missing_kernels(fragment: Fragment, runner: str) -> Iterator[str]:

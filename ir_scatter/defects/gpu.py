@@ -100,7 +100,8 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     """
     data, layout = scatter.data, scatter.spec.layout
     is_never_left_out = layout is Layout.ELEMENTS and str(scatter.spec.key) != _LEFT_OUT_ELEMENTS
-    if data is None or element_count(scatter.indices_shape) != 0 or is_never_left_out:
+    updates = scatter.updates.shape if scatter.updates is not None else None
+    if data is None or is_never_left_out or 0 not in map(element_count, (scatter.indices_shape, updates)):
         return Ternary(True)
     if is_folded(scatter, data.value) is True or not _is_given_out(scatter.node):
         return Ternary(False)

@@ -231,7 +231,8 @@ class Trial:
                 continue
             now = self._runs(name, after)
             self.figures[f"{name}: {'refused before' if problem else 'ran before'}, converted"] += 1
-            if now and not self._is_known(name, after):
+            is_same = now == problem and after.read_bytes() == self.before.read_bytes()
+            if now and not is_same and not self._is_known(name, after):
                 yield f"{self.title} for {name}: {now}"
 
     def _is_known(self, name: str, path: Path) -> bool:

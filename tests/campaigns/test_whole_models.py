@@ -61,6 +61,14 @@ EXPLAINED_ON = {
         "without elements is no output",
         "not foretold refused: # ProgramBuilder build failed! # Output shape is not provided": "an input without "
         "elements cannot be reshaped",
+        "not foretold refused: # Unexpected layout of input memory for parameter": "an input without elements is "
+        "not accepted beside a dynamic shape",
+        "not foretold refused: Error has occured for: stridedslice": "a StridedSlice of an input whose begin is "
+        "masked, and beyond the input, is not compiled",
+        "not foretold refused: # ProgramBuilder build failed! # No layout format available for stridedslice": "no "
+        "StridedSlice makes seven dimensions",
+        "not foretold crashed: state without elements": "a state without elements ends the process, whatever "
+        "computes with it",
         "not foretold wrong: no scatter node is computed": "a chain of Slice and Concat gives another shape",
         "certain but right DEV307": "the output is what is in memory, which may be data by accident",
     }

@@ -253,6 +253,8 @@ class Campaign:
         if not any(_accounts_for(code, ended) for code in said):
             detail = outcome.message if ended != "wrong" else _difference(outcome, whole)
             key = _features(whole) if ended in {"wrong", "crashed"} else short(outcome.message)
+            if ended == "crashed" and _has_empty_state(model):
+                key = f"state without elements, {key}"
             how = ended
             if ended == "wrong" and not _computes_scatter(model):
                 key = "no scatter node is computed"
@@ -340,6 +342,12 @@ def _computes_scatter(model: Model) -> bool:
     reachability = Facts(model=model).result_of(reachability_of)
     nodes = [node for node in model.graph.walk() if find_scatter(node.domain, node.type, node.opset)]
     return reachability is None or any(not reachability.reach(node).is_never for node in nodes)
+
+
+def _has_empty_state(model: Model) -> bool:
+    """Tell whether a model keeps a state without elements."""
+    reads = model.graph.walk(frozenset({"ReadValue"}))
+    return any("0" in str(node.attributes.get("variable_shape", "")).split(",") for node in reads)
 
 
 def _accounts_for(code: str, ended: str) -> bool:

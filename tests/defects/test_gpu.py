@@ -167,6 +167,15 @@ def test_nodes_that_write_nothing_are_left_out(
     assert met("DEV307", probe, tmp_path) == when
 
 
+@pytest.mark.parametrize(("constants", "when"), [(DATA, None), (frozenset[Role](), "")])
+def test_a_reduction_of_empty_data_is_left_out(
+    constants: frozenset[Role], when: str | None, tmp_path: Path
+) -> None:
+    written = {"reduction": "max"}
+    probe = Probe("p", "ScatterNDUpdate-15", (2, 0), [[0]], (1, 0), attributes=written, constants=constants)
+    assert met("DEV305", probe, tmp_path) == when
+
+
 def met_by(code: str, shapes: tuple[str, str, str], folder: Path) -> str | None:
     """Return when a node of tuples meets a defect whose inputs have some shapes, as an IR says them."""
     sizes = [shape.split(",") for shape in shapes]
