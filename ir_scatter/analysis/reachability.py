@@ -445,13 +445,15 @@ class Reachability:
         if isinstance(nested, Repeat):
             body = nested.body
             results = [body.value(output.key) for output in body.outputs]
-            barrier = self._loop_barrier(nested, node, argument)
+            barrier, trips = self._loop_barrier(nested, node, argument), argument(nested.trips)
+            has_constant_count = trips is not None and self._number(trips) is not None
             for input, inflow in zip(body.inputs, nested.inputs, strict=True):
                 value = body.value(input.key)
                 successor = None if inflow.successor is None else results[inflow.successor]
                 self._carried.setdefault(node, []).append(successor)
                 if value is not None:
-                    is_counted = barrier is not BarrierKind.TRIPS
+                    # OpenVINO unrolls a loop with a constant trip count, whatever its first condition
+                    is_counted = barrier is not BarrierKind.TRIPS or has_constant_count
                     binding = _Binding(argument(inflow.outer), inflow.source, successor, is_counted)
                     self._bindings[value] = binding
                     self._note_counter(value, binding, body.graph, nested, argument, results)
