@@ -1,6 +1,6 @@
 """Defects of OpenVINO's GPU plugin, measured with the plugin's own code on the CPU OpenCL runtime."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -26,7 +26,7 @@ from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.defects.shared_memory import is_output
 from ir_scatter.formats import dataflow_of
-from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general import find, find_computed
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -103,14 +103,29 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     updates = scatter.updates.shape if scatter.updates is not None else None
     if data is None or is_never_left_out or 0 not in map(element_count, (scatter.indices_shape, updates)):
         return Ternary(True)
-    if is_folded(scatter, data.value) is True or not _is_given_out(scatter.node):
+    is_given_out = _is_given_out(scatter.node)
+    may_be_given_out = is_given_out or any(map(_may_vanish, _consumers(scatter.node)))
+    if is_folded(scatter, data.value) is True or not may_be_given_out:
         return Ternary(False)
     source, unknown = data.value.producer, Ternary(None, "a node that writes nothing is not left out")
     if source is None or source.type == _PARAMETER:
         is_main = scatter.facts.model is None or scatter.node.graph is scatter.facts.model.graph
-        return Ternary(True) if is_main else unknown
-    is_lone = len(source.outputs) == 1 and not _is_given_out(source)
+        return Ternary(True) if is_main and is_given_out else unknown
+    is_lone = len(source.outputs) == 1 and not _is_given_out(source) and not _may_vanish(source)
     return Ternary(False) if is_lone else unknown
+
+
+def _may_vanish(node: Node) -> bool:
+    """Return whether OpenVINO may replace an operator by its input, as it moves and computes nothing."""
+    op = find(node.domain, node.type)
+    return op is not None and bool(op.view or op.copies)
+
+
+def _consumers(node: Node) -> Iterator[Node]:
+    """Yield the nodes of the same graph that read an output of a node."""
+    for reader in node.graph.walk():
+        if any(port.value is not None and port.value.producer is node for port in reader.inputs):
+            yield reader
 
 
 def _is_given_out(node: Node) -> bool:

@@ -147,7 +147,7 @@ def _is_in(defect: Defect, rows: Sequence[Row]) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["openvino:CPU", "openvino:fold", "onnxruntime"])
+@pytest.mark.parametrize("name", ["openvino:CPU", "openvino:fold", "openvino:GPU@cpu", "onnxruntime"])
 def test_the_release_here_does_what_is_recorded(name: str) -> None:
     """A defect that is gone is as good a reason to look as a new one."""
     runner = runners.find(name)
@@ -160,7 +160,8 @@ def test_the_release_here_does_what_is_recorded(name: str) -> None:
     concerned = [
         defect
         for defect in all_defects()
-        if name in defect.runners and (not defect.depends_on_instructions or _is_in(defect, alike))
+        if runners.original(name) in defect.runners
+        and (not defect.depends_on_instructions or _is_in(defect, alike))
     ]
     found = probe_defects(runner, concerned)
     known = {key: result for row in [*recorded, *alike] for key, result in row.results.items()}
