@@ -8,7 +8,7 @@ from ir_scatter.analysis.scatter_node import Operand, ScatterNode
 from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.errors import Error
-from ir_scatter.core.model import Model, Node
+from ir_scatter.core.model import OPENVINO, Model, Node
 from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import Dim, Shape, element_count, is_static, lowest, static
 from ir_scatter.defects.base import (
@@ -53,8 +53,6 @@ _LEAST_RANK = 4
 """Smallest rank of tensors inside the plugin: it appends dimensions of 1 to data of lower rank."""
 _KEEPS_ELEMENTS = frozenset({"Concat", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators whose outputs contain every element of their inputs."""
-_LEFT_OUT_ELEMENTS = "ScatterElementsUpdate-3"
-"""The version of ScatterElementsUpdate that is left out if nothing is written."""
 _PARAMETER, _RESULTS = "Parameter", frozenset({"Result"})
 _MOST_PARTS = 1000
 """Limit of values upstream of indices among which a negative constant is searched."""
@@ -99,7 +97,8 @@ def _is_kept(scatter: ScatterNode) -> Ternary:
     data is folded.
     """
     data, layout = scatter.data, scatter.spec.layout
-    is_never_left_out = layout is Layout.ELEMENTS and str(scatter.spec.key) != _LEFT_OUT_ELEMENTS
+    is_plain = scatter.spec.key.domain == OPENVINO and len(scatter.spec.reductions) <= 1
+    is_never_left_out = layout is Layout.ELEMENTS and not is_plain
     updates = scatter.updates.shape if scatter.updates is not None else None
     if data is None or is_never_left_out or 0 not in map(element_count, (scatter.indices_shape, updates)):
         return Ternary(True)
