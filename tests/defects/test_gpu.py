@@ -159,7 +159,7 @@ def test_nothing_written_into_constant_data_is_folded(code: str, tmp_path: Path)
     ],
 )
 def test_nodes_that_write_nothing_are_left_out(
-    operator: str, before: tuple[str, ...], type: str, when: str | None, tmp_path: Path
+    operator: OperatorName, before: tuple[str, ...], type: str, when: str | None, tmp_path: Path
 ) -> None:
     """Measured: unless data is an input and the output an output; and never ScatterElementsUpdate-12."""
     shape = (0,) if operator == SLICES else (0, 4)

@@ -261,7 +261,7 @@ class _Tapper:
         return self._exported[key]
 
     def _out_of_branch(self, outside: tuple[Owner, ...], branch: Owner, value: Any, placeholder: Any) -> Any:
-        """Pass a value of one branch out of an If; if the other branch is taken, the output is `placeholder`."""
+        """Pass a value of one branch out of an If; `placeholder` if the other one is taken."""
         from openvino import opset8
 
         results = []
