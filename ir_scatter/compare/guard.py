@@ -129,7 +129,10 @@ class Unspecified:
 
     @property
     def excuse(self) -> Excuse:
-        return Excuse(None if self.origins is None else int(np.count_nonzero(self.origins)), self.why)
+        if self.origins is None:
+            return Excuse(None, self.why, bool(self.why))
+        count = int(np.count_nonzero(self.origins))
+        return Excuse(count, self.why, bool(self.why) and count == self.origins.size)
 
     def mask(self, tolerance: Tolerance, *arrays: Array) -> Array:
         """Return a mask of the unspecified elements.
@@ -228,11 +231,13 @@ def find_one_sided(
     expected: Array,
     of_subject: Unspecified | None,
     of_reference: Unspecified | None,
+    bound: Array | None = None,
 ) -> Measure | None:
     """Return a mismatch in elements that one of two models specifies and the other does not.
 
     If the first model does not specify an element, the second may compute any value that the first allows.
-    None if there is no such mismatch, or single elements cannot be followed.
+    None if there is no such mismatch, or single elements cannot be followed. Each element may also differ by
+    its `bound`.
     """
     marks = [mark for mark in (of_subject, of_reference) if mark is not None]
     if difference.verdict is not Verdict.MISMATCH or difference.remark or not marks:
@@ -244,12 +249,13 @@ def find_one_sided(
     of_expected = nowhere if of_reference is None else of_reference.mask(tolerance, expected)
     narrowed = nowhere if of_reference is None else of_reference.mask(tolerance, expected, got)
     mask = (of_got & of_expected) | (~of_got & narrowed)
-    rest = measure(got, expected, tolerance, contested=mask)
+    rest = measure(got, expected, tolerance, bound=bound, contested=mask)
     if rest.verdict is not Verdict.MISMATCH:
         return None
-    if measure(got, expected, tolerance, contested=of_got | of_expected).verdict is Verdict.MISMATCH:
+    of_both = measure(got, expected, tolerance, bound=bound, contested=of_got | of_expected)
+    if of_both.verdict is Verdict.MISMATCH:
         return None  # elements that both models specify differ as well
-    rest_of_got = measure(got, expected, tolerance, contested=mask | of_expected)
+    rest_of_got = measure(got, expected, tolerance, bound=bound, contested=mask | of_expected)
     side = SUBJECT if rest_of_got.verdict is Verdict.MISMATCH else REFERENCE
     return replace(rest, unspecified_in=side)
 
@@ -633,7 +639,11 @@ class Watcher(Forward[MarkedTensor]):
         if remark := Guarded.contested(NUMPY, scatter, 0, result):
             self._observations.add(remark)
         mark = mark_scatter(step, case, result, by_role(scatter.lookup, tensors), self.elements)
+        self.note_scatter(case, result)
         return MarkedTensor(result.values, mark)
+
+    def note_scatter(self, case: CheckedCase, result: DetailedResult) -> None:
+        """Called with each scatter node that was computed; subclasses override it."""
 
     def follow(
         self, step: Step, cells: list[MarkedTensor | None], end: NotComputed | None

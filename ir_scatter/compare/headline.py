@@ -345,6 +345,30 @@ def _word_suspects(runner: str, compared: Compared) -> list[str]:
     return [f"{listed(names[code])} may be affected by {code}, which taps hide" for code in codes]
 
 
+def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
+    """Word how many outputs differ by the precision of their runner, and which have no verdict."""
+    by_verdict: dict[Verdict, dict[str, Comparison]] = {Verdict.PRECISION: {}, Verdict.UNKNOWN: {}}
+    for comparison in outputs:
+        if comparison.measure.verdict in by_verdict:
+            by_verdict[comparison.measure.verdict].setdefault(comparison.tensor, comparison)
+    sentences = []
+    if coarse := [*by_verdict[Verdict.PRECISION].values()]:
+        precisions = dict.fromkeys(
+            each.measure.explanation.precision for each in coarse if each.measure.explanation is not None
+        )
+        verb = "differs" if len(coarse) == 1 else "differ"
+        runners = _names(_subjects(coarse))
+        sentences.append(
+            f"{counted(len(coarse), 'output')} {verb} on {runners} by what {listed([*precisions])} explains"
+        )
+    if unknown := [*by_verdict[Verdict.UNKNOWN].values()]:
+        noun = "output" if len(unknown) == 1 else "outputs"
+        names = listed([each.tensor for each in unknown[:_MOST_NAMES]])
+        more = f" and {len(unknown) - _MOST_NAMES} more" if len(unknown) > _MOST_NAMES else ""
+        sentences.append(f"rounding may change all digits of {noun} {names}{more}: no verdict")
+    return sentences
+
+
 def _is_random(comparison: Comparison) -> bool:
     excuse = comparison.measure.excuse
     return comparison.measure.verdict is Verdict.CONTESTED and excuse is not None and excuse.is_random
@@ -409,7 +433,7 @@ def _word_agreement(compared: Compared) -> str:
     }
     if contested:
         suffixes.append(f"the specification allows several results for {len(contested)} of them")
-    suffixes += _word_random(compared)
+    suffixes += [*_word_rounding(outputs), *_word_random(compared)]
     for outcome in compared.outcomes:
         if unknown := [name for name in outcome.not_computed if name not in random]:
             which = f"output {unknown[0]}" if len(unknown) == 1 else f"{len(unknown)} outputs"

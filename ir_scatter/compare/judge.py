@@ -13,6 +13,7 @@ import numpy as np
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.compare.explain import Explainer, RoundedSide, precisions_of
 from ir_scatter.compare.guard import Observations, Unspecified, excuse_unspecified, find_one_sided
 from ir_scatter.compare.measure import (
     EXACT,
@@ -31,6 +32,7 @@ from ir_scatter.compare.measure import (
 from ir_scatter.compare.nodes import has_states, nodes_by_tap, output_name, tolerance_names
 from ir_scatter.compare.numpy_source import Reference
 from ir_scatter.compare.pairing import Pairing, in_one_type
+from ir_scatter.compare.phases import begin, case_of
 from ir_scatter.compare.result import (
     NOT_COMPUTED,
     NUMPY,
@@ -46,6 +48,7 @@ from ir_scatter.compare.result import (
     short_names,
     with_verb,
 )
+from ir_scatter.compare.rounding import Precision, Roundings
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
@@ -91,6 +94,7 @@ def compare_outputs(
     pairing: Pairing | None = None,
     model: str = "",
     is_settled: bool = False,
+    explainer: Explainer | None = None,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
@@ -103,6 +107,7 @@ def compare_outputs(
         pairing: the matching outputs of two models.
         model: the path of the model if two models are compared, and this is a comparison within one of them.
         is_settled: whether all marks are known, so that an element which only one model specifies counts.
+        explainer: finds what rounding explains; only asked if outputs differ.
     """
     precision, models = coarsest(subject.precision, reference.precision), (model, model)
     second_names: dict[str, str] = {}
@@ -120,7 +125,15 @@ def compare_outputs(
             got, expected, of_narrower = in_one_type(got, expected, precision)
             tolerance = tolerance or of_narrower
         difference = _measure_output(
-            name, got, expected, tolerance, precision, *unspecified, is_settled=is_settled
+            name,
+            got,
+            expected,
+            tolerance,
+            precision,
+            *unspecified,
+            is_settled=is_settled,
+            explainer=explainer,
+            stored="" if pairing is None else pairing.precision,
         )
         yield _comparison_of_output(
             name, case, subject.runner, reference.runner, difference, got, expected, models=models
@@ -159,19 +172,41 @@ def _measure_output(
     precision: str,
     *unspecified: FindUnspecified,
     is_settled: bool = False,
+    explainer: Explainer | None = None,
+    stored: str = "",
 ) -> Measure:
-    """Compare two outputs, except in elements that are unspecified in the models of both."""
+    """Compare two outputs, except in elements that are unspecified in the models of both.
+
+    What differs by more than the tolerance of f32 is judged by what rounding explains; where that was not
+    measured, by the tolerance of the precision. One of two models may have weights that are `stored` in a
+    coarser precision, which no computation shows.
+    """
     if got is None or expected is None:
         size = sum(0 if array is None else array.size for array in (got, expected))
         remark = "is missing" if got is None else "is missing in the reference"
         return Measure(Verdict.MISMATCH, size, size, remark=remark)
     difference = measure(got, expected, tolerance or default_tolerance(expected, precision))
-    if difference.verdict is not Verdict.MISMATCH or not unspecified:
-        return difference
-    marks = [find().get(name) for find in unspecified]
-    if is_settled and (one_sided := find_one_sided(difference, got, expected, marks[0], marks[-1])):
-        return one_sided
-    return excuse_unspecified(difference, got, expected, marks[0], marks[-1])
+    allowed, marks = default_tolerance(expected, stored), list[Unspecified | None]()
+    is_wrong = difference.verdict is Verdict.MISMATCH
+    if is_wrong and unspecified:
+        marks = [find().get(name) for find in unspecified]
+    bound = None
+    is_comparable = explainer is not None and tolerance is None and not difference.remark
+    if is_comparable and Verdict.MISMATCH in {difference.verdict, measure(got, expected, allowed).verdict}:
+        assert explainer is not None
+        bound = explainer.bound(name, expected.shape)
+    if is_settled and marks:
+        one_sided = find_one_sided(difference, got, expected, marks[0], marks[-1], bound)
+        if one_sided is not None:
+            return one_sided
+    if bound is not None:
+        assert explainer is not None
+        explained = explainer.explain(name, got, expected, allowed)
+        if explained is not None:
+            return explained
+    if is_wrong and marks and explainer is not None and (ties := explainer.marks(name)) is not None:
+        marks = ties
+    return excuse_unspecified(difference, got, expected, marks[0], marks[-1]) if marks else difference
 
 
 def _comparison_of_output(
@@ -300,6 +335,8 @@ class ModelCase:
     """Outputs that change if nodes are tapped: the plain run, the name, and the array with taps."""
     has_blamed_taps: bool = field(default=False, init=False)
     """Whether a node got illegal indices only with taps."""
+    roundings: dict[object, Sequence[Roundings]] = field(default_factory=dict, init=False)
+    """What rounding explains, by precision and seeds; computed when two outputs differ."""
 
     @property
     def settings(self) -> CompareSettings:
@@ -406,6 +443,22 @@ class ModelCase:
     def _unspecified(self) -> Mapping[str, Unspecified]:
         return self.find_unspecified()
 
+    def measure_rounding(self, precision: Precision, seeds: Sequence[int] = ()) -> Sequence[Roundings]:
+        """Return what rounding explains in each inference; nothing if NumPy cannot compute the model."""
+        key = precision, tuple(seeds)
+        if key not in self.roundings:
+            begin(f"rounding{case_of(self.number, self.settings.cases)}")
+            self.roundings[key] = self.side.reference.measure_rounding(
+                self.feeds, self.settings.repeat, self.settings.timeout, precision, seeds
+            )
+        return self.roundings[key]
+
+    def explainer(self, subject: Outcome, reference: Outcome, number: int = 0) -> Explainer:
+        """Return what explains differences between two runs of this case by rounding."""
+        side = RoundedSide(self.measure_rounding, number)
+        is_numpy = reference.runner.removeprefix(SAVED) == NUMPY
+        return Explainer((side,) if is_numpy else (side, side), precisions_of(subject, reference))
+
     def compare_all(self, *, repeats: bool = True) -> None:
         """Compare outputs with those of NumPy if it computed the model, else with the first runner's.
 
@@ -438,6 +491,7 @@ class ModelCase:
                 self.settings.tolerances,
                 lambda: self._unspecified,
                 model=self.side.name,
+                explainer=self.explainer(subject, reference, number),
             )
             inferences.append([each for each in comparisons if only is None or each.tensor in only])
         names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
@@ -578,9 +632,11 @@ class ModelCase:
             if (runner, name) in explained:
                 continue
             rules = self.settings.tolerances.find(name), plain.precision, lambda: self._unspecified
-            change = _measure_output(name, with_taps, without, *rules)
+            twice = self.explainer(plain, plain)
+            once = twice if numpy is None else self.explainer(plain, numpy)
+            change = _measure_output(name, with_taps, without, *rules, explainer=twice)
             against_numpy = [
-                _measure_output(name, got, expected, *rules)
+                _measure_output(name, got, expected, *rules, explainer=once)
                 for got in (with_taps, without)
                 if expected is not None
             ]
@@ -605,7 +661,7 @@ class ModelCase:
                 words = ["wrong" if is_wrong else "right" for is_wrong in are_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
             elif with_taps is not None and runner in right_at_nodes:
-                untapped = _measure_output(name, without, with_taps, *rules)
+                untapped = _measure_output(name, without, with_taps, *rules, explainer=twice)
                 comparison = make(runner, untapped, without, with_taps, tapped=True)
                 end = "; with taps every scatter node is right"
             if comparison.reference == runner or (runner, name, comparison.reference) not in compared:
@@ -684,6 +740,7 @@ def compare_models(
                 finders[0],
                 pairing=None if keeps_types else pairing,
                 is_settled=is_settled,
+                explainer=explainer_of_models(before, after, cases, pairing, number),
             )
             inferences.append([*comparisons])
         names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
@@ -691,6 +748,18 @@ def compare_models(
     for case, outcome, find_unspecified in zip(cases, (before, after), finders, strict=True):
         if not case.side.has_states:
             yield from compare_runs(outcome, case.number, case.side.name, find_unspecified)
+
+
+def explainer_of_models(
+    before: Outcome, after: Outcome, cases: Sequence[ModelCase], pairing: Pairing, number: int
+) -> Explainer:
+    """Return what explains differences between two models by rounding, with output names of the first."""
+    second_names = {match.first.name: match.second.name for match in pairing.outputs}
+    sides = (
+        RoundedSide(cases[1].measure_rounding, number, lambda name: second_names.get(name, name)),
+        RoundedSide(cases[0].measure_rounding, number),
+    )
+    return Explainer(sides, precisions_of(after, before))
 
 
 def find_deviations(

@@ -82,7 +82,7 @@ def default_tolerance(array: Array, precision: str = "", *, is_node: bool = Fals
     if is_node:
         return Tolerance(_SMALLEST.get(bits, 0.0), 2.0**-bits if bits < type_bits else 0.0)
     share = (_DEEP_ULPS if bits >= _MOST_PRECISION_BITS else _SHALLOW_ULPS) * 2.0 ** -(bits + 1)
-    return Tolerance(share * _median_magnitude(array), share)
+    return Tolerance(share * median_magnitude(array), share)
 
 
 def computed_bits(type_bits: int, precision: str) -> int:
@@ -97,7 +97,7 @@ def coarsest(*precisions: str) -> str:
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 
-def _median_magnitude(array: Array) -> float:
+def median_magnitude(array: Array) -> float:
     """Return the median magnitude of the finite elements other than 0, of large tensors from a sample."""
     flat = array.reshape(-1)
     flat = flat[:: max(flat.size // _SAMPLE_SIZE, 1)]
@@ -152,7 +152,12 @@ class Verdict(StrEnum):
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """The specification allows several values: updates collide without a reduction, or NaN meets numbers."""
+    """The specification allows several values: updates collide without a reduction, NaN meets numbers, or
+    rounding decides which of two equal values comes first."""
+    PRECISION = "precision"
+    """Beyond what f32 rounding explains, but the runner may compute more coarsely, and that explains it."""
+    UNKNOWN = "unknown"
+    """Rounding explains any difference of this size, so that the tensor has no verdict."""
     NONDETERMINISTIC = "nondeterministic"
     """The same runner gives different results for the same inputs."""
     MISMATCH = "mismatch"
@@ -192,16 +197,30 @@ class Excuse:
     elements: int | None
     """Number of elements that were not judged; None if not even the shape is certain."""
     why: str = ""
-    """Why whole tensors were not judged; "" if only elements that depend on a contested one were not."""
-
-    @property
-    def is_whole(self) -> bool:
-        return bool(self.why)
+    """The operator because of which more elements were not judged than those that a collision of updates
+    reaches; "" if there is none."""
+    is_whole: bool = False
+    """Whether no element was judged, because of that operator."""
 
     @property
     def is_random(self) -> bool:
         """Whether an operator draws random numbers, so that no result is the correct one."""
         return self.why.endswith(RANDOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What rounding explains of the differences between two tensors, as measured by computing both ways.
+
+    Attributes:
+        precision: the precision in which the differences are explained: "f32", "f16" or "bf16".
+        differing: number of elements that differ by more than the tolerance, contested ones left out.
+        bound: the greatest difference that rounding explains at the worst of these elements.
+    """
+
+    precision: str
+    differing: int
+    bound: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +243,8 @@ class Measure:
     remark: str = ""
     """Why the tensors could not be compared element by element."""
     excuse: Excuse | None = None
+    explanation: Explanation | None = None
+    """What rounding explains; None if that was not measured, as the tensors do not differ that much."""
     unspecified_in: str = ""
     """The one of two models that does not specify the differing elements: `SUBJECT`, `REFERENCE`, or ""."""
 
@@ -274,10 +295,7 @@ def measure(
         return Measure(Verdict.MISMATCH, got.size, int(rest.sum()), count, worst=worst)
     with np.errstate(all="ignore"):
         distance, size = np.where(rest, distances(got, expected), 0.0), magnitudes(expected)
-        limit = tolerance.limits(expected)
-        if bound is not None:
-            limit = limit + np.where(np.isnan(bound), 0.0, bound)
-        wrong = rest & ~(distance <= limit)
+        wrong = elements_beyond(got, expected, tolerance, bound=bound, contested=contested)
         relative = np.where(distance == 0, 0.0, np.where(np.isinf(distance), np.inf, distance / size))
     is_wrong = bool(wrong.any())
     return Measure(
@@ -292,6 +310,27 @@ def measure(
         tolerance=tolerance,
         **_specials(got, expected),
     )
+
+
+def elements_beyond(
+    got: Array,
+    expected: Array,
+    tolerance: Tolerance,
+    *,
+    bound: Array | None = None,
+    contested: Array | None = None,
+) -> Array:
+    """Return a mask of the elements that differ by more than `measure` allows, of tensors of one shape."""
+    rest = ~same_bits(got, expected)
+    if contested is not None:
+        rest &= ~contested
+    if kind(got) == "string":
+        return rest
+    with np.errstate(all="ignore"):
+        limit = tolerance.limits(expected)
+        if bound is not None:
+            limit = limit + np.where(np.isnan(bound), 0.0, bound)
+        return np.asarray(rest & ~(distances(got, expected) <= limit))
 
 
 def measure_node(

@@ -21,6 +21,7 @@ from ir_scatter.compare.guard import (
     watch_partially,
 )
 from ir_scatter.compare.result import NUMPY
+from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings, measure_rounding
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Model
@@ -103,6 +104,35 @@ class Reference:
             if observations.unspecified is not None:
                 return observations.unspecified
         return {}
+
+    def measure_rounding(
+        self,
+        feeds: Mapping[str, Array],
+        times: int,
+        timeout: float,
+        precision: Precision = MODEL_TYPES,
+        seeds: Sequence[int] = (),
+    ) -> list[Roundings]:
+        """Return what rounding explains in each of `times` inferences; [] if NumPy cannot compute the model.
+
+        Args:
+            feeds: the inputs by name.
+            times: inferences in a row, if the model keeps states.
+            timeout: in seconds.
+            precision: that of the computation with rounding.
+            seeds: as for `measure_rounding` of the module `rounding`.
+        """
+        if self._timed_out is not None:
+            return []
+        program = self._program
+        if isinstance(program, Error):
+            return []
+        times = times if program.plan.assigned else 1
+        with suppress(TimeoutError, Error, MemoryError):
+            work = partial(measure_rounding, program, feeds, times, precision, seeds)
+            roundings: list[Roundings] = run_in_background(work).result(timeout)
+            return roundings
+        return []
 
     @cached_property
     def _program(self) -> "Program | Error":

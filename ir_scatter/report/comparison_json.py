@@ -134,6 +134,12 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "excuse": excuse
         and {"whole": excuse.is_whole, "elements": excuse.elements, "reason": excuse.why or REACHED},
     }
+    if measure.explanation is not None:
+        explanation = measure.explanation
+        document["rounding"] = {
+            **fields_of(explanation, "precision differing"),
+            "bound": _size(explanation.bound),
+        }
     for name in ("operator", "caller", "place", "tapped"):
         if value := getattr(comparison, name):
             document[name] = value

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
-from ir_scatter.compare.measure import Excuse, Verdict
+from ir_scatter.compare.measure import Excuse, Explanation, Measure, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.parameters import Parameter, Text
@@ -199,6 +199,8 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
         parts.append("changes when nodes are tapped" if comparison.tapped else "changes from run to run")
     elif measure.mismatched:
         parts.append(f"{measure.mismatched} of {counted(measure.elements, 'element')} differ")
+    if measure.explanation is not None:
+        parts.append(rounding_text(measure, measure.explanation))
     if measure.unspecified_in:
         parts.append(
             f"{PurePath(getattr(comparison, f'{measure.unspecified_in}_model')).name} does not specify them"
@@ -214,7 +216,7 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
     if measure.worst is not None and not is_in_headline:
         element, got_text, expected_text = measure.worst.words
         parts.append(f"{element} {comparison.describe_pair(got_text, expected_text)}")
-    if measure.max_ulp and math.isfinite(measure.max_abs):
+    if measure.max_ulp and math.isfinite(measure.max_abs) and not _is_explained(measure):
         relative = f", rel {measure.max_rel:.3g}" if math.isfinite(measure.max_rel) else ""
         parts.append(f"needs abs {measure.max_abs:.3g}{relative} ({measure.max_ulp} ulp)")
     for noun, (got, expected) in (("NaN", measure.nans), ("infinities", measure.infinities)):
@@ -223,13 +225,27 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
     return "; ".join(parts)
 
 
+def rounding_text(measure: Measure, explanation: Explanation) -> str:
+    """Return "7 of 810 elements differ by at most 3e-09, f32 explains 2e-07"."""
+    explains = f"{explanation.precision} explains {explanation.bound:.2g}"
+    if measure.verdict is Verdict.MISMATCH:
+        return explains
+    count = f"{explanation.differing} of {counted(measure.elements, 'element')}"
+    text = f"{count} differ by at most {measure.max_abs:.2g}, {explains}"
+    return f"{text}, too much for a verdict" if measure.verdict is Verdict.UNKNOWN else text
+
+
 def excuse_text(excuse: Excuse) -> str:
     if excuse.is_random:
         return f"no verdict: {excuse.why}"
     if excuse.elements is None:
         return f"unspecified by an upstream node, even its shape: {excuse.why}"
     text = f"{counted(excuse.elements, 'element')} unspecified by an upstream node"
-    return f"{text}: {excuse.why}" if excuse.is_whole else text
+    return f"{text}: {excuse.why}" if excuse.why else text
+
+
+def _is_explained(measure: Measure) -> bool:
+    return measure.explanation is not None and measure.verdict is not Verdict.MISMATCH
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:

@@ -17,6 +17,8 @@ _COLORS = {
     Verdict.CLOSE: "green",
     Verdict.CONTESTED: "yellow",
     Verdict.NONDETERMINISTIC: "red",
+    Verdict.PRECISION: "yellow",
+    Verdict.UNKNOWN: "yellow",
     Verdict.MISMATCH: "red",
 }
 VERDICTS = list(Verdict)

@@ -277,6 +277,8 @@ class Runner:
         folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
             them, its own name for that runner itself; "" if every node is computed here.
         is_virtual: whether it distributes the work to other devices.
+        approximates: the OpenVINO types of operators whose functions have no specified accuracy there, even
+            if f32 is requested.
         issue_form: the headings of a bug report to its project, and the part of the report under each:
             version, platform, system, architecture, device, framework, model, description, steps,
             regression; any other text stands there itself.
@@ -296,6 +298,7 @@ class Runner:
     emulates: str = ""
     folded_by: str = ""
     is_virtual: bool = False
+    approximates: frozenset[str] = frozenset()
     issue_form: Mapping[str, str] = ISSUE_FORM
 
     @property

@@ -63,10 +63,12 @@ MOST_ROWS = 1_000
 """Rows that each table shows, the worst first: a table of 10,000 nodes took 7 MB."""
 _ILLEGAL, _NOT_TAPPED = "illegal", "not-tapped"
 _MEANINGS = {
-    Verdict.MISMATCH.value: "beyond the tolerance",
+    Verdict.MISMATCH.value: "beyond the tolerance and what rounding explains",
     Verdict.NONDETERMINISTIC.value: "changes from run to run",
+    Verdict.UNKNOWN.value: "rounding explains any difference of this size",
+    Verdict.PRECISION.value: "explained by the precision in which the runner may compute",
     Verdict.CONTESTED.value: "one of several values that the specification allows",
-    Verdict.CLOSE.value: "within the tolerance",
+    Verdict.CLOSE.value: "within the tolerance, or what rounding explains",
     Verdict.EQUAL.value: "the same bits; NaN equals NaN",
     _ILLEGAL: "indices that the specification forbids",
     _NOT_TAPPED: "the runner does not show the inputs of the node",
@@ -321,7 +323,9 @@ def _note(verdict: Verdict, alike: Sequence[Comparison], total: int) -> str:
         return (
             "another shape or type" if all(comparison.got is not None for comparison in alike) else "missing"
         )
-    if verdict is Verdict.CONTESTED:
+    if verdict in {Verdict.PRECISION, Verdict.UNKNOWN}:
+        count = max(measure.explanation.differing for measure in measures if measure.explanation)
+    elif verdict is Verdict.CONTESTED:
         count = max(measure.contested or measure.mismatched for measure in measures)
     else:
         count = max(measure.mismatched for measure in measures)

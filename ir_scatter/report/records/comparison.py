@@ -66,6 +66,14 @@ class ExcuseRecord(TypedDict):
     reason: Annotated[str, "Why."]
 
 
+class RoundingRecord(TypedDict):
+    """What rounding explains of a difference, measured by computing the model with and without rounding."""
+
+    precision: Annotated[str, 'The precision that explains it, or does not: "f32", "f16" or "bf16".']
+    differing: Annotated[Natural, "How many elements differ by more than the tolerance."]
+    bound: Annotated[float | None, "What rounding explains at the worst element; null if anything."]
+
+
 class WrongRunsRecord(TypedDict):
     """In how many runs a result was wrong."""
 
@@ -90,7 +98,7 @@ class ComparisonRecord(TypedDict):
         "runner, the first of two models, or what was saved.",
     ]
     verdict: Annotated[
-        Literal["equal", "close", "contested", "nondeterministic", "mismatch"],
+        Literal["equal", "close", "contested", "precision", "unknown", "nondeterministic", "mismatch"],
         "What is said of the tensor, the better ones first.",
     ]
     elements: Annotated[Natural, "How many elements it has."]
@@ -108,6 +116,9 @@ class ComparisonRecord(TypedDict):
     infinities: Annotated[list[Natural], "How many infinities, likewise."]
     remark: Annotated[str, "What else there is to say, such as other shapes."]
     excuse: Annotated[ExcuseRecord | None, "Why an output is not judged as a whole."]
+    rounding: NotRequired[
+        Annotated[RoundingRecord, "What rounding explains; there only if an output differs that much."]
+    ]
     operator: NotRequired[Annotated[str, 'Of a node, "ScatterUpdate-3".']]
     caller: NotRequired[Annotated[str, "For a node of a function the way to the node that called it."]]
     place: NotRequired[

@@ -1,0 +1,161 @@
+"""Decides whether rounding explains the difference between two outputs of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ir_scatter import runners
+from ir_scatter.compare.guard import Unspecified
+from ir_scatter.compare.measure import (
+    PRECISION_BITS,
+    Explanation,
+    Measure,
+    Tolerance,
+    Verdict,
+    elements_beyond,
+    measure,
+)
+from ir_scatter.compare.result import SAVED
+from ir_scatter.compare.rounding import MODEL_TYPES, OutputRounding, Precision, Roundings
+from ir_scatter.core.arrays import Array, same_bits
+from ir_scatter.runners.base import Outcome, plain_name
+
+SEEDS = (1, 2, 3)
+"""Seeds of computations with random last bits, made before a difference is called a mismatch."""
+
+_COARSE = "f16"
+"""The precision of functions whose accuracy a device does not specify."""
+
+_FULL_PRECISIONS = frozenset({"", "f32", "model", "default"})
+
+MeasureRounding = Callable[[Precision, Sequence[int]], Sequence[Roundings]]
+"""Returns what rounding explains in each inference; nothing if NumPy cannot compute the model."""
+
+
+def precisions_of(*outcomes: Outcome) -> tuple[Precision, ...]:
+    """Return the precisions coarser than the model's types in which runners may have computed."""
+    precisions = dict[Precision, None]()
+    for outcome in outcomes:
+        if outcome.precision in PRECISION_BITS and outcome.precision not in _FULL_PRECISIONS:
+            precisions[Precision(outcome.precision)] = None
+        name = plain_name(outcome.runner.removeprefix(SAVED).rpartition("/")[2])
+        runner = runners.find_or_none(name)
+        if runner is not None and runner.approximates:
+            precisions[Precision(_COARSE, runner.approximates)] = None
+    return tuple(precisions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundedSide:
+    """One of two computations that are compared, with the bounds of its rounding.
+
+    Attributes:
+        measure_rounding: computes the model of this side with and without rounding.
+        number: of the inference.
+        name_of: returns the name of an output in the model of this side.
+    """
+
+    measure_rounding: MeasureRounding
+    number: int = 0
+    name_of: Callable[[str], str] = str
+
+    def find(self, name: str, precision: Precision, seeds: Sequence[int] = ()) -> OutputRounding | None:
+        inferences = self.measure_rounding(precision, seeds)
+        if self.number >= len(inferences):
+            return None
+        return inferences[self.number].get(self.name_of(name))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explainer:
+    """Explains differences between two computations of an output.
+
+    Attributes:
+        sides: those that round: the subject, and the reference unless it is NumPy itself.
+        precisions: coarser precisions in which one of them may be computed.
+    """
+
+    sides: tuple[RoundedSide, ...]
+    precisions: tuple[Precision, ...] = ()
+
+    def marks(self, name: str) -> list[Unspecified | None] | None:
+        """Return the marks of the output on each side, near ties included; None if they are unknown."""
+        sides = self._find(name, MODEL_TYPES)
+        return None if sides is None else [side.mark for side in sides]
+
+    def bound(self, name: str, shape: tuple[int, ...]) -> Array | None:
+        """Return the bound of rounding in the types of the model; None if it was not measured."""
+        sides = self._find(name, MODEL_TYPES)
+        if sides is None or any(side.bound.shape != shape for side in sides):
+            return None
+        return _combine(sides)[0]
+
+    def explain(self, name: str, got: Array, expected: Array, tolerance: Tolerance) -> Measure | None:
+        """Judge two tensors that differ by more than a tolerance; None if rounding was not measured."""
+        sides = self._find(name, MODEL_TYPES)
+        if sides is None or any(side.bound.shape != expected.shape for side in sides):
+            return None
+        contested, marks = self._contested(sides, got, expected, tolerance)
+        beyond = elements_beyond(got, expected, tolerance, contested=contested)
+        bound, is_too_large = _combine(sides)
+        wrong = elements_beyond(got, expected, tolerance, bound=bound) & beyond & ~is_too_large
+        if wrong.any() and (again := self._find(name, MODEL_TYPES, SEEDS)) is not None:
+            bound, is_too_large = _combine(again)
+            wrong = elements_beyond(got, expected, tolerance, bound=bound) & beyond & ~is_too_large
+        unknown, precision = beyond & is_too_large, sides[0].precision
+        for coarse in self.precisions if wrong.any() else ():
+            of_coarse = self._find(name, coarse)
+            if of_coarse is None or any(side.bound.shape != expected.shape for side in of_coarse):
+                continue
+            coarse_bound, is_coarse_too_large = _combine(of_coarse)
+            are_same = np.any([same_bits(got, side.values) for side in of_coarse], axis=0)
+            is_explained = ~elements_beyond(got, expected, tolerance, bound=coarse_bound) | are_same
+            unknown |= wrong & is_coarse_too_large & ~are_same
+            is_explained &= ~is_coarse_too_large | are_same
+            if (wrong & is_explained).any():
+                precision = coarse.name
+            bound = np.where(wrong & is_explained, np.maximum(bound, coarse_bound), bound)
+            wrong &= ~is_explained & ~is_coarse_too_large
+        everything = np.where(wrong, bound, np.inf)
+        result = measure(got, expected, tolerance, bound=everything, contested=contested)
+        if result.verdict is not Verdict.MISMATCH:
+            if unknown.any():
+                result = replace(result, verdict=Verdict.UNKNOWN)
+            elif precision != sides[0].precision:
+                result = replace(result, verdict=Verdict.PRECISION)
+        else:
+            precision = sides[0].precision
+        at_worst = 0.0
+        if result.worst is not None and len(result.worst.index) == bound.ndim:
+            at_worst = float(bound[result.worst.index])
+        explanation = Explanation(precision, int(beyond.sum()), at_worst)
+        excuses = [mark.excuse for mark in marks]
+        excuse = max(excuses, key=lambda excuse: (excuse.is_whole, bool(excuse.elements)), default=None)
+        return replace(result, explanation=explanation, excuse=excuse)
+
+    def _find(
+        self, name: str, precision: Precision, seeds: Sequence[int] = ()
+    ) -> list[OutputRounding] | None:
+        sides = [side.find(name, precision, seeds) for side in self.sides]
+        return None if None in sides else [side for side in sides if side is not None]
+
+    def _contested(
+        self, sides: Sequence[OutputRounding], got: Array, expected: Array, tolerance: Tolerance
+    ) -> tuple[Array | None, list[Unspecified]]:
+        """Return a mask of the elements that are not judged, and the marks; nothing if none differs."""
+        marks = [side.mark for side in sides]
+        arrays = [[got, expected]] if len({*map(id, marks)}) == 1 else [[got], [expected]]
+        pairs = [(mark, of) for mark, of in zip(marks, arrays, strict=False) if mark is not None]
+        if not pairs:
+            return None, []
+        mask = np.any([mark.mask(tolerance, *of) for mark, of in pairs], axis=0)
+        if not (elements_beyond(got, expected, tolerance) & mask).any():
+            return None, []
+        return mask, [mark for mark, _ in pairs]
+
+
+def _combine(sides: Sequence[OutputRounding]) -> tuple[Array, Array]:
+    """Return the bound of the difference of two sides, and where it is too large to explain anything."""
+    bound = np.sum([side.bound for side in sides], axis=0)
+    return bound, np.any([side.is_too_large for side in sides], axis=0)

@@ -1,0 +1,76 @@
+"""How general operators round, and where a small change of their inputs makes their outputs jump.
+
+    rounds(op)      MatMul: True      Relu, Gather: False: their outputs are elements of inputs, or 0
+    jump_of(op)     Greater: Jump.COMPARISON      Round: Jump.STEP      TopK: Jump.ORDER
+
+This module does not import NumPy. An operator without a row here rounds, and does not jump.
+"""
+
+from enum import Enum
+
+from ir_scatter.core.model import OPENVINO
+from ir_scatter.ops.general import GeneralOp
+
+
+class Jump(Enum):
+    """How an output jumps if a floating-point input changes by a rounding error."""
+
+    COMPARISON = "two inputs are compared, element by element"
+    STEP = "an element becomes another whole number, or another level"
+    ORDER = "elements are sorted, and positions change"
+    SELECTION = "elements are selected, and others may be selected"
+
+
+_COMPARISON = "Less LessEqual LessOrEqual Greater GreaterEqual GreaterOrEqual Equal NotEqual"
+_STEP = (
+    "Floor Ceiling Ceil Round Sign Convert ConvertLike Cast CastLike Mod FloorMod QuantizeLinear "
+    "DynamicQuantizeLinear FakeQuantize FakeConvert QLinearMatMul QLinearConv Bucketize SearchSorted "
+    "Shrink ThresholdedRelu Hardmax"
+)
+_ORDER = "TopK ArgMax ArgMin"
+_SELECTION = "NonZero Unique NonMaxSuppression MulticlassNms MatrixNms CTCGreedyDecoderSeqLen"
+_JUMPS = {
+    type: jump
+    for types, jump in (
+        (_COMPARISON, Jump.COMPARISON),
+        (_STEP, Jump.STEP),
+        (_ORDER, Jump.ORDER),
+        (_SELECTION, Jump.SELECTION),
+    )
+    for type in types.split()
+}
+
+_RECTIFIERS = "PReLU PRelu LeakyRelu"
+_CONVERSIONS = "Convert ConvertLike Cast CastLike"
+_EXACT = (
+    "Abs Negative Neg Sign Floor Ceiling Ceil Round ReLU Relu Minimum Min Maximum Max Clamp Clip ReduceMax "
+    "ReduceMin MaxPool GlobalMaxPool AdaptiveMaxPool MaxUnpool TopK ArgMax ArgMin Hardmax Dropout Pad "
+    "Reverse ReverseSequence Roll Trilu OneHot EyeLike Eye SpaceToDepth DepthToSpace SpaceToBatch "
+    "BatchToSpace ShuffleChannels CenterCropPad Compress Unique GatherTree ReadValue Assign SliceScatter "
+    "ExtractImagePatches"
+)
+"""Operators whose outputs are elements of inputs, or constants."""
+
+_BASIC = f"Add Subtract Sub Multiply Mul {_RECTIFIERS} {_CONVERSIONS}"
+"""Operators whose result is rounded correctly: one that the element type can represent is exact."""
+
+_EXACT_TYPES, _BASIC_TYPES = frozenset(_EXACT.split()), frozenset(_BASIC.split())
+
+
+def rounds(op: GeneralOp) -> bool:
+    """Return whether elements of floating-point outputs may be rounded."""
+    is_moving = op.moves is None or (bool(op.moves) and not is_basic(op))
+    return not is_moving and not _types_of(op) & _EXACT_TYPES
+
+
+def is_basic(op: GeneralOp) -> bool:
+    """Return whether an output is exact if the element type can represent it."""
+    return bool(_types_of(op) & _BASIC_TYPES)
+
+
+def jump_of(op: GeneralOp) -> Jump | None:
+    return next((_JUMPS[type] for type in _types_of(op) if type in _JUMPS), None)
+
+
+def _types_of(op: GeneralOp) -> set[str]:
+    return {op.type_in(OPENVINO), op.type_in("")} - {""}
