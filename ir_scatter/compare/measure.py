@@ -215,11 +215,13 @@ class Explanation:
     Attributes:
         precision: the precision in which the differences are explained: "f32", "f16" or "bf16".
         differing: number of elements that differ by more than the tolerance, contested ones left out.
-        bound: the greatest difference that rounding explains at the worst of these elements.
+        difference: that of the worst of these elements.
+        bound: the greatest difference that rounding explains there.
     """
 
     precision: str
     differing: int
+    difference: float
     bound: float
 
 

@@ -231,7 +231,7 @@ def rounding_text(measure: Measure, explanation: Explanation) -> str:
     if measure.verdict is Verdict.MISMATCH:
         return explains
     count = f"{explanation.differing} of {counted(measure.elements, 'element')}"
-    text = f"{count} differ by at most {measure.max_abs:.2g}, {explains}"
+    text = f"{count} differ by at most {explanation.difference:.2g}, {explains}"
     return f"{text}, too much for a verdict" if measure.verdict is Verdict.UNKNOWN else text
 
 

@@ -1,0 +1,331 @@
+"""What rounding explains: measured by NumPy in two types, and no excuse for anything else."""
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_scatter.compare import rounding
+from ir_scatter.compare.headline import State, headline
+from ir_scatter.compare.measure import Measure, Tolerances, Verdict
+from ir_scatter.compare.result import Compared, CompareSettings, Level, Relation
+from ir_scatter.compare.run import compare
+from ir_scatter.core.model import Model
+from ir_scatter.evaluate.model import prepare
+from ir_scatter.reading import read
+from ir_scatter.report.comparison_json import document
+from ir_scatter.report.comparison_text import text as report
+from tests.compare.planted import Change, Planted, at, elsewhere
+from tests.models.onnx_text import save
+from tests.rules.ir_text import IrText
+from tests.scale import cases, generator, in_part_and_whole
+
+Array = Any
+HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+DIVIDED = "n (float[64, 16] x) => (float[64] y) { a = Constant <value_ints = [1]> () "
+DIVIDED += "r = Abs (x) q = Sqrt (r) d = Div (x, q) y = ReduceSum <keepdims = 0> (d, a) }"
+CACHED = """n (float[8, 4] cache, int64[2, 1] i, float[2, 4] x, float[4] w) => (float[8, 4] y) {
+  r = Abs (x) q = Sqrt (r) u = Div (q, w) y = ScatterND (cache, i, u) }"""
+GENERATOR = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Array:
+    return GENERATOR.normal(size=shape).astype(np.float32)
+
+
+def feeds_of(text: str) -> dict[str, Array]:
+    if text == CACHED:
+        i = np.array([[2], [5]])
+        return {"cache": normal(8, 4), "i": i, "x": normal(2, 4), "w": np.abs(normal(4)) + 1}
+    return {"x": normal(64, 16)}
+
+
+def compared(folder: Path, text: str, *runners: Any, feeds: Any = None, **settings: Any) -> Compared:
+    path = save(HEADER + text, folder / "model.onnx")
+    return compare(path, runners, CompareSettings(**settings), feeds=feeds or feeds_of(text))
+
+
+def measure_of(found: Compared, tensor: str = "y") -> Measure:
+    (comparison,) = [
+        each for each in found.comparisons if each.level is Level.MODEL and each.tensor == tensor
+    ]
+    return comparison.measure
+
+
+def off(number: int, by: float) -> Planted:
+    """Return a runner with a difference in one element of each output."""
+    return Planted(output=lambda name, array, *_: _moved(array, number, by))
+
+
+def _moved(array: Array, number: int, by: float) -> Array:
+    moved = array.copy()
+    moved.reshape(-1)[number] += np.asarray(by, array.dtype)
+    return moved
+
+
+TINY = "n (float[64, 16] x, float s) => (float[64] y) { a = Constant <value_ints = [1]> () r = Abs (x) "
+TINY += "q = Sqrt (r) d = Div (x, q) t = ReduceSum <keepdims = 0> (d, a) z = Sub (t, t) e = Mul (d, s) "
+TINY += "l = ReduceSum <keepdims = 0> (e, a) m = Add (t, l) y = Sub (m, t) }"
+"""The output is about 1e-4, as the difference of two sums of about 10: f32 keeps few of its digits."""
+
+
+def test_rounding_of_large_sums_explains_differences_of_small_results(tmp_path: Path) -> None:
+    """What a text-to-speech model and its IR differed by: 3e-9 of silence, in 1 of 810 elements."""
+    feeds = {"x": normal(64, 16), "s": np.float32(1e-5).reshape(())}
+    found = compared(tmp_path, TINY, off(3, 2e-6), feeds=feeds)
+    difference = measure_of(found)
+    assert difference.explanation is not None
+    assert (difference.explanation.precision, difference.explanation.differing) == ("f32", 1)
+    assert difference.explanation.difference == pytest.approx(2e-6, rel=0.1)
+    assert difference.verdict is Verdict.UNKNOWN  # a tenth of the output and more
+    assert "too much for a verdict" in report(found)
+    assert "no verdict" in headline(found).sentence
+    assert headline(found).state is State.AGREES
+    assert not found.differs
+
+
+def test_within_the_bound_is_close_and_the_line_says_the_bound(tmp_path: Path) -> None:
+    text = "n (float[64, 16] x) => (float[64] y) { a = Constant <value_ints = [1]> () r = Abs (x) "
+    text += "q = Sqrt (r) d = Div (x, q) t = ReduceSum <keepdims = 0> (d, a) "
+    text += "c = Constant <value_float = 1000.0> () m = Add (t, c) y = Sub (m, c) }"
+    feeds = {"x": normal(64, 16)}
+    found = compared(tmp_path, text, off(7, 5e-4), feeds=feeds)
+    difference = measure_of(found)
+    assert (difference.verdict, difference.mismatched) == (Verdict.CLOSE, 0)
+    assert difference.explanation is not None
+    assert 1e-4 < difference.explanation.bound < 2e-3
+    (line,) = [line for line in report(found).splitlines() if line.startswith("close: y")]
+    assert "1 of 64 elements differ by at most 0.0005, f32 explains 0.00" in line
+    (written,) = [each for each in document(found)["comparisons"] if each["tensor"] == "y"]
+    assert written["rounding"] == {"precision": "f32", "differing": 1, "bound": difference.explanation.bound}
+
+
+@pytest.mark.parametrize("text", [DIVIDED, CACHED])
+def test_beyond_the_bound_is_a_mismatch(text: str, tmp_path: Path) -> None:
+    found = compared(tmp_path, text, off(9, 0.01))
+    assert measure_of(found).verdict is Verdict.MISMATCH
+    assert "f32 explains" in report(found)
+    assert found.differs
+
+
+def test_elements_that_were_only_moved_must_be_equal(tmp_path: Path) -> None:
+    """Rows of a cache beside rows that were computed, with large errors."""
+    text = """n (float[8, 4] cache, int64[2, 1] i, float[2, 4] x) => (float[8, 4] y) {
+      c = Constant <value_float = 10000.0> () r = Abs (x) q = Sqrt (r) m = Add (q, c) u = Sub (m, c)
+      y = ScatterND (cache, i, u) }"""
+    feeds = {"cache": normal(8, 4), "i": np.array([[2], [5]]), "x": normal(2, 4)}
+    verdicts = [measure_of(compared(tmp_path, text, off(at, 2e-3), feeds=feeds)).verdict for at in (9, 0)]
+    assert verdicts == [Verdict.CLOSE, Verdict.MISMATCH]
+
+
+class Coarse(Planted):
+    """Computes Sqrt in f16, and says that it does so where asked for that."""
+
+    def __init__(self, says: str = "") -> None:
+        super().__init__("coarse", output=lambda _, array, *__: array)
+        self.says = says
+
+    def run(self, *arguments: Any, **named: Any) -> Any:
+        feeds = arguments[1]
+        outcome = super().run(*arguments, **named)
+        x = np.sqrt(np.abs(feeds["x"]).astype(np.float16)).astype(np.float16)
+        y = (x * x).astype(np.float16).astype(np.float32)
+        return replace(outcome, runs=({"y": y},), precision=self.says or outcome.precision)
+
+
+SQUARED = "n (float[64, 16] x) => (float[64, 16] y) { r = Abs (x) q = Sqrt (r) y = Mul (q, q) }"
+
+
+def test_f16_explains_a_difference_only_where_it_is_computed_in(tmp_path: Path) -> None:
+    honoured = compared(tmp_path, SQUARED, Coarse())
+    assert measure_of(honoured).verdict is Verdict.MISMATCH
+    coarse = compared(tmp_path, SQUARED, Coarse("f16"))
+    difference = measure_of(coarse)
+    assert difference.verdict is Verdict.PRECISION
+    assert difference.explanation is not None
+    assert difference.explanation.precision == "f16"
+    assert not coarse.differs
+    assert "1 output differs on coarse by what f16 explains" in headline(coarse).sentence
+    assert document(coarse)["summary"] == {"precision": 1}
+
+
+def test_a_lost_element_is_no_precision(tmp_path: Path) -> None:
+    class Lost(Coarse):
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            outcome = super().run(*arguments, **named)
+            outcome.outputs["y"][3, 5] = 0
+            return outcome
+
+    found = compared(tmp_path, SQUARED, Lost("f16"))
+    assert measure_of(found).verdict is Verdict.MISMATCH
+    assert measure_of(found).mismatched == 1
+
+
+def test_verdicts_from_best_to_worst() -> None:
+    order = ["equal", "close", "contested", "precision", "unknown", "nondeterministic", "mismatch"]
+    assert [verdict.value for verdict in Verdict] == order
+    assert [verdict.value for verdict in Verdict if verdict.is_difference] == order[-2:]
+
+
+NEAR_TIES = {
+    "Less": ("bool[4]", "k = Constant <value_floats = [1.0, 0.5, 7.0, 9.0]> () y = Less (q, k)"),
+    "Cast": ("int32[4]", "y = Cast <to = 6> (q)"),
+    "Floor": ("float[4]", "y = Floor (q)"),
+    "Where": (
+        "float[4]",
+        "k = Constant <value_floats = [1.0, 0.5, 7.0, 9.0]> () b = Less (q, k) y = Where (b, x, k)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_TIES)
+def test_near_ties_decide_about_what_follows(name: str, tmp_path: Path) -> None:
+    """The first element is 1 up to rounding, on both sides of it; the others are not near anything."""
+    shape, lines = NEAR_TIES[name]
+    text = f"n (float[4] x, float[4] w) => ({shape} y) {{ r = Div (x, w) q = Div (r, w) {lines} }}"
+    w = np.array([0.7, 0.7, 0.9, 1.1], np.float32)
+    x = (np.array([1, 5.6, 3.4, 2.7], np.float32) * w * w).astype(np.float32)
+    feeds = {"x": x, "w": w}
+    near = compared(tmp_path, text, Planted(output=at(0)), feeds=feeds)
+    assert measure_of(near).verdict is Verdict.CONTESTED, name
+    assert f"{name if name != 'Where' else 'Less'}" in report(near)
+    far = compared(tmp_path, text, Planted(output=at(2)), feeds=feeds)
+    assert measure_of(far).verdict is Verdict.MISMATCH
+
+
+def test_without_rounding_a_tie_is_no_excuse(tmp_path: Path) -> None:
+    text = "n (float[4] x) => (bool[4] y) { z = Abs (x) y = Less (z, x) }"
+    feeds = {"x": np.array([1, 2, 3, 4], np.float32)}
+    assert (
+        measure_of(compared(tmp_path, text, Planted(output=at(0)), feeds=feeds)).verdict is Verdict.MISMATCH
+    )
+
+
+def test_two_models_differ_by_their_rounding(tmp_path: Path) -> None:
+    lines = "a = Constant <value_ints = [1]> () c = Constant <value_float = 500.0> () "
+    by_hand = "n (float[64, 16] x) => (float[64] y) { " + lines
+    by_hand += "m = Add (x, c) q = Div (m, c) s = ReduceSum <keepdims = 0> (q, a) k = Constant <value_float = 16.0> () "
+    by_hand += "y = Sub (s, k) }"
+    in_one = "n (float[64, 16] x) => (float[64] y) { " + lines
+    in_one += "q = Div (x, c) y = ReduceSum <keepdims = 0> (q, a) }"
+    models = [
+        read(save(HEADER + text, tmp_path / f"{name}.onnx")) for name, text in (("a", by_hand), ("b", in_one))
+    ]
+    found = compare(models, [], CompareSettings(), feeds={"x": normal(64, 16)})
+    (comparison,) = [each for each in found.comparisons if each.relation is Relation.MODELS]
+    assert comparison.measure.verdict is Verdict.CLOSE
+    assert comparison.measure.explanation is not None
+    other = in_one.replace("500.0", "510.0")
+    models[1] = read(save(HEADER + other, tmp_path / "c.onnx"))
+    found = compare(models, [], CompareSettings(), feeds={"x": normal(64, 16)})
+    assert found.differs
+
+
+def test_nothing_is_measured_unless_something_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[Any]()
+    measure = rounding.measure_rounding
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return measure(*arguments)
+
+    source = importlib.import_module("ir_scatter.compare.numpy_source")
+    monkeypatch.setattr(source, "measure_rounding", counted)
+    for runner in (Planted(), off(3, 1e-7)):
+        assert not compared(tmp_path, DIVIDED, runner).differs
+    assert not calls
+    assert not compared(tmp_path, DIVIDED, off(3, 1.0), tolerances=Tolerances(["y=2"])).differs
+    assert not calls
+    assert compared(tmp_path, DIVIDED, off(3, 1.0)).differs
+    assert len(calls) == 1  # a difference of 1 needs no further computation
+
+
+def bounds(model: Model, feeds: Any, **options: Any) -> dict[str, Any]:
+    (run,) = rounding.measure_rounding(prepare(model), feeds, **options)
+    return dict(run)
+
+
+def test_the_bound_holds_for_other_orders_of_a_sum(tmp_path: Path) -> None:
+    """Errors of sums of 16 quotients in drawn orders are within the bound, and the bound is not loose."""
+    model = read(save(HEADER + DIVIDED, tmp_path / "model.onnx"))
+    x = normal(64, 16)
+    bound = bounds(model, {"x": x})["y"].bound
+    quotients = x / np.sqrt(np.abs(x))
+    exact = (x.astype(np.float64) / np.sqrt(np.abs(x.astype(np.float64)))).sum(axis=1)
+    chance = np.random.default_rng(1)
+    for _ in range(20):
+        total = np.zeros(64, np.float32)
+        for column in chance.permutation(16):
+            total += quotients[:, column]
+        assert (np.abs(total - exact) <= bound).all()
+    assert (bound < 1e-4).all()
+
+
+def test_an_ir_is_followed_as_well(tmp_path: Path) -> None:
+    ir = IrText()
+    x = ir.parameter("x", shape=(4,))
+    thousand = ir.const("thousand", "f32", [1000.0])
+    total = ir.add(
+        "sum",
+        "Add",
+        "opset1",
+        [ir.add("root", "Sqrt", "opset1", [x], [("f32", (4,))]), thousand],
+        [("f32", (4,))],
+    )
+    done = ir.add("y", "Subtract", "opset1", [total, thousand], [("f32", (4,))])
+    ir.add("result", "Result", "opset1", [done], [])
+    path = ir.write(tmp_path, "model")
+    feeds = {"x": np.array([1.1, 2.2, 3.3, 4.4], np.float32)}
+    found = compare(path, [off(1, 3e-4)], CompareSettings(), feeds=feeds)
+    assert measure_of(found).verdict is Verdict.CLOSE
+
+
+FLOAT_NETWORK = """n (float[12, 8] data, int64[7, 1] i, float[7, 8] x, float[8] w) => (float[12] y) {{
+  r = Abs (x) q = Sqrt (r) u = Div (q, w) s = ScatterND <reduction = "{reduction}"> (data, i, u)
+  p = Abs (s) o = Constant <value_float = 1.0> () g = Add (p, o) t = Sqrt (g) d = Div (s, t)
+  a = Constant <value_ints = [1]> () y = ReduceSum <keepdims = 0> (d, a) }}"""
+"""A scatter node with float operators before and behind it."""
+
+
+@in_part_and_whole
+def test_faults_behind_a_float_network_are_found(is_whole: bool, tmp_path: Path) -> None:
+    """One wrong element, a lost update, or one ulp too much in an exact sum: at the node, and no output hides it."""
+    for number in cases(60, is_whole):
+        chance = generator("faults behind a float network", number)
+        numbers = np.random.default_rng(chance.randrange(1 << 30))
+        reduction = chance.choice(["none", "add", "max", "mul"])
+        count = 7
+        targets = numbers.permutation(12)[:count] if reduction == "none" else numbers.integers(0, 12, count)
+        feeds: dict[str, Array] = {
+            "data": numbers.normal(size=(12, 8)).astype(np.float32),
+            "i": targets.reshape(count, 1),
+            "x": numbers.normal(size=(count, 8)).astype(np.float32),
+            "w": (1 + np.abs(numbers.normal(size=8))).astype(np.float32),
+        }
+        row, column = int(targets[chance.randrange(count)]), chance.randrange(8)
+
+        def wrong(scope: str, array: Array, *_: Any, row: int = row, column: int = column) -> Array:
+            changed = array.copy()
+            changed[row, column] = elsewhere(changed[row, column], 1.0)
+            return changed
+
+        def lost(scope: str, array: Array, *_: Any, row: int = row, feeds: Any = feeds) -> Array:
+            changed = array.copy()
+            changed[row] = feeds["data"][row]
+            return changed
+
+        fault: Change = wrong if chance.random() < 0.5 else lost
+        silent = ["s"] if number % 2 else []
+        text = FLOAT_NETWORK.format(reduction=reduction)
+        runner = Planted(node=fault, silent=silent)
+        found = compared(tmp_path, text, runner, feeds=feeds)
+        level = Level.MODEL if silent else Level.NODE
+        verdicts = {each.measure.verdict for each in found.comparisons if each.level is level}
+        assert Verdict.MISMATCH in verdicts, (number, reduction, fault)
+        right = compared(tmp_path, text, Planted(sums="reversed"), feeds=feeds)
+        assert not right.differs, (number, reduction)
