@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
-from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import (
     demand_apart,
@@ -49,6 +49,12 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
     "--tap-memory SIZE",
     f"Memory limit for inputs and outputs of nodes.  [default: {_TAP_MEMORY}]",
     default=_TAP_MEMORY,
+)
+@option(
+    "--taps",
+    f"Nodes read to find where a difference arises.  [default: {TAPS[0]}]",
+    choices=TAPS,
+    default=TAPS[0],
 )
 @option("--skip-missing", "Skip runners that are not available here.")
 @section("Machines")
@@ -142,7 +148,7 @@ def _job(params: dict[str, Any]) -> "CompareRequest":
     from ir_scatter.compare.request import CompareRequest
     from ir_scatter.compare.result import CompareSettings
 
-    copied = ("seed", "cases", "repeat", "values", "precision", "pairwise", "timeout", "tap_memory")
+    copied = ("seed", "cases", "repeat", "values", "precision", "pairwise", "timeout", "taps", "tap_memory")
     settings = CompareSettings(
         **{name: params[name] for name in copied},
         input_shapes=dict(params["input_shape"]),

@@ -137,10 +137,11 @@ class Explainer:
         explanation = None
         if beyond.any():
             assert result.worst is not None
-            difference = float(distances(got, expected)[result.worst.index])
-            explanation = Explanation(
-                precision, int(beyond.sum()), difference, float(bound[result.worst.index])
-            )
+            place = result.worst.index
+            with np.errstate(all="ignore"):
+                difference = float(distances(got, expected)[place])
+            if bound[place] > 0:  # 0 for elements that were only moved, and for integers
+                explanation = Explanation(precision, int(beyond.sum()), difference, float(bound[place]))
         excuses = [mark.excuse for mark in marks]
         excuse = max(excuses, key=lambda excuse: (excuse.is_whole, bool(excuse.elements)), default=None)
         return replace(result, explanation=explanation, excuse=excuse)

@@ -286,8 +286,10 @@ def _word_output(differing: list[Comparison], compared: Compared) -> str:
                 each.level is Level.NODE and each.subject == first.subject for each in compared.comparisons
             )
             is_hidden = any(failure.runner == first.subject for failure in compared.not_tapped)
+            origin = _word_first_difference(first, compared)
+            suffixes += origin
             if has_nodes and not is_hidden:
-                suffixes.append(_word_right_nodes(first, compared))
+                suffixes.append("all scatter nodes agree" if origin else _word_right_nodes(first, compared))
         case Relation.RUNNERS:
             majority = _names([first.reference, *_agreeing(compared, first, runners)])
             start = f"{_with_verb(runners, 'differs', 'differ')} from {majority} {where}"
@@ -317,6 +319,15 @@ def _word_output(differing: list[Comparison], compared: Compared) -> str:
             sentence = f"output {first.tensor}: {next(messages, default)}"
             suffixes += _word_suspects(first.subject, compared)
     return _join(sentence, *suffixes)
+
+
+def _word_first_difference(first: Comparison, compared: Compared) -> list[str]:
+    """Word at which node the differing output of a runner begins to differ, if that is known."""
+    return [
+        each.message
+        for each in compared.first_differences
+        if each.nodes and (each.runner, each.case) == (first.subject, first.case)
+    ][:1]
 
 
 _SUSPECT_NODE = "a node before the output is suspect"

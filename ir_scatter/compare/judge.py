@@ -14,6 +14,7 @@ from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.compare.explain import Explainer, RoundedSide, precisions_of
+from ir_scatter.compare.first_difference import PartDifference, taps_of_all, values_of_taps
 from ir_scatter.compare.guard import Observations, Unspecified, excuse_unspecified, find_one_sided
 from ir_scatter.compare.measure import (
     EXACT,
@@ -39,6 +40,7 @@ from ir_scatter.compare.result import (
     SAVED,
     CompareSettings,
     Comparison,
+    FirstDifference,
     Guarded,
     Level,
     NotTapped,
@@ -48,7 +50,7 @@ from ir_scatter.compare.result import (
     short_names,
     with_verb,
 )
-from ir_scatter.compare.rounding import Precision, Roundings
+from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
@@ -58,11 +60,12 @@ from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node
 from ir_scatter.ops.general import random_types
 from ir_scatter.portability import hidden_by_taps
-from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status
+from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap
+from ir_scatter.runners.defaults import TAPS
 
 Feeds = Mapping[str, Array]
 
-Judgement = Comparison | Guarded | NotTapped | Outlier | str
+Judgement = Comparison | FirstDifference | Guarded | NotTapped | Outlier | str
 """A judgement about outputs, nodes or runners; a string is a remark."""
 
 _Kind = TypeVar("_Kind")
@@ -72,6 +75,9 @@ FindUnspecified = Callable[[], Mapping[str, Unspecified]]
 
 Tapper = Callable[["ModelCase"], Iterable[Outcome]]
 """Runs a case once more with taps."""
+
+ReadValues = Callable[["ModelCase", str, Sequence[Tap]], Outcome | None]
+"""Runs a case once more on a runner, with these taps; returns None if that runner is not here."""
 
 _FEWEST_RUNNERS = 3
 """Results that are needed to call one of them an outlier: between two, neither is in the majority."""
@@ -677,6 +683,65 @@ class ModelCase:
             )
             outlier = Outlier(Level.MODEL, None, name, self.number, (runner,), message, tapped=True)
             self.judgements.append(message if is_named else outlier)
+
+    def find_first_differences(self, read_values: ReadValues) -> None:
+        """Find where the outputs of runners begin to differ from those of NumPy.
+
+        The values that decide are read in one more run, and only if an output is wrong and no scatter node.
+        """
+        program, takes_all = self.side.reference.program, self.settings.taps != TAPS[0]
+        if program is None:
+            return
+        comparisons = comparisons_in(self.judgements)
+        wanted = {Verdict.MISMATCH, *([Verdict.PRECISION] if takes_all else [])}
+        of_all = taps_of_all(program, self.side.model.format) if takes_all else {}
+        for outcome in self.outcomes:
+            verdicts = {
+                level: {
+                    comparison.measure.verdict
+                    for comparison in comparisons
+                    if comparison.level is level
+                    and comparison.subject == outcome.runner
+                    and comparison.reference != outcome.runner
+                }
+                for level in Level
+            }
+            is_wrong_node = Verdict.MISMATCH in verdicts[Level.NODE] and not takes_all
+            if is_wrong_node or not verdicts[Level.MODEL] & wanted:
+                continue
+            run = read_values(self, outcome.runner, (*self.side.nodes, *of_all))
+            if run is None:
+                continue
+            if run.status is not Status.OK:
+                self.judgements.append(
+                    f"{run.runner}: the run with taps: {run.status} {run.message}".rstrip()
+                )
+                continue
+            coarse = [each for each in precisions_of(outcome) if each.operators is None]
+            part = self.side.reference.find_first_difference(
+                self.feeds,
+                values_of_taps(program, run, of_all),
+                coarse[0] if coarse else MODEL_TYPES,
+                self.settings.timeout,
+            )
+            if part is not None or Verdict.MISMATCH not in verdicts[Level.NODE]:
+                self.judgements += _word_part(outcome.runner, self.number, part, takes_all=takes_all)
+
+
+def _word_part(
+    runner: str, case: int, part: PartDifference | None, *, takes_all: bool
+) -> Iterator[FirstDifference]:
+    hint = "" if takes_all else f"; {Parameter('taps', TAPS[1])} reads the values between them"
+    if part is None or not part.nodes:
+        if takes_all:
+            message = "no node adds a difference when its output is read"
+            yield FirstDifference(runner, case, (), (), message)
+        return
+    message = f"{part.nodes[-1]} adds the difference"
+    if len(part.nodes) > 1:
+        message = f"one of the {len(part.nodes)} nodes from {part.nodes[0]} to {part.nodes[-1]} adds the "
+        message += f"difference{hint}"
+    yield FirstDifference(runner, case, part.nodes, part.types, message)
 
 
 def _select_inference(outcome: Outcome, number: int) -> Outcome:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from ir_scatter.analysis.interpreter import NotComputed, OutOfTime
+from ir_scatter.compare.first_difference import PartDifference, find_first_difference
 from ir_scatter.compare.guard import (
     ContestedMasks,
     MarkedTensor,
@@ -23,6 +24,7 @@ from ir_scatter.compare.guard import (
 from ir_scatter.compare.result import NUMPY
 from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings, measure_rounding
 from ir_scatter.core.arrays import Array
+from ir_scatter.core.dataflow import Key
 from ir_scatter.core.errors import BrokenModel, Error, EvaluationFailed, UnknownOperator, UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.core.words import counted
@@ -122,10 +124,8 @@ class Reference:
             precision: that of the computation with rounding.
             seeds: as for `measure_rounding` of the module `rounding`.
         """
-        if self._timed_out is not None:
-            return []
-        program = self._program
-        if isinstance(program, Error):
+        program = self.program
+        if program is None:
             return []
         times = times if program.plan.assigned else 1
         with suppress(TimeoutError, Error, MemoryError):
@@ -133,6 +133,31 @@ class Reference:
             roundings: list[Roundings] = run_in_background(work).result(timeout)
             return roundings
         return []
+
+    @property
+    def program(self) -> Program | None:
+        """The model prepared for its computation; None if NumPy cannot compute it, or not in time."""
+        program = self._program if self._timed_out is None else None
+        return program if isinstance(program, Program) else None
+
+    def find_first_difference(
+        self, feeds: Mapping[str, Array], values: Mapping[Key, Array], precision: Precision, timeout: float
+    ) -> PartDifference | None:
+        """Return the first part of the model that adds a difference; None if none does, or it takes too long.
+
+        Args:
+            feeds: the inputs by name.
+            values: those that were read from a runner.
+            precision: that of the runner.
+            timeout: in seconds.
+        """
+        if self.program is None:
+            return None
+        with suppress(TimeoutError, Error, MemoryError):
+            work = partial(find_first_difference, self.program, feeds, values, precision)
+            part: PartDifference | None = run_in_background(work).result(timeout)
+            return part
+        return None
 
     @cached_property
     def _program(self) -> "Program | Error":

@@ -20,7 +20,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.evaluate.certainty import DetailedResult
 from ir_scatter.ops.spec import NEGATIVE_INDEX, Reduction
 from ir_scatter.runners.base import OTHER_FORMAT, Availability, NodeFacts, Outcome, Status
-from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TIME_LIMIT
+from ir_scatter.runners.defaults import PRECISION, TAP_MEMORY, TAPS, TIME_LIMIT
 
 NUMPY = "numpy"
 """The name of the NumPy evaluator among runners."""
@@ -191,6 +191,22 @@ class Outlier:
     """The path of the model concerned; "" for both of two models, or if there is only one."""
 
 
+@record(is_brief=True)
+class FirstDifference:
+    """Where an output of a runner begins to differ: the first part of the model that adds a difference.
+
+    A part lies between values that were read from the runner, and NumPy computes it from these values.
+    """
+
+    runner: str
+    case: int
+    nodes: tuple[str, ...]
+    """The scopes of the nodes of the part that compute something; empty if no part adds a difference."""
+    operators: tuple[str, ...]
+    """Their types."""
+    message: str
+
+
 @record()
 class NotTapped:
     """A node whose inputs could not be read on a runner, and why."""
@@ -224,6 +240,8 @@ class CompareSettings:
     """Whether NumPy computes the model as the reference even if the caller does not name it."""
     timeout: float = TIME_LIMIT
     """Seconds for each run."""
+    taps: str = TAPS[0]
+    """Nodes whose values are read to find where a difference arises: "scatter" or "all"."""
     tap_memory: int = TAP_MEMORY
     """Bytes of tapped tensors in memory at once, at most."""
     keeps_runs: bool = False
@@ -265,6 +283,8 @@ class Compared:
     """First those of outputs, then those of nodes."""
     guarded: tuple[Guarded, ...] = ()
     outliers: tuple[Outlier, ...] = ()
+    first_differences: tuple[FirstDifference, ...] = ()
+    """For runners with a wrong output of one model, where it begins to differ."""
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)

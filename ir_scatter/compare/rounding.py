@@ -617,9 +617,9 @@ def _scatter_without_rounding(
     data, updates = in_own_dtype(roles[Role.DATA]), in_own_dtype(roles[Role.UPDATES])
     if data.dtype != np.float64:
         return data
-    exact = scatter(case.task, data, case.indices, updates)
-    bound, narrow = result.bound_from_values(), result.values.astype(np.float64)
     with np.errstate(all="ignore"):
+        exact = scatter(case.task, data, case.indices, updates)
+        bound, narrow = result.bound_from_values(), result.values.astype(np.float64)
         error = exact - narrow
         more = np.where(error < 0, -1.0, 1.0) * np.maximum(bound - np.abs(error), 0.0)
         return np.asarray(np.where(np.isfinite(more), exact + more, exact))

@@ -39,6 +39,7 @@ from ir_scatter.compare.result import (
     Compared,
     CompareSettings,
     Comparison,
+    FirstDifference,
     Guarded,
     NotTapped,
     Outlier,
@@ -53,7 +54,7 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.inputs.coverage import Coverage
 from ir_scatter.inputs.model import Drawn
 from ir_scatter.reading import read
-from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tapped
+from ir_scatter.runners.base import Availability, NodeFacts, Outcome, Runner, Status, Tap, Tapped
 
 Feeds = Mapping[str, Array]
 
@@ -338,9 +339,17 @@ class _Session:
         case.blame_taps()
         case.find_outliers()
         case.explain_changes()
+        case.find_first_differences(self._read_values)
         self._enter(case)
         if self.settings.keeps_runs:
             self.runs[case.number] = self.runs.get(case.number) or tuple(case.runs)
+
+    def _read_values(self, case: ModelCase, runner_name: str, taps: Sequence[Tap]) -> Outcome | None:
+        """Run one runner once more, with taps."""
+        runner = next((each for each in self.runners if each.name == runner_name), None)
+        if runner is None or runner_name in case.side.final_outcomes:
+            return None
+        return _ask(case, runner, taps=tuple(taps), tap_memory=case.settings.tap_memory)
 
     def _enter(self, case: ModelCase) -> None:
         for outcome in case.outcomes:
@@ -421,6 +430,7 @@ class _Session:
             tuple(comparisons),
             tuple(dict.fromkeys(of_kind(Guarded, self.judgements))),
             tuple(of_kind(Outlier, self.judgements)),
+            tuple(of_kind(FirstDifference, self.judgements)),
             tuple(
                 failure
                 for key, failure in missing.items()

@@ -34,7 +34,7 @@ from ir_scatter.notebook.sources import (
     type_with_article,
 )
 from ir_scatter.rules.selection import code_prefixes
-from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TIME_LIMIT
+from ir_scatter.runners.defaults import PRECISION, PRECISIONS, TAP_MEMORY, TAPS, TIME_LIMIT
 from ir_scatter.validate import check_of
 
 if TYPE_CHECKING:
@@ -318,6 +318,7 @@ def compare(
     pairwise: bool = False,
     reference: bool = True,
     timeout: float = TIME_LIMIT,
+    taps: str = TAPS[0],
     tap_memory: int = TAP_MEMORY,
     skip_missing: bool = False,
     save: "str | PathLike[str] | None" = None,
@@ -347,6 +348,7 @@ def compare(
         pairwise: compare every pair of runners, not all with NumPy.
         reference: whether NumPy is the reference even if `on` does not name it.
         timeout: time limit of each run, in seconds.
+        taps: "scatter", or "all" to read the values of all nodes where an output differs.
         tap_memory: limit in bytes of node inputs and outputs that are in memory at once.
         skip_missing: skip runners that cannot run here.
         save: a folder for inputs, outputs, and inputs and outputs of nodes.
@@ -380,7 +382,11 @@ def compare(
     from ir_scatter.compare.request import CompareRequest, run_job
     from ir_scatter.compare.result import CompareSettings
 
-    for name, word, allowed in (("values", values, ("plain", "edge")), ("precision", precision, PRECISIONS)):
+    for name, word, allowed in (
+        ("values", values, ("plain", "edge")),
+        ("precision", precision, PRECISIONS),
+        ("taps", taps, TAPS),
+    ):
         if word not in allowed:
             raise UsageError(f"{name} is {word!r}, expected one of {', '.join(allowed)}")
     settings = CompareSettings(
@@ -395,6 +401,7 @@ def compare(
         pairwise=pairwise,
         reference=reference,
         timeout=timeout,
+        taps=taps,
         tap_memory=tap_memory,
         describes=True,
         map_inputs=tuple((map_inputs or {}).items()),

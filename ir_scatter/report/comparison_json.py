@@ -67,6 +67,9 @@ def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dic
             fields_of(item, "level node tensor case runners message") | _of_model(item)
             for item in compared.outliers
         ],
+        first_differences=[
+            fields_of(item, "runner case nodes operators message") for item in compared.first_differences
+        ],
         not_tapped=[fields_of(item, "runner node reason") for item in compared.not_tapped],
         not_run=[name.partition(" ")[2] for name in compared.not_run],
         not_tried=compared.not_tried,

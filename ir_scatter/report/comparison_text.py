@@ -228,7 +228,7 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
 def rounding_text(measure: Measure, explanation: Explanation) -> str:
     """Return "7 of 810 elements differ by at most 3e-09, f32 explains 2e-07"."""
     explains = f"{explanation.precision} explains {explanation.bound:.2g}"
-    if measure.verdict is Verdict.MISMATCH:
+    if measure.verdict.is_difference:
         return explains
     count = f"{explanation.differing} of {counted(measure.elements, 'element')}"
     text = f"{count} differ by at most {explanation.difference:.2g}, {explains}"
@@ -245,7 +245,7 @@ def excuse_text(excuse: Excuse) -> str:
 
 
 def _is_explained(measure: Measure) -> bool:
-    return measure.explanation is not None and measure.verdict is not Verdict.MISMATCH
+    return measure.explanation is not None and not measure.verdict.is_difference
 
 
 def _indices(guarded: Sequence[Guarded], head: Headline) -> Iterator[str]:
@@ -278,6 +278,10 @@ def _outliers(compared: Compared, head: Headline) -> Iterator[str]:
 
 
 def _notes(compared: Compared, head: Headline) -> Iterator[str]:
+    for difference in compared.first_differences:
+        if difference.message not in head.sentence:
+            case = f" in case {difference.case}" if difference.case else ""
+            yield f"{difference.runner}{case}: {difference.message}"
     for outcome in compared.outcomes:
         if outcome.message and outcome.message not in head.sentence:
             yield f"{outcome.runner}: {outcome.message}"

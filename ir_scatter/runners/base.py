@@ -97,6 +97,7 @@ class Tap(NamedTuple):
         shapes: in ONNX the shapes of these; None if unknown.
         callers: for a node of a function, the paths to the nodes that call the function: only these calls are
             returned, as attributes may depend on the call.
+        outputs_only: whether no inputs are wanted; then the node may be of any operator.
     """
 
     scope: str
@@ -104,6 +105,7 @@ class Tap(NamedTuple):
     types: tuple[str, ...] = ()
     shapes: tuple[tuple[int, ...] | None, ...] = ()
     callers: tuple[str, ...] = ()
+    outputs_only: bool = False
 
 
 def tap_of(node: Node, format: str) -> Tap:

@@ -5,6 +5,9 @@ PRECISIONS = ("f32", "f16", "bf16", "default")
 
 PRECISION = "f32"
 
+TAPS = ("scatter", "all")
+"""Nodes whose values are read to find where a difference arises: scatter nodes, or all nodes."""
+
 TAP_MEMORY = 1 << 30
 """Bytes of tapped tensors in memory at once: 1 GiB, which leaves room beside the model on a laptop."""
 

@@ -42,7 +42,8 @@ class Planted(Runner):
     Attributes:
         order: "last" of several updates of an element stays, or the "first".
         sums: "reversed" to add the updates of floating-point types from the last to the first.
-        node: changes the result of a node, and with it everything behind it.
+        node: changes the result of a scatter node, and with it everything behind it.
+        general: changes the first result of any other node, likewise.
         tap: changes what is told of a node alone.
         output: changes what is told of an output alone; None to leave it out.
         ending: how a run ends, by whether there are taps and its number.
@@ -60,6 +61,7 @@ class Planted(Runner):
         order: str = "last",
         sums: str = "forward",
         node: Change = unchanged,
+        general: Change = unchanged,
         tap: Change = unchanged,
         output: Change = unchanged,
         ending: Callable[[bool, int], Status] = lambda *_: Status.OK,
@@ -68,11 +70,12 @@ class Planted(Runner):
     ) -> None:
         self.seed = seed
         self.name, self.order, self.sums = name, order, sums
+        self.general = general
         self.node, self.tap, self.output, self.ending, self.silent = node, tap, output, ending, silent
         self.message, self.facts, self.no_taps = "as it was told", tuple[NodeFacts, ...](), ""
         self.asked, self.closed, self.versions = list[Mapping[str, Array]](), 0, {name: "1"}
         self._runs = Counter[bool]()
-        self._programs: dict[str, tuple[Program, dict[Tap, Any]]] = {}
+        self._programs: dict[str, Program] = {}
 
     def start(self) -> None:
         pass
@@ -114,14 +117,14 @@ class Planted(Runner):
     ) -> tuple[dict[str, Array], tuple[Tapped, ...]]:
         if path not in self._programs:
             model = read(path)
-            self._programs[path] = _program(model), dict(nodes_by_tap(model))
-        program, nodes = self._programs[path]
+            self._programs[path] = _program(model)
+        program = self._programs[path]
         watched = _Watched(program, self, bool(taps), number)
         found, _, _ = program.named(watched.run(program.plan, check_feeds(program.inputs, feeds)))
         told = {name: self.output(name, array, bool(taps), number) for name, array in found.items()}
         seen = {} if self.no_taps else watched.seen
         tapped = [
-            Tapped(tap, tuple(seen.get(nodes[tap].node.scope, ())), self.no_taps)
+            Tapped(tap, tuple(seen.get(tap.scope, ())), self.no_taps)
             for tap in taps
             if tap.scope not in self.silent
         ]
@@ -224,10 +227,13 @@ class _Watched(ForwardArrays):
             return [fake_numbers(shape, type, self._runner.seed)]
         arrays = [cell for cell in cells if not isinstance(cell, NotComputed)]
         (found, *rest) = self.compute_arrays(step, arrays)
-        if not isinstance(step.work, Lookup):
-            return [found, *rest]
         assert found is not None
         scope = step.node.scope
+        if not isinstance(step.work, Lookup):
+            changed = self._runner.general(scope, found, self._is_tapped, self._number)
+            assert changed is not None
+            self.seen.setdefault(scope, []).append(Execution((), (), changed))
+            return [changed, *rest]
         site = scatter_node_of(step)
         if site.reduction is Reduction.NONE and self._runner.order == "first":
             found = _first_wins(step, arrays)

@@ -329,3 +329,76 @@ def test_faults_behind_a_float_network_are_found(is_whole: bool, tmp_path: Path)
         assert Verdict.MISMATCH in verdicts, (number, reduction, fault)
         right = compared(tmp_path, text, Planted(sums="reversed"), feeds=feeds)
         assert not right.differs, (number, reduction)
+
+
+CHAIN = """n (float[6, 4] data, int64[2, 1] i, float[2, 4] x, float[4] w) => (float[6] y) {
+  [root] r = Sqrt (x) [quotient] q = Div (r, w) [store] s = ScatterND (data, i, q)
+  [size] p = Abs (s) [again] g = Sqrt (p) [scaled] d = Mul (g, w)
+  a = Constant <value_ints = [1]> () [total] y = ReduceSum <keepdims = 0> (d, a) }"""
+
+
+def chain_feeds() -> dict[str, Array]:
+    positive = {"data": normal(6, 4), "x": np.abs(normal(2, 4)) + 1, "w": np.abs(normal(4)) + 1}
+    return positive | {"i": np.array([[1], [4]])}
+
+
+def wrong_from(node: str, by: float) -> Planted:
+    def change(scope: str, array: Array, *_: Any) -> Array:
+        return _moved(array, 0, by) if scope == node else array
+
+    return Planted(general=change)
+
+
+@pytest.mark.parametrize(
+    ("node", "found"),
+    [
+        ("root", "one of the 2 nodes from root to quotient adds the difference"),
+        ("quotient", "one of the 2 nodes from root to quotient adds the difference"),
+        ("again", "one of the 4 nodes from size to total adds the difference"),
+    ],
+)
+def test_taps_of_scatter_nodes_name_the_part(node: str, found: str, tmp_path: Path) -> None:
+    result = compared(tmp_path, CHAIN, wrong_from(node, 0.5), feeds=chain_feeds())
+    (first,) = result.first_differences
+    assert first.message.startswith(found)
+    assert node in first.nodes
+    assert found in headline(result).sentence
+    assert "taps" in first.message
+
+
+@pytest.mark.parametrize("node", ["root", "quotient", "size", "again", "scaled", "total"])
+@pytest.mark.parametrize("by", [0.5, 0.01])
+def test_taps_of_all_nodes_name_the_first_node(node: str, by: float, tmp_path: Path) -> None:
+    result = compared(tmp_path, CHAIN, wrong_from(node, by), feeds=chain_feeds(), taps="all")
+    (first,) = result.first_differences
+    assert (first.nodes, first.message) == ((node,), f"{node} adds the difference")
+    sentence = headline(result).sentence
+    assert sentence.endswith(f"{node} adds the difference; all scatter nodes agree")
+    assert document(result)["first_differences"] == [
+        {
+            "runner": "planted",
+            "case": 0,
+            "nodes": (node,),
+            "operators": first.operators,
+            "message": first.message,
+        }
+    ]
+
+
+def test_a_wrong_scatter_node_is_named_and_no_other(tmp_path: Path) -> None:
+    result = compared(tmp_path, CHAIN, Planted(node=at(4)), feeds=chain_feeds(), taps="all")
+    assert result.first_differences == ()
+    assert "is wrong at store" in headline(result).sentence
+
+
+def test_a_difference_that_taps_remove(tmp_path: Path) -> None:
+    result = compared(tmp_path, CHAIN, Planted(output=at(4, tapped=False)), feeds=chain_feeds(), taps="all")
+    (first,) = result.first_differences
+    assert first.nodes == ()
+    assert first.message == "no node adds a difference when its output is read"
+
+
+def test_nothing_more_is_run_without_a_difference(tmp_path: Path) -> None:
+    runner = Planted()
+    compared(tmp_path, CHAIN, runner, feeds=chain_feeds(), taps="all")
+    assert len(runner.asked) == 2  # plain, and with taps of scatter nodes

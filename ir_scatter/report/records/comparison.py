@@ -164,6 +164,19 @@ class OutlierRecord(TypedDict):
     model: NotRequired[Annotated[str, "Which of two models."]]
 
 
+class FirstDifferenceRecord(TypedDict):
+    """Where the outputs of a runner begin to differ: the first part of a model that adds a difference."""
+
+    runner: Annotated[str, "Where."]
+    case: Annotated[Natural, "The number of the inputs."]
+    nodes: Annotated[
+        list[str],
+        "The ways to the nodes of that part; one with --taps all, none if no node adds a difference.",
+    ]
+    operators: Annotated[list[str], "The types of these nodes."]
+    message: Annotated[str, "In words."]
+
+
 class NotTappedRecord(TypedDict):
     """A node whose inputs are not available."""
 
@@ -231,6 +244,10 @@ class CompareDocument(TypedDict):
         list[OutlierRecord],
         "Of three or more runners those that say something else than the others, or one that "
         "contradicts itself.",
+    ]
+    first_differences: Annotated[
+        list[FirstDifferenceRecord],
+        "Where outputs that differ begin to do so, judged by values of the runner.",
     ]
     not_tapped: Annotated[list[NotTappedRecord], "Nodes whose inputs are not available on a runner."]
     not_run: Annotated[

@@ -233,6 +233,8 @@ class _Tapper:
         """Return one record of places for each chain of calls that leads to the node's graph."""
         names = [*place.node.input, place.node.output[0]]
         hints = [TappedSize(*pair) for pair in zip(asked.types, asked.shapes, strict=True)]
+        if asked.outputs_only:
+            names, hints = names[-1:], hints[-1:]
         if len(hints) != len(names):
             hints = [TappedSize()] * len(names)
         values: list[_Lifted | str | None] = []

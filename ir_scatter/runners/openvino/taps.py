@@ -63,8 +63,8 @@ class Places:
                 for name in place.node.output(0).get_names():
                     self._by_output.setdefault(name, []).append(place)
 
-    def find(self, scope: str, output: str) -> "Place | str":
-        """Return the place of the scatter node of a tap, or the reason why it is not found."""
+    def find(self, scope: str, output: str, *, is_any_type: bool = False) -> "Place | str":
+        """Return the place of the node of a tap, a scatter node unless of any type, or why there is none."""
         if not output:
             places = [self._by_scope[scope]] if scope in self._by_scope else []
             description = "of this name"
@@ -76,7 +76,7 @@ class Places:
         if len(places) != 1:
             return f"OpenVINO has {f'{len(places)} nodes' if places else 'no node'} {description}"
         type = places[0].node.get_type_name()
-        return places[0] if type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
+        return places[0] if is_any_type or type in scatter_types(OPENVINO) else f"OpenVINO makes {type} of it"
 
 
 def walk(model: Any, scope: str = "", owners: tuple[Owner, ...] = ()) -> Iterator[tuple[str, Place]]:
@@ -104,10 +104,12 @@ def add_taps(model: Any, taps: Sequence[Tap], feeds: Sequence[str], *, bodies: b
     model = model.clone()
     tapper, places = _Tapper(model, feeds), Places(model)
     for asked in taps:
-        place = places.find(asked.scope, asked.output)
+        place = places.find(asked.scope, asked.output, is_any_type=asked.outputs_only)
         if isinstance(place, Place) and place.owners and not bodies:
             place = INSIDE
-        tapper.loaded.taps.append(place if isinstance(place, str) else tapper.tap(place))
+        tapper.loaded.taps.append(
+            place if isinstance(place, str) else tapper.tap(place, has_inputs=not asked.outputs_only)
+        )
     if tapper.added:
         from openvino import opset8
 
@@ -142,11 +144,12 @@ class _Tapper:
             for number, result in reversed([*enumerate(model.get_results())])
         }
 
-    def tap(self, place: Place) -> list[TapRun] | str:
+    def tap(self, place: Place, *, has_inputs: bool = True) -> list[TapRun] | str:
         if any(_never_runs(owner.node) for owner in place.owners):
             return []  # the CPU plugin crashes on outputs of loops that are stacked from no iteration
         try:
-            inputs = [self._input(place, source) for source in place.node.input_values()]
+            sources = place.node.input_values() if has_inputs else ()
+            inputs = [self._input(place, source) for source in sources]
             output = self._value(place, place.node.output(0))
             markers: list[Value] = [
                 (self._output(self._marker(place.owners[: depth + 1])), _loops(place.owners[:depth]))

@@ -1,0 +1,160 @@
+"""Finds the first node of a model at which a runner adds a difference beyond the rounding of that node.
+
+Values that were read from the runner (taps) cut the model into parts. NumPy computes each part from the
+values before it, with and without rounding, and compares the result with the value after it:
+
+    taps of scatter nodes:   x -> MatMul -> [s] Scatter [t] -> MatMul -> Softmax -> [y]
+                                  a part of one node            a part of two nodes
+    taps of all nodes:       each node is a part of its own
+
+The value that was read then takes the place of the computed one, so that no difference is counted twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ir_scatter.analysis.interpreter import Plan, Plans, Step
+from ir_scatter.compare.guard import MarkedTensor
+from ir_scatter.compare.measure import EXACT, default_tolerance, elements_beyond
+from ir_scatter.compare.rounding import (
+    MODEL_TYPES,
+    Precision,
+    RoundedTensor,
+    RoundingWatcher,
+    as_rounded,
+    bound_of,
+)
+from ir_scatter.core.arrays import Array
+from ir_scatter.core.dataflow import Key
+from ir_scatter.core.model import Node
+from ir_scatter.evaluate.model import Program, check_feeds
+from ir_scatter.ops.general import GeneralOp
+from ir_scatter.ops.lookup import Lookup
+from ir_scatter.runners.base import Outcome, Tap, tap_of
+
+_MOST_NODES = 64
+"""Nodes of a part that are remembered; of longer parts no single node is named anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDifference:
+    """A part of a model that adds a difference: its nodes that compute something, the last one last.
+
+    Attributes:
+        nodes: the scopes of the nodes.
+        types: their operators.
+        is_beyond_tolerance: whether the difference is beyond the tolerance of outputs, too.
+    """
+
+    nodes: tuple[str, ...]
+    types: tuple[str, ...]
+    is_beyond_tolerance: bool
+
+
+def taps_of_all(program: Program, format: str) -> dict[Tap, Key]:
+    """Return taps for the first outputs of all nodes of the main graph but scatter nodes, with the values."""
+    return {
+        tap_of(step.node, format)._replace(outputs_only=True): step.outputs[0]
+        for step in program.plan.steps
+        if step.outputs and step.outputs[0] is not None and not isinstance(step.work, Lookup)
+    }
+
+
+def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) -> dict[Key, Array]:
+    """Return the values of the main graph that a run with taps has shown.
+
+    Args:
+        program: the model.
+        run: the run.
+        of_all: the values of taps of nodes that are no scatter nodes.
+    """
+    steps = {step.node.scope: step for step in program.plan.steps if isinstance(step.work, Lookup)}
+    values = dict[Key, Array]()
+    for tapped in run.tapped:
+        executions = tapped.executions
+        if len(executions) != 1 or executions[0].place or executions[0].caller:
+            continue
+        if tapped.tap in of_all:
+            values[of_all[tapped.tap]] = executions[0].output
+        elif (step := steps.get(tapped.tap.scope)) is not None:
+            pairs = zip(
+                (*step.inputs, step.outputs[0]), (*executions[0].inputs, executions[0].output), strict=False
+            )
+            values |= {key: array for key, array in pairs if key is not None and array is not None}
+    for output in program.plan.outputs:
+        if output.name in run.outputs:
+            values.setdefault(output.key, run.outputs[output.name])
+    return values
+
+
+def find_first_difference(
+    program: Program, feeds: Mapping[str, Array], values: Mapping[Key, Array], precision: Precision
+) -> PartDifference | None:
+    """Return the first part of a model that adds a difference; None if none does.
+
+    A difference beyond the tolerance of outputs comes before one that is only beyond rounding.
+    """
+    finder = _Finder(program.plans, program.plan, values, precision)
+    finder.run(program.plan, [finder.lift(array) for array in check_feeds(program.inputs, feeds)])
+    ordered = sorted(finder.differences, key=lambda part: not part.is_beyond_tolerance)
+    return next(iter(ordered), None)
+
+
+class _Finder(RoundingWatcher):
+    def __init__(
+        self, plans: Plans, plan: Plan, values: Mapping[Key, Array], precision: Precision = MODEL_TYPES
+    ) -> None:
+        super().__init__(plans, precision)
+        self._values = values
+        self._main = {id(step) for step in plan.steps}
+        self._since: dict[Key, dict[Node, None]] = {}
+        """The nodes between the last values that were read and a value."""
+        self.differences: list[PartDifference] = []
+
+    def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
+        outputs = [*super().step(step, cells)]
+        if id(step) not in self._main:
+            return outputs
+        since = dict[Node, None]()
+        for key in step.inputs:
+            since |= self._since.get(key, {}) if key is not None and len(since) < _MOST_NODES else {}
+        if _computes(step):
+            since[step.node] = None
+        for number, (key, output) in enumerate(zip(step.outputs, outputs, strict=False)):
+            value = None if key is None else self._values.get(key)
+            if key is None or output is None or output.array is None or value is None:
+                if key is not None:
+                    self._since[key] = since
+                continue
+            if not isinstance(step.work, Lookup):  # scatter nodes are judged by the bounds of their reduction
+                self._check(as_rounded(output), value, since)
+            outputs[number] = RoundedTensor(value)
+        return outputs
+
+    def _check(self, computed: RoundedTensor, value: Array, since: Iterable[Node]) -> None:
+        array = computed.array
+        assert array is not None
+        nodes = tuple(since)
+        part = tuple(node.scope for node in nodes), tuple(node.type for node in nodes)
+        if array.shape != value.shape or array.dtype != value.dtype:
+            if computed.mark is None:
+                self.differences.append(PartDifference(*part, True))
+            return
+        contested = np.zeros(array.shape, np.bool_)
+        if computed.mark is not None:
+            contested |= True if computed.mark.origins is None else computed.mark.origins != 0
+        bound = bound_of(computed, self._precision)
+        beyond = elements_beyond(value, array, EXACT, bound=bound, contested=contested)
+        if beyond.any():
+            allowed = elements_beyond(value, array, default_tolerance(array), contested=contested)
+            self.differences.append(PartDifference(*part, bool((beyond & allowed).any())))
+
+
+def _computes(step: Step) -> bool:
+    """Return whether a node does more than move elements."""
+    work = step.work
+    if isinstance(work, GeneralOp):
+        return not work.moved_inputs(len(step.inputs)) or work.copies
+    return True
