@@ -13,7 +13,6 @@ import numpy as np
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.reachability import reachability_of
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.compare.explain import Explainer, RoundedSide, precisions_of
 from ir_scatter.compare.first_difference import PartDifference, taps_of_all, values_of_taps
 from ir_scatter.compare.guard import Observations, Unspecified, excuse_unspecified, find_one_sided
 from ir_scatter.compare.measure import (
@@ -51,6 +50,7 @@ from ir_scatter.compare.result import (
     with_verb,
 )
 from ir_scatter.compare.rounding import MODEL_TYPES, Precision, Roundings
+from ir_scatter.compare.rounding_judge import RoundedSide, RoundingJudge, precisions_of
 from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
@@ -100,7 +100,7 @@ def compare_outputs(
     pairing: Pairing | None = None,
     model: str = "",
     is_settled: bool = False,
-    explainer: Explainer | None = None,
+    rounding_judge: RoundingJudge | None = None,
 ) -> Iterator[Comparison]:
     """Yield a comparison for each output of two runs.
 
@@ -113,7 +113,7 @@ def compare_outputs(
         pairing: the matching outputs of two models.
         model: the path of the model if two models are compared, and this is a comparison within one of them.
         is_settled: whether all marks are known, so that an element which only one model specifies counts.
-        explainer: finds what rounding explains; only asked if outputs differ.
+        rounding_judge: finds what rounding explains; only asked if outputs differ.
     """
     precision, models = coarsest(subject.precision, reference.precision), (model, model)
     second_names: dict[str, str] = {}
@@ -138,7 +138,7 @@ def compare_outputs(
             precision,
             *unspecified,
             is_settled=is_settled,
-            explainer=explainer,
+            rounding_judge=rounding_judge,
             stored="" if pairing is None else pairing.precision,
         )
         yield _comparison_of_output(
@@ -178,7 +178,7 @@ def _measure_output(
     precision: str,
     *unspecified: FindUnspecified,
     is_settled: bool = False,
-    explainer: Explainer | None = None,
+    rounding_judge: RoundingJudge | None = None,
     stored: str = "",
 ) -> Measure:
     """Compare two outputs, except in elements that are unspecified in the models of both.
@@ -197,20 +197,20 @@ def _measure_output(
     if is_wrong and unspecified:
         marks = [find().get(name) for find in unspecified]
     bound = None
-    is_comparable = explainer is not None and tolerance is None and not difference.remark
+    is_comparable = rounding_judge is not None and tolerance is None and not difference.remark
     if is_comparable and Verdict.MISMATCH in {difference.verdict, measure(got, expected, allowed).verdict}:
-        assert explainer is not None
-        bound = explainer.bound(name, expected.shape)
+        assert rounding_judge is not None
+        bound = rounding_judge.bound(name, expected.shape)
     if is_settled and marks:
         one_sided = find_one_sided(difference, got, expected, marks[0], marks[-1], bound)
         if one_sided is not None:
             return one_sided
     if bound is not None:
-        assert explainer is not None
-        explained = explainer.explain(name, got, expected, allowed)
+        assert rounding_judge is not None
+        explained = rounding_judge.explain(name, got, expected, allowed)
         if explained is not None:
             return explained
-    if is_wrong and marks and explainer is not None and (ties := explainer.marks(name)) is not None:
+    if is_wrong and marks and rounding_judge is not None and (ties := rounding_judge.marks(name)) is not None:
         marks = ties
     return excuse_unspecified(difference, got, expected, marks[0], marks[-1]) if marks else difference
 
@@ -459,11 +459,11 @@ class ModelCase:
             )
         return self.roundings[key]
 
-    def explainer(self, subject: Outcome, reference: Outcome, number: int = 0) -> Explainer:
+    def rounding_judge(self, subject: Outcome, reference: Outcome, number: int = 0) -> RoundingJudge:
         """Return what explains differences between two runs of this case by rounding."""
         side = RoundedSide(self.measure_rounding, number)
         is_numpy = reference.runner.removeprefix(SAVED) == NUMPY
-        return Explainer((side,) if is_numpy else (side, side), precisions_of(subject, reference))
+        return RoundingJudge((side,) if is_numpy else (side, side), precisions_of(subject, reference))
 
     def compare_all(self, *, repeats: bool = True) -> None:
         """Compare outputs with those of NumPy if it computed the model, else with the first runner's.
@@ -497,7 +497,7 @@ class ModelCase:
                 self.settings.tolerances,
                 lambda: self._unspecified,
                 model=self.side.name,
-                explainer=self.explainer(subject, reference, number),
+                rounding_judge=self.rounding_judge(subject, reference, number),
             )
             inferences.append([each for each in comparisons if only is None or each.tensor in only])
         names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
@@ -638,11 +638,11 @@ class ModelCase:
             if (runner, name) in explained:
                 continue
             rules = self.settings.tolerances.find(name), plain.precision, lambda: self._unspecified
-            twice = self.explainer(plain, plain)
-            once = twice if numpy is None else self.explainer(plain, numpy)
-            change = _measure_output(name, with_taps, without, *rules, explainer=twice)
+            twice = self.rounding_judge(plain, plain)
+            once = twice if numpy is None else self.rounding_judge(plain, numpy)
+            change = _measure_output(name, with_taps, without, *rules, rounding_judge=twice)
             against_numpy = [
-                _measure_output(name, got, expected, *rules, explainer=once)
+                _measure_output(name, got, expected, *rules, rounding_judge=once)
                 for got in (with_taps, without)
                 if expected is not None
             ]
@@ -667,7 +667,7 @@ class ModelCase:
                 words = ["wrong" if is_wrong else "right" for is_wrong in are_wrong]
                 end += f": {words[0]} with taps, {words[1]} without"
             elif with_taps is not None and runner in right_at_nodes:
-                untapped = _measure_output(name, without, with_taps, *rules, explainer=twice)
+                untapped = _measure_output(name, without, with_taps, *rules, rounding_judge=twice)
                 comparison = make(runner, untapped, without, with_taps, tapped=True)
                 end = "; with taps every scatter node is right"
             if comparison.reference == runner or (runner, name, comparison.reference) not in compared:
@@ -805,7 +805,7 @@ def compare_models(
                 finders[0],
                 pairing=None if keeps_types else pairing,
                 is_settled=is_settled,
-                explainer=explainer_of_models(before, after, cases, pairing, number),
+                rounding_judge=rounding_judge_of_models(before, after, cases, pairing, number),
             )
             inferences.append([*comparisons])
         names = dict.fromkeys(comparison.tensor for comparison in inferences[0])
@@ -815,16 +815,16 @@ def compare_models(
             yield from compare_runs(outcome, case.number, case.side.name, find_unspecified)
 
 
-def explainer_of_models(
+def rounding_judge_of_models(
     before: Outcome, after: Outcome, cases: Sequence[ModelCase], pairing: Pairing, number: int
-) -> Explainer:
+) -> RoundingJudge:
     """Return what explains differences between two models by rounding, with output names of the first."""
     second_names = {match.first.name: match.second.name for match in pairing.outputs}
     sides = (
         RoundedSide(cases[1].measure_rounding, number, lambda name: second_names.get(name, name)),
         RoundedSide(cases[0].measure_rounding, number),
     )
-    return Explainer(sides, precisions_of(after, before))
+    return RoundingJudge(sides, precisions_of(after, before))
 
 
 def find_deviations(

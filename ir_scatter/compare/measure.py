@@ -209,7 +209,7 @@ class Excuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class ExplainedDifference:
     """What rounding explains of the differences between two tensors, as measured by computing both ways.
 
     Attributes:
@@ -245,7 +245,7 @@ class Measure:
     remark: str = ""
     """Why the tensors could not be compared element by element."""
     excuse: Excuse | None = None
-    explanation: Explanation | None = None
+    explanation: ExplainedDifference | None = None
     """What rounding explains; None if that was not measured, as the tensors do not differ that much."""
     unspecified_in: str = ""
     """The one of two models that does not specify the differing elements: `SUBJECT`, `REFERENCE`, or ""."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
-from ir_scatter.compare.measure import Excuse, Explanation, Measure, Verdict
+from ir_scatter.compare.measure import Excuse, ExplainedDifference, Measure, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
 from ir_scatter.core.parameters import Parameter, Text
@@ -225,7 +225,7 @@ def _how(comparison: Comparison, is_in_headline: bool) -> str:
     return "; ".join(parts)
 
 
-def rounding_text(measure: Measure, explanation: Explanation) -> str:
+def rounding_text(measure: Measure, explanation: ExplainedDifference) -> str:
     """Return "7 of 810 elements differ by at most 3e-09, f32 explains 2e-07"."""
     explains = f"{explanation.precision} explains {explanation.bound:.2g}"
     if measure.verdict.is_difference:

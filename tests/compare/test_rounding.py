@@ -402,3 +402,24 @@ def test_nothing_more_is_run_without_a_difference(tmp_path: Path) -> None:
     runner = Planted()
     compared(tmp_path, CHAIN, runner, feeds=chain_feeds(), taps="all")
     assert len(runner.asked) == 2  # plain, and with taps of scatter nodes
+
+
+def test_a_wrong_first_model_is_no_precision_of_the_second(tmp_path: Path) -> None:
+    """The second model is exactly what f16 gives as well, and the first one is far off."""
+    text = "n (float[4] x, int64[1] i, float[1] u) => (float[4] y) { y = ScatterElements (x, i, u) }"
+    feeds = {"x": np.arange(4, dtype=np.float32), "i": np.array([1]), "u": np.array([7], np.float32)}
+    models = [read(save(HEADER + text, tmp_path / f"{name}.onnx")) for name in "ab"]
+    for name in ("planted", "openvino:GPU"):
+        runner = Planted(name, output=lambda name, array, *_: array)
+        run = runner.run
+
+        def off_in_first(path: Any, *arguments: Any, run: Any = run, **named: Any) -> Any:
+            outcome = run(path, *arguments, **named)
+            if str(path).endswith("a.onnx"):
+                outcome.outputs["y"][2] = 9
+            return outcome
+
+        setattr(runner, "run", off_in_first)  # noqa: B010
+        found = compare(models, [runner], CompareSettings(precision="f16"), feeds=feeds)
+        between = [each for each in found.comparisons if each.relation is Relation.MODELS]
+        assert Verdict.MISMATCH in {each.measure.verdict for each in between}, name

@@ -10,7 +10,7 @@ from ir_scatter.compare.guard import Unspecified
 from ir_scatter.compare.measure import (
     EXACT,
     PRECISION_BITS,
-    Explanation,
+    ExplainedDifference,
     Measure,
     Tolerance,
     Verdict,
@@ -73,7 +73,7 @@ class RoundedSide:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explainer:
+class RoundingJudge:
     """Explains differences between two computations of an output.
 
     Attributes:
@@ -116,7 +116,7 @@ class Explainer:
             if of_coarse is None or any(side.bound.shape != expected.shape for side in of_coarse):
                 continue
             coarse_bound, is_coarse_too_large = _combine(of_coarse)
-            are_same = np.any([same_bits(got, side.values) for side in of_coarse], axis=0)
+            are_same = np.any([_overflows_alike(got, side.values) for side in of_coarse], axis=0)
             is_explained = ~elements_beyond(got, expected, EXACT, bound=coarse_bound) | are_same
             unknown |= wrong & is_coarse_too_large & ~are_same
             is_explained &= ~is_coarse_too_large | are_same
@@ -141,7 +141,9 @@ class Explainer:
             with np.errstate(all="ignore"):
                 difference = float(distances(got, expected)[place])
             if bound[place] > 0:  # 0 for elements that were only moved, and for integers
-                explanation = Explanation(precision, int(beyond.sum()), difference, float(bound[place]))
+                explanation = ExplainedDifference(
+                    precision, int(beyond.sum()), difference, float(bound[place])
+                )
         excuses = [mark.excuse for mark in marks]
         excuse = max(excuses, key=lambda excuse: (excuse.is_whole, bool(excuse.elements)), default=None)
         return replace(result, explanation=explanation, excuse=excuse)
@@ -165,6 +167,13 @@ class Explainer:
         if not (elements_beyond(got, expected, tolerance) & mask).any():
             return None, []
         return mask, [mark for mark, _ in pairs]
+
+
+def _overflows_alike(got: Array, values: Array) -> Array:
+    """Return which elements are infinite or NaN in both, which is all that is known of an overflow."""
+    with np.errstate(all="ignore"):
+        is_finite = np.isfinite(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
+    return np.asarray(same_bits(got, values) & ~is_finite)
 
 
 def _combine(sides: Sequence[OutputRounding]) -> tuple[Array, Array]:
