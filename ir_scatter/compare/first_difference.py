@@ -10,7 +10,7 @@ values before it, with and without rounding, and compares the result with the va
 The value that was read then takes the place of the computed one, so that no difference is counted twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,13 +34,13 @@ from ir_scatter.ops.general import GeneralOp
 from ir_scatter.ops.lookup import Lookup
 from ir_scatter.runners.base import Outcome, Tap, tap_of
 
-_MOST_NODES = 64
+_MOST_NODES = 512
 """Nodes of a part that are remembered; of longer parts no single node is named anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartDifference:
-    """A part of a model that adds a difference: its nodes that compute something, the last one last.
+    """A part of a model that adds a difference: its nodes that compute, or only move if none does.
 
     Attributes:
         nodes: the scopes of the nodes.
@@ -79,9 +79,9 @@ def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) ->
         if tapped.tap in of_all:
             values[of_all[tapped.tap]] = executions[0].output
         elif (step := steps.get(tapped.tap.scope)) is not None:
-            pairs = zip(
-                (*step.inputs, step.outputs[0]), (*executions[0].inputs, executions[0].output), strict=False
-            )
+            # OpenVINO makes more inputs of some nodes, as of an axis that is an attribute in ONNX
+            pairs = [*zip(step.inputs, executions[0].inputs, strict=False)]
+            pairs.append((step.outputs[0], executions[0].output))
             values |= {key: array for key, array in pairs if key is not None and array is not None}
     for output in program.plan.outputs:
         if output.name in run.outputs:
@@ -109,19 +109,18 @@ class _Finder(RoundingWatcher):
         super().__init__(plans, precision)
         self._values = values
         self._main = {id(step) for step in plan.steps}
-        self._since: dict[Key, dict[Node, None]] = {}
-        """The nodes between the last values that were read and a value."""
+        self._since: dict[Key, dict[Node, bool]] = {}
+        """The nodes between the last values that were read and a value, and whether they compute."""
         self.differences: list[PartDifference] = []
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         outputs = [*super().step(step, cells)]
         if id(step) not in self._main:
             return outputs
-        since = dict[Node, None]()
+        since = dict[Node, bool]()
         for key in step.inputs:
             since |= self._since.get(key, {}) if key is not None and len(since) < _MOST_NODES else {}
-        if _computes(step):
-            since[step.node] = None
+        since[step.node] = _computes(step)
         for number, (key, output) in enumerate(zip(step.outputs, outputs, strict=False)):
             value = None if key is None else self._values.get(key)
             if key is None or output is None or output.array is None or value is None:
@@ -133,10 +132,10 @@ class _Finder(RoundingWatcher):
             outputs[number] = RoundedTensor(value)
         return outputs
 
-    def _check(self, computed: RoundedTensor, value: Array, since: Iterable[Node]) -> None:
+    def _check(self, computed: RoundedTensor, value: Array, since: Mapping[Node, bool]) -> None:
         array = computed.array
         assert array is not None
-        nodes = tuple(since)
+        nodes = tuple(node for node, computes in since.items() if computes) or tuple(since)
         part = tuple(node.scope for node in nodes), tuple(node.type for node in nodes)
         if array.shape != value.shape or array.dtype != value.dtype:
             if computed.mark is None:

@@ -707,8 +707,13 @@ class ModelCase:
                 for level in Level
             }
             is_wrong_node = Verdict.MISMATCH in verdicts[Level.NODE] and not takes_all
+            is_mismatch, coarse = Verdict.MISMATCH in verdicts[Level.MODEL], precisions_of(outcome)
             if is_wrong_node or not verdicts[Level.MODEL] & wanted:
                 continue
+            if not is_mismatch:  # what computes more coarsely than the others, unless all operators do
+                if any(each.operators is None for each in coarse):
+                    continue
+                coarse = ()
             run = read_values(self, outcome.runner, (*self.side.nodes, *of_all))
             if run is None:
                 continue
@@ -717,7 +722,6 @@ class ModelCase:
                     f"{run.runner}: the run with taps: {run.status} {run.message}".rstrip()
                 )
                 continue
-            coarse = [each for each in precisions_of(outcome) if each.operators is None]
             part = self.side.reference.find_first_difference(
                 self.feeds,
                 values_of_taps(program, run, of_all),

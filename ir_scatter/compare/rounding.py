@@ -253,7 +253,9 @@ def bound_of(tensor: RoundedTensor, precision: Precision, error: Array | None = 
     with np.errstate(all="ignore"):
         sizes = np.abs(wide)
     bits = FRACTION_BITS.get(array.dtype.name, _WIDEST_BITS)
-    unit = 2.0 ** -(min(bits, PRECISION_BITS.get(precision.name, bits)) + 1)
+    if precision.operators is None:  # else the error shows which elements such an operator reaches
+        bits = min(bits, PRECISION_BITS.get(precision.name, bits))
+    unit = 2.0 ** -(bits + 1)
     is_typical = mask  # an element that a near tie decides about may be off by anything
     if tensor.mark is not None:
         is_typical = mask & (False if tensor.mark.origins is None else tensor.mark.origins == 0)

@@ -385,6 +385,15 @@ def test_taps_of_all_nodes_name_the_first_node(node: str, by: float, tmp_path: P
     ]
 
 
+def test_a_node_that_only_moves_elements_is_named(tmp_path: Path) -> None:
+    text = CHAIN.replace(
+        "[again] g = Sqrt (p)", "[turned] o = Transpose (p) [back] b = Transpose (o) [again] g = Sqrt (b)"
+    )
+    for taps, named in (("all", ("turned",)), ("scatter", ("size", "again", "scaled", "total"))):
+        result = compared(tmp_path, text, wrong_from("turned", 0.5), feeds=chain_feeds(), taps=taps)
+        assert [first.nodes for first in result.first_differences] == [named]
+
+
 def test_a_wrong_scatter_node_is_named_and_no_other(tmp_path: Path) -> None:
     result = compared(tmp_path, CHAIN, Planted(node=at(4)), feeds=chain_feeds(), taps="all")
     assert result.first_differences == ()
