@@ -90,13 +90,18 @@ def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) ->
 
 
 def find_first_difference(
-    program: Program, feeds: Mapping[str, Array], values: Mapping[Key, Array], precision: Precision
+    program: Program,
+    feeds: Mapping[str, Array],
+    values: Mapping[Key, Array],
+    precision: Precision,
+    deadline: float | None = None,
 ) -> PartDifference | None:
     """Return the first part of a model that adds a difference; None if none does.
 
     A difference beyond the tolerance of outputs comes before one that is only beyond rounding.
     """
     finder = _Finder(program.plans, program.plan, values, precision)
+    finder.deadline = deadline
     finder.run(program.plan, [finder.lift(array) for array in check_feeds(program.inputs, feeds)])
     ordered = sorted(finder.differences, key=lambda part: not part.is_beyond_tolerance)
     return next(iter(ordered), None)
@@ -123,11 +128,12 @@ class _Finder(RoundingWatcher):
         since[step.node] = _computes(step)
         for number, (key, output) in enumerate(zip(step.outputs, outputs, strict=False)):
             value = None if key is None else self._values.get(key)
-            if key is None or output is None or output.array is None or value is None:
+            if key is None or output is None or value is None:
                 if key is not None:
                     self._since[key] = since
                 continue
-            if not isinstance(step.work, Lookup):  # scatter nodes are judged by the bounds of their reduction
+            is_scatter = isinstance(step.work, Lookup)  # judged by the bounds of its own reduction
+            if output.array is not None and not is_scatter:
                 self._check(as_rounded(output), value, since)
             outputs[number] = RoundedTensor(value)
         return outputs

@@ -129,7 +129,8 @@ class Reference:
             return []
         times = times if program.plan.assigned else 1
         with suppress(TimeoutError, Error, MemoryError):
-            work = partial(measure_rounding, program, feeds, times, precision, seeds)
+            deadline = time.monotonic() + timeout
+            work = partial(measure_rounding, program, feeds, times, precision, seeds, deadline)
             roundings: list[Roundings] = run_in_background(work).result(timeout)
             return roundings
         return []
@@ -154,7 +155,8 @@ class Reference:
         if self.program is None:
             return None
         with suppress(TimeoutError, Error, MemoryError):
-            work = partial(find_first_difference, self.program, feeds, values, precision)
+            deadline = time.monotonic() + timeout
+            work = partial(find_first_difference, self.program, feeds, values, precision, deadline)
             part: PartDifference | None = run_in_background(work).result(timeout)
             return part
         return None

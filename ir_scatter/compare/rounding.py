@@ -155,6 +155,7 @@ def measure_rounding(
     times: int = 1,
     precision: Precision = MODEL_TYPES,
     seeds: Sequence[int] = (),
+    deadline: float | None = None,
 ) -> list[Roundings]:
     """Compute a model with and without rounding; return what rounding explains in each inference.
 
@@ -164,16 +165,19 @@ def measure_rounding(
         times: inferences in a row.
         precision: that of the computation with rounding.
         seeds: for each one more computation, in which inputs of operators change by a random last bit.
+        deadline: when to stop, as `time.monotonic` tells it; None for never.
 
     Raises:
         EvaluationFailed: NumPy cannot compute the model.
     """
     arrays = check_feeds(program.inputs, feeds)
     watcher = RoundingWatcher(program.plans, precision)
+    watcher.deadline = deadline
     runs = [_run(program, watcher, arrays) for _ in range(times)]
     errors = [{name: _error(tensor) for name, tensor in run.items()} for run in runs]
     for seed in seeds:
         again = RoundingWatcher(program.plans, precision, np.random.default_rng(seed))
+        again.deadline = deadline
         for errors_of_run, run in zip(
             errors, [_run(program, again, arrays) for _ in range(times)], strict=True
         ):
@@ -222,7 +226,7 @@ def _output_rounding(
 def as_rounded(tensor: MarkedTensor) -> RoundedTensor:
     if isinstance(tensor, RoundedTensor):
         return tensor
-    return RoundedTensor(tensor.array, tensor.mark, tensor.declared)
+    return RoundedTensor(tensor.array, tensor.mark, tensor.declared, tensor.end)
 
 
 def _error(tensor: RoundedTensor) -> Array:
@@ -301,11 +305,14 @@ class RoundingWatcher(Watcher):
 
     def move(self, function: Callable[..., Array], *cells: MarkedTensor) -> RoundedTensor:
         moved, tensors = super().move(function, *cells), [as_rounded(cell) for cell in cells]
-        if all(tensor.wide is None for tensor in tensors):
+        if moved.array is None or all(tensor.wide is None for tensor in tensors):
             return as_rounded(moved)
         wide = function(*map(_widened, tensors))
         rounded = super().move(function, *(MarkedTensor(each.array, each.rounded) for each in tensors)).mark
         return RoundedTensor(moved.array, moved.mark, wide=wide, rounded=rounded)
+
+    def advance(self, *arguments: Any, **named: Any) -> None:
+        """Compute every iteration of a loop: the short cut knows no values without rounding."""
 
     def note_scatter(self, case: CheckedCase, result: DetailedResult) -> None:
         self._scatter = case, result
@@ -317,8 +324,13 @@ class RoundingWatcher(Watcher):
         arguments: list[MarkedTensor | None] = [*inputs]
         if is_coarse or (does_round and self._random is not None):
             arguments = [self._disturbed(each, is_coarse=is_coarse) for each in inputs]
+        self._scatter = None
         outputs = [output or MarkedTensor(None) for output in super().compute(step, arguments)]
         arrays = [output.array for output in outputs]
+        if any(array is None for array in arrays) or any(
+            tensor is not None and tensor.array is None for tensor in inputs
+        ):
+            return [as_rounded(output) for output in outputs]
         if is_coarse:
             arrays = [None if array is None else self._precision.round(array) for array in arrays]
         does_round = does_round or is_coarse
