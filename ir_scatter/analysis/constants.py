@@ -8,7 +8,7 @@ from ir_scatter.core.graph_walk import follow
 from ir_scatter.core.model import Model, Value
 from ir_scatter.core.shapes import Shape, agree, element_count, is_static, narrow, static
 from ir_scatter.core.tensors import FEW, Constant, few_numbers
-from ir_scatter.ops.general import find_computed
+from ir_scatter.ops.general import find_analysed
 from ir_scatter.ops.general_bounds import Interval
 from ir_scatter.ops.lookup import find, is_scatter, opset_number
 from ir_scatter.ops.spec import Role
@@ -174,7 +174,7 @@ class Facts:
         None if it is a constant or cannot be computed.
         """
         node = None if value.constant is not None else value.producer
-        op = None if node is None else find_computed(node.domain, node.type)
+        op = None if node is None else find_analysed(node.domain, node.type)
         if node is None or op is None or op.reads_shapes_only or node.bodies:
             return []
         sources = [port.value for port in node.inputs if port.value is not None]
@@ -196,7 +196,7 @@ class Facts:
     def _compute(self, value: Value) -> "Array | None":
         """Run the kernel of a value's producer on cached inputs; None if that is not possible."""
         node = value.producer
-        op = None if node is None else find_computed(node.domain, node.type)
+        op = None if node is None else find_analysed(node.domain, node.type)
         if node is None or op is None or node.bodies:
             return None
         fetch = self._placeholder if op.reads_shapes_only else self._arrays.get
@@ -275,6 +275,6 @@ def shape_source(value: Value) -> Value | None:
     if lookup is not None:
         index = lookup.spec.port_index(Role.DATA) if lookup.spec else None
     else:
-        op = None if is_static(value.shape) else find_computed(node.domain, node.type)
+        op = None if is_static(value.shape) else find_analysed(node.domain, node.type)
         index = 0 if op is not None and op.keeps_shape else None
     return None if index is None or index >= len(node.inputs) else node.inputs[index].value

@@ -16,7 +16,7 @@ from ir_scatter.analysis.equal_elements import ALIGNED
 from ir_scatter.core.graph_walk import follow
 from ir_scatter.core.model import Node, Value
 from ir_scatter.core.shapes import Dim
-from ir_scatter.ops.general import Arithmetic, GeneralOp, find, find_computed, named
+from ir_scatter.ops.general import Arithmetic, GeneralOp, find, find_analysed, named
 from ir_scatter.ops.lookup import opset_number
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[
     """Run the kernel of a node, None if it has none for these inputs."""
     from ir_scatter.ops import general_kernels
 
-    if find_computed(node.domain, node.type) is None:
+    if find_analysed(node.domain, node.type) is None:
         return None
     try:
         return general_kernels.compute(

@@ -26,7 +26,7 @@ from ir_scatter.defects.element_types import are_there, element_type_is
 from ir_scatter.defects.index_values import index_bounds
 from ir_scatter.defects.shared_memory import is_output
 from ir_scatter.formats import dataflow_of
-from ir_scatter.ops.general import find, find_computed
+from ir_scatter.ops.general import find, find_analysed
 from ir_scatter.ops.spec import IndexRange, Layout, Reduction, Role
 
 _GPU = ("openvino:GPU",)
@@ -336,7 +336,7 @@ def _has_negative_part(scatter: ScatterNode) -> bool:
             if (array < 0).any():
                 return True
             continue
-        op = None if node is None else find_computed(node.domain, node.type)
+        op = None if node is None else find_analysed(node.domain, node.type)
         if node is not None and op is not None and (op.copies or op.type in _KEEPS_ELEMENTS):
             moved = op.moved_inputs(len(node.inputs))
             sources = [node.inputs[number].value for number in moved]

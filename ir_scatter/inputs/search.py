@@ -171,7 +171,7 @@ class Twin:
             for port, key in enumerate(step.inputs):
                 direct |= bits.get(key, 0)
                 position_inputs |= bits.get(key, 0) if port in ports else 0
-            if direct and isinstance(step.work, Lookup | GeneralOp) and not reads_shapes_only(step):
+            if direct and is_exact(step) and not reads_shapes_only(step):
                 bits.update(dict.fromkeys(step.outputs, direct))
         return position_inputs
 
@@ -781,7 +781,7 @@ class Run(Forward[TracedCell]):
     ) -> list[TracedCell]:
         """Return outputs with unknown numbers, of computed shapes or else of declared ones."""
         values, origins, outputs = node.step.node.outputs, origins_of(node.cells), []
-        direct = 0 if node.step.work is None else direct_of(node.cells)
+        direct = direct_of(node.cells) if is_exact(node.step) else 0
         for number in range(len(node.step.outputs)):
             shape: Shape = computed[number] if number < len(computed) else None
             if shape is None and number < len(values):
@@ -794,7 +794,7 @@ class Run(Forward[TracedCell]):
         """Return cells of computed outputs with their terms."""
         if reads_shapes_only(node.step):
             return [known_cell(array) for array in outputs]
-        origins, direct = origins_of(node.cells), direct_of(node.cells)
+        origins, direct = origins_of(node.cells), direct_of(node.cells) if is_exact(node.step) else 0
         is_opaque = any(cell is not None and cell.is_opaque for cell in node.cells)
         terms: Sequence[Array | None] = [None] * len(outputs)
         if any(cell is not None and cell.terms is not None for cell in node.cells):
@@ -939,6 +939,13 @@ def ports_of_positions(step: Step) -> set[int | None]:
         assert step.work.spec is not None
         return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
     return {constraint.port for constraint in constraints_of(step.node.domain, step.node.type)}
+
+
+def is_exact(step: Step) -> bool:
+    """Return whether positions and edge values stay what they are in a node: not in a network's operators."""
+    if isinstance(step.work, GeneralOp):
+        return bool(step.work.kernel_in(step.node.domain))
+    return isinstance(step.work, Lookup)
 
 
 def reads_shapes_only(step: Step) -> bool:

@@ -23,6 +23,10 @@ class Attributes:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self._values
+
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
@@ -35,6 +39,16 @@ class Attributes:
         if isinstance(value, str):
             value = value.split(",") if value.strip() else []
         return [_integer(number, name) for number in value]
+
+    def number(self, name: str, default: float | None = None) -> float:
+        return float(self.value(name, default))
+
+    def numbers(self, name: str, default: Sequence[float] | None = None) -> list[float]:
+        """Return a list of numbers; empty text is an empty list."""
+        value = self.value(name, default)
+        if isinstance(value, str):
+            value = value.split(",") if value.strip() else []
+        return [float(number) for number in value]
 
     def boolean(self, name: str, default: bool | None = None) -> bool:
         """Return a boolean, written as "true" and "false" in any case, or as 1 and 0."""

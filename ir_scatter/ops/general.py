@@ -92,7 +92,9 @@ class GeneralOp(NamedTuple):
     Attributes:
         type: as in the specification.
         kernel: "module.function" of `ops/general_kernels`, or "module.maker(argument)", where the argument
-            is a name in that module or in NumPy ("np.add").
+            is a name in that module or in NumPy ("np.add"), or text in quotes.
+        model_kernel: a kernel, spelled in the same way, that only runs of whole models use: its results are
+            rounded, or cost too much, so that analyses do not rely on them.
         attributes: all attributes of all versions.
         shape: the rule for the shapes of its outputs; without one, the kernel decides them.
         constraints: the numbers that its inputs may hold.
@@ -142,6 +144,7 @@ class GeneralOp(NamedTuple):
     joins: bool = False
     is_part: bool = False
     state: str = ""
+    model_kernel: str = ""
 
     def type_in(self, domain: str) -> str:
         """Return the type in a dialect, "" if the dialect has no such operator."""
@@ -149,6 +152,10 @@ class GeneralOp(NamedTuple):
 
     def kernel_in(self, domain: str) -> str:
         return _text(self.kernel, domain)
+
+    def model_kernel_in(self, domain: str) -> str:
+        """Return the kernel for runs of whole models, that of analyses if there is no other."""
+        return _text(self.model_kernel, domain) or self.kernel_in(domain)
 
     def attributes_in(self, domain: str) -> Sequence[str]:
         return _text(self.attributes, domain).split()
@@ -224,6 +231,13 @@ def named(type: str) -> GeneralOp:
 
 
 def find_computed(domain: str, type: str) -> GeneralOp | None:
+    """Return the row of an operator that runs of whole models can compute."""
+    op = find(domain, type)
+    return op if op is not None and op.model_kernel_in(domain) else None
+
+
+def find_analysed(domain: str, type: str) -> GeneralOp | None:
+    """Return the row of an operator that analyses may compute: exact, and cheap for few elements."""
     op = find(domain, type)
     return op if op is not None and op.kernel_in(domain) else None
 
@@ -307,6 +321,64 @@ def _reducing(since: int) -> Each[Spelling]:
     return Each(openvino, Spelling(parameters={"keepdims": "keeps"}, inputs=("axes",), since=since))
 
 
+_FUNCTIONS = {
+    "Acos": "arccos",
+    "Acosh": "arccosh",
+    "Asin": "arcsin",
+    "Asinh": "arcsinh",
+    "Atan": "arctan",
+    "Atanh": "arctanh",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Tan": "tan",
+}
+"""Functions of single numbers, with their names in NumPy."""
+_CONVOLVING = "strides dilations pads_begin pads_end auto_pad"
+_RECURRING = "hidden_size activations activations_alpha activations_beta clip direction"
+_TRAINING = {
+    "Adagrad": "decay_factor epsilon norm_coefficient",
+    "Adam": "alpha beta epsilon norm_coefficient norm_coefficient_post",
+    "Momentum": "alpha beta mode norm_coefficient",
+}
+_NODES = (
+    "base_values base_values_as_tensor nodes_falsenodeids nodes_featureids nodes_hitrates "
+    "nodes_hitrates_as_tensor nodes_missing_value_tracks_true nodes_modes nodes_nodeids nodes_treeids "
+    "nodes_truenodeids nodes_values nodes_values_as_tensor post_transform"
+)
+_LEARNT = {
+    "Binarizer": "threshold",
+    "FeatureVectorizer": "inputdimensions",
+    "Imputer": "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64",
+    "LinearClassifier": "classlabels_ints classlabels_strings coefficients intercepts multi_class "
+    "post_transform",
+    "LinearRegressor": "coefficients intercepts post_transform targets",
+    "Normalizer": "norm",
+    "OneHotEncoder": "cats_int64s cats_strings zeros",
+    "SVMRegressor": "coefficients kernel_params kernel_type n_supports one_class post_transform rho "
+    "support_vectors",
+    "Scaler": "offset scale",
+    "TreeEnsemble": "aggregate_function leaf_targetids leaf_weights membership_values n_targets "
+    "nodes_falseleafs nodes_falsenodeids nodes_featureids nodes_hitrates nodes_missing_value_tracks_true "
+    "nodes_modes nodes_splits nodes_trueleafs nodes_truenodeids post_transform tree_roots",
+    "TreeEnsembleClassifier": f"class_ids class_nodeids class_treeids class_weights class_weights_as_tensor "
+    f"classlabels_int64s classlabels_strings {_NODES}",
+    "TreeEnsembleRegressor": f"aggregate_function n_targets target_ids target_nodeids target_treeids "
+    f"target_weights target_weights_as_tensor {_NODES}",
+}
+"""Operators of ai.onnx.ml that onnx computes, with their attributes."""
+
+
+def _reference(type: str) -> str:
+    """Return the kernel of an operator that the package onnx computes."""
+    return f"reference.onnx('{type}')"
+
+
+def _ml(type: str) -> str:
+    return _reference(f"ai.onnx.ml:{type}")
+
+
 _pointwise = partial(GeneralOp, shape=shapes.same, is_pointwise=True)
 _both = partial(GeneralOp, shape=shapes.elementwise)
 _computing = partial(_both, attributes=_AUTO, spelling=Each(_NUMPY, Spelling(narrow=14)))
@@ -314,6 +386,22 @@ _comparing = partial(_both, makes="boolean")
 _moving = partial(GeneralOp, moves=_FIRST)
 _keeping = partial(GeneralOp, moves=_FIRST, keeps_all=True)
 _reduce = partial(GeneralOp, attributes=_KEEPS, shape=shapes.reduction, constraints=_REDUCED)
+_of_blocks = partial(GeneralOp, constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0)))
+_window = partial(
+    GeneralOp, attributes="output_datatype periodic",
+    constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
+)  # fmt: skip
+_quantizing = partial(GeneralOp, shape=shapes.same, makes="other", constraints=(number(1, 1, 2, _FLOAT),))
+_arg = partial(
+    GeneralOp, attributes="axis keepdims select_last_index", shape=shapes.arg, makes="other",
+    bounds=bounds.position,
+)  # fmt: skip
+_keeping_shape = partial(GeneralOp, shape=shapes.same)
+_convolving = partial(
+    GeneralOp, attributes=f"{_CONVOLVING}/auto_pad dilations group kernel_shape pads strides"
+)
+_adapting = partial(GeneralOp, constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),))
+_recurring = partial(GeneralOp, attributes=_RECURRING)
 
 ROWS = (
     # moving, copying and slicing
@@ -395,8 +483,14 @@ ROWS = (
         spelling=Each(Spelling("opset6", parameters=_AXIS), Spelling(parameters=_AXIS)),
         bounds=bounds.gathered_elements,
     ),
-    GeneralOp("GatherTree/", constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1))),
-    GeneralOp("/ArrayFeatureExtractor", constraints=(position(1, fixed(-1)),)),
+    GeneralOp(
+        "GatherTree/", model_kernel="rearrange.gather_tree",
+        constraints=(position(1, _AT_2), Meaning.COUNT(2, axis=_AT_0, low=1)),
+    ),
+    GeneralOp(
+        "/ArrayFeatureExtractor", model_kernel=_ml("ArrayFeatureExtractor"),
+        constraints=(position(1, fixed(-1)),),
+    ),
     _moving(
         "Slice", "layout.slice_ranges", "/starts ends axes", shape=shapes.sliced, aligns=True,
         constraints=Each(
@@ -412,35 +506,66 @@ ROWS = (
         constraints=(Meaning.BEGIN(1), Meaning.END(2), number(3, 1, 1)), view=views.taken_whole, is_part=True,
     ),
     GeneralOp(
-        "SliceScatter/",
+        "SliceScatter/", model_kernel="rearrange.slice_scatter",
         constraints=(
             number(2, 0, 0, _WHOLE), Meaning.LIKE(3, of=1, axes=5), number(4, 1, 1, _WHOLE),
             Meaning.DIMENSION(5),
         ),
     ),
-    GeneralOp("/Compress", constraints=(Meaning.CHOICES(1),)),
-    GeneralOp("Unique", constraints=_CHOICES),
+    GeneralOp(
+        "/Compress", attributes="axis", model_kernel="order.compress", constraints=(Meaning.CHOICES(1),)
+    ),
+    GeneralOp(
+        "Unique", attributes="sorted index_element_type count_element_type/axis sorted",
+        model_kernel="order.unique", constraints=_CHOICES,
+    ),
     GeneralOp("/SplitToSequence", constraints=_PARTS),
     *_each("/SequenceAt /SequenceErase", constraints=(number(1, 0, 0),)),
     GeneralOp("/SequenceInsert", constraints=(number(2, 0, 0),)),
-    GeneralOp("Reverse/", shape=shapes.same, constraints=_DIMENSION),
     GeneralOp(
-        "ReverseSequence", shape=shapes.same,
+        "Reverse/", attributes="mode", model_kernel="rearrange.reverse", shape=shapes.same,
+        constraints=_DIMENSION,
+    ),
+    GeneralOp(
+        "ReverseSequence", attributes="batch_axis seq_axis/batch_axis time_axis",
+        model_kernel="rearrange.reverse_sequence", shape=shapes.same,
         constraints=Each(
             (Meaning.COUNT(1, axis=Axis("seq_axis", 1), low=1),),
             (Meaning.COUNT(1, axis=Axis("time_axis"), low=1),),
         ),
     ),
-    GeneralOp("Roll/", shape=shapes.same, constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2))),
-    GeneralOp("/Trilu", shape=shapes.same, constraints=(number(1, -2, 2, _WHOLE),)),
     GeneralOp(
-        "Pad", shape=shapes.padded,
+        "Roll/", model_kernel="rearrange.roll", shape=shapes.same,
+        constraints=(number(1, -2, 2, _WHOLE), Meaning.DIMENSION(2)),
+    ),
+    GeneralOp(
+        "/Trilu", attributes="upper", model_kernel="rearrange.triangle", shape=shapes.same,
+        constraints=(number(1, -2, 2, _WHOLE),),
+    ),
+    GeneralOp(
+        "Pad", attributes="pad_mode/mode pads paddings value", model_kernel="rearrange.pad",
+        shape=shapes.padded,
         constraints=Each(
             (Meaning.PADS_BEGIN(1), Meaning.PADS_END(2)), (Meaning.PADS(1, axes=3), Meaning.DIMENSION(3)),
         ), view=views.nothing_added,
     ),
-    GeneralOp("/CenterCropPad", constraints=(Meaning.LIKE(1),)),
-    *_each("BatchToSpace/ SpaceToBatch/", constraints=(number(1, 1, 1), number(2, 0, 0), number(3, 0, 0))),
+    GeneralOp(
+        "/CenterCropPad", attributes="axes", model_kernel="rearrange.center_crop_pad",
+        constraints=(Meaning.LIKE(1),),
+    ),
+    _of_blocks("BatchToSpace/", model_kernel="rearrange.batch_to_space"),
+    _of_blocks("SpaceToBatch/", model_kernel="rearrange.space_to_batch"),
+    GeneralOp(
+        "DepthToSpace", attributes="block_size mode/blocksize mode", model_kernel="rearrange.depth_to_space"
+    ),
+    GeneralOp(
+        "SpaceToDepth", attributes="block_size mode/blocksize mode", model_kernel="rearrange.space_to_depth"
+    ),
+    GeneralOp("ShuffleChannels/", attributes="axis group", model_kernel="rearrange.shuffle_channels"),
+    GeneralOp(
+        "ExtractImagePatches/", attributes="sizes strides rates auto_pad",
+        model_kernel="rearrange.extract_patches",
+    ),
     # creating
     GeneralOp(
         "ShapeOf/Shape", "arithmetic.shape_of", "output_type/start end", rank=1,
@@ -461,8 +586,9 @@ ROWS = (
         "/ConstantOfShape", "arithmetic.constant_of_shape", "value", shape=shapes.from_input, fills=True,
         constraints=(Meaning.LENGTHS(0, low=1, high=3),),
     ),
+    GeneralOp("/EyeLike", attributes="dtype k", model_kernel="rearrange.eye_like", makes="other"),
     GeneralOp(
-        "Eye/",
+        "Eye/", attributes="output_type", model_kernel="rearrange.eye",
         constraints=(
             Meaning.LENGTH(0, axis=fixed(-2), low=2, high=4),
             Meaning.LENGTH(1, axis=fixed(-1), low=2, high=4), number(2, -1, 1, _WHOLE),
@@ -488,12 +614,11 @@ ROWS = (
         "/Bernoulli", shape=shapes.same, constraints=(number(0, 0, 1, _FLOAT),), makes="other", draws=True
     ),
     *_each("/RandomNormalLike /RandomUniformLike", shape=shapes.same, makes="other", draws=True),
-    *_each(
-        "/BlackmanWindow /HammingWindow /HannWindow",
-        constraints=(Meaning.LENGTH(0, axis=_AT_0, low=4, high=8),),
-    ),
+    _window("/BlackmanWindow", model_kernel="signal.blackman_window"),
+    _window("/HammingWindow", model_kernel="signal.hamming_window"),
+    _window("/HannWindow", model_kernel="signal.hann_window"),
     GeneralOp(
-        "/MelWeightMatrix",
+        "/MelWeightMatrix", attributes="output_datatype", model_kernel=_reference("MelWeightMatrix"),
         constraints=(number(0, 4, 8), number(1, 16, 32), number(2, 16, 32), number(3, 0, 0), number(4, 4, 8)),
     ),
     *_each("PriorBox/ PriorBoxClustered/", constraints=(number(0, 2, 4), number(1, 8, 16))),
@@ -508,27 +633,74 @@ ROWS = (
     _pointwise("Sqrt", "arithmetic.unary(square_root)"),
     _pointwise("ReLU/Relu", "arithmetic.unary(relu)", arithmetic=Arithmetic.CHOICE),
     _pointwise("LogicalNot/Not", "arithmetic.logical_not", makes="boolean"),
-    *_each(
-        "Acos Acosh Asin Asinh Atan Atanh BitwiseNot /Celu Cos Cosh Elu Erf Exp Gelu HardSigmoid HSigmoid/ "
-        "HSwish/HardSwish /LeakyRelu Log Mish /Reciprocal Round Selu /Shrink Sigmoid "
-        "Sign Sin Sinh SoftPlus/Softplus SoftSign/Softsign Swish Tan Tanh /ThresholdedRelu",
-        shape=shapes.same, is_pointwise=True,
+    *(_pointwise(type, model_kernel=f"functions.real(np.{name})") for type, name in _FUNCTIONS.items()),
+    *(
+        _pointwise(type, attributes="/consumed_inputs", model_kernel=f"functions.real(np.{name})")
+        for type, name in {"Exp": "exp", "Log": "log", "Tanh": "tanh"}.items()
     ),
-    *_each("IsFinite/ IsInf IsNaN", shape=shapes.same, is_pointwise=True, makes="boolean"),
-    _pointwise("Clamp/Clip", constraints=Each((), _ENDS), bounds=bounds.clamped),
+    _pointwise("Sigmoid", attributes="/consumed_inputs", model_kernel="functions.real(sigmoid)"),
+    _pointwise("SoftPlus/Softplus", model_kernel="functions.real(softplus)"),
+    _pointwise("SoftSign/Softsign", model_kernel="functions.real(softsign)"),
+    _pointwise("Mish", model_kernel="functions.real(mish)"),
+    _pointwise("/Reciprocal", attributes="consumed_inputs", model_kernel="functions.real(reciprocal)"),
+    _pointwise("Erf", model_kernel="functions.error_function"),
+    _pointwise("Sign", model_kernel="arithmetic.unary(np.sign)"),
+    _pointwise("Round", attributes="mode/", model_kernel="functions.round_elements"),
+    _pointwise("Elu", attributes="alpha/alpha consumed_inputs", model_kernel="functions.parametric(elu)"),
+    _pointwise("/Celu", attributes="alpha", model_kernel="functions.parametric(celu)"),
+    _pointwise("Selu", attributes="/alpha consumed_inputs gamma", model_kernel="functions.parametric(selu)"),
+    _pointwise(
+        "Gelu", attributes="approximation_mode/approximate", model_kernel="functions.parametric(gelu)"
+    ),
+    _pointwise("Swish", attributes="/alpha", model_kernel="functions.parametric(swish)"),
+    _pointwise(
+        "HardSigmoid", attributes="/alpha beta consumed_inputs",
+        model_kernel="functions.parametric(hard_sigmoid)",
+    ),
+    _pointwise("HSigmoid/", model_kernel="functions.real(hsigmoid)"),
+    _pointwise("HSwish/HardSwish", model_kernel="functions.real(hswish)"),
+    _pointwise(
+        "/LeakyRelu", attributes="alpha consumed_inputs", model_kernel="functions.parametric(leaky_relu)"
+    ),
+    _pointwise("/ThresholdedRelu", attributes="alpha", model_kernel="functions.parametric(thresholded_relu)"),
+    _pointwise("/Shrink", attributes="bias lambd", model_kernel="functions.shrink"),
     GeneralOp(
-        "FakeQuantize/", shape=shapes.same,
-        constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
+        "/BitCast", attributes="to", model_kernel="functions.bit_cast", shape=shapes.same, makes="other"
     ),
-    *_each(
-        "/QuantizeLinear /DequantizeLinear", shape=shapes.same, makes="other",
-        constraints=(number(1, 1, 2, _FLOAT),),
+    GeneralOp("/SwiGLU", attributes="alpha", model_kernel=_reference("SwiGLU")),
+    _pointwise("BitwiseNot", model_kernel="functions.bitwise(np.invert)"),
+    _pointwise("IsFinite/", model_kernel="functions.test_of_number(np.isfinite)", makes="boolean"),
+    _pointwise("IsNaN", model_kernel="functions.test_of_number(np.isnan)", makes="boolean"),
+    _pointwise(
+        "IsInf", attributes="detect_negative detect_positive", model_kernel="functions.is_infinite",
+        makes="boolean",
+    ),
+    _pointwise(
+        "Clamp/Clip", attributes="min max/min max consumed_inputs", model_kernel="functions.clip",
+        constraints=Each((), _ENDS), bounds=bounds.clamped,
     ),
     GeneralOp(
-        "/Dropout", shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2,
+        "FakeQuantize/", attributes="levels auto_broadcast", model_kernel="quantize.fake_quantize",
+        shape=shapes.same, constraints=(*_ENDS, number(3, -8, -1, _FLOAT), number(4, 1, 8, _FLOAT)),
+    ),
+    _quantizing(
+        "/QuantizeLinear", attributes="axis block_size output_dtype precision saturate",
+        model_kernel="quantize.quantize_linear",
+    ),
+    _quantizing(
+        "/DequantizeLinear", attributes="axis block_size output_dtype",
+        model_kernel="quantize.dequantize_linear",
+    ),
+    GeneralOp("/DynamicQuantizeLinear", model_kernel="quantize.dynamic_quantize_linear"),
+    GeneralOp(
+        "/Dropout", attributes="consumed_inputs is_test ratio seed", model_kernel="functions.dropout",
+        shape=shapes.same, constraints=(number(1, 0, 0, _FLOAT),), draws=True, draws_if=2,
         view=views.inference_only,
     ),
-    *_each("FakeConvert/ PReLU/PRelu", shape=shapes.same),
+    _keeping_shape(
+        "FakeConvert/", attributes="destination_type", model_kernel="quantize.fake_convert",
+    ),
+    _keeping_shape("PReLU/PRelu", attributes="/consumed_inputs", model_kernel="functions.prelu"),
     # element by element, of several inputs
     _computing(
         "Add", "arithmetic.binary(np.add)", arithmetic=Arithmetic.SUM, bounds=bounds.added,
@@ -573,11 +745,28 @@ ROWS = (
     _both("LogicalAnd/And", "arithmetic.logical(np.logical_and)", _AUTO, spelling=_BINARY),
     _both("LogicalOr/Or", "arithmetic.logical(np.logical_or)", _AUTO, spelling=_BINARY),
     _both("LogicalXor/Xor", "arithmetic.logical(np.logical_xor)", _AUTO, spelling=_BINARY),
-    *_each("BitwiseAnd BitwiseOr BitwiseXor SquaredDifference/", shape=shapes.elementwise),
-    *_each("/Sum /Mean", shape=shapes.elementwise, view=views.single),
-    _both("/BitShift", constraints=(number(1, 0, 7, _WHOLE),)),
-    _both("BitwiseLeftShift/", constraints=(number(1, 0, 3, _WHOLE),)),
-    _both("BitwiseRightShift/", constraints=(number(1, 0, 3, _WHOLE),)),
+    _both("BitwiseAnd", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_and)"),
+    _both("BitwiseOr", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_or)"),
+    _both("BitwiseXor", attributes=_AUTO, model_kernel="functions.bitwise(np.bitwise_xor)"),
+    _both(
+        "SquaredDifference/", attributes=_AUTO, model_kernel="functions.squared_difference",
+    ),
+    _both(
+        "/Sum", attributes="consumed_inputs", model_kernel="arithmetic.variadic(np.add)", view=views.single
+    ),
+    _both("/Mean", attributes="consumed_inputs", model_kernel="functions.mean", view=views.single),
+    _both(
+        "/BitShift", attributes="direction", model_kernel="functions.bit_shift",
+        constraints=(number(1, 0, 7, _WHOLE),),
+    ),
+    _both(
+        "BitwiseLeftShift/", attributes=_AUTO, model_kernel="functions.shift_left",
+        constraints=(number(1, 0, 3, _WHOLE),),
+    ),
+    _both(
+        "BitwiseRightShift/", attributes=_AUTO, model_kernel="functions.shift_right",
+        constraints=(number(1, 0, 3, _WHOLE),),
+    ),
     # along axes
     _reduce(
         "ReduceSum", "arithmetic.reduction(np.add)", spelling=_reducing(13), bounds=bounds.not_below_zero,
@@ -588,84 +777,262 @@ ROWS = (
     ),
     _reduce("ReduceMax", "arithmetic.reduction(np.maximum)"),
     _reduce("ReduceMin", "arithmetic.reduction(np.minimum)"),
-    *_each(
-        "ReduceL1 ReduceL2 ReduceMean ReduceLogicalAnd/ ReduceLogicalOr/ /ReduceLogSum /ReduceLogSumExp "
-        "/ReduceSumSquare",
-        shape=shapes.reduction, constraints=_REDUCED,
-    ),
+    _reduce("ReduceL1", model_kernel="normalize.reduction(sum_of_sizes)"),
+    _reduce("ReduceL2", model_kernel="normalize.reduction(euclidean_norm)"),
+    _reduce("ReduceMean", model_kernel="normalize.reduction(mean_of)"),
+    _reduce("ReduceLogicalAnd/", model_kernel="normalize.logical_reduction(np.logical_and)"),
+    _reduce("ReduceLogicalOr/", model_kernel="normalize.logical_reduction(np.logical_or)"),
+    _reduce("/ReduceLogSum", model_kernel="normalize.reduction(log_of_sum)"),
+    _reduce("/ReduceLogSumExp", model_kernel="normalize.reduction(log_of_sum_of_powers)"),
+    _reduce("/ReduceSumSquare", model_kernel="normalize.reduction(sum_of_squares)"),
     GeneralOp(
         "CumSum", "arithmetic.cumulative_sum", "exclusive reverse", shape=shapes.same, constraints=_DIMENSION
     ),
-    GeneralOp("/CumProd", shape=shapes.same, constraints=_DIMENSION),
-    *_each("/ArgMax /ArgMin", shape=shapes.arg, makes="other", bounds=bounds.position),
     GeneralOp(
-        "TopK", shape=shapes.top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),),
+        "/CumProd", attributes="exclusive reverse", model_kernel="order.cumulative_product",
+        shape=shapes.same, constraints=_DIMENSION,
+    ),
+    _arg("/ArgMax", model_kernel="order.arg_extreme(np.argmax)"),
+    _arg("/ArgMin", model_kernel="order.arg_extreme(np.argmin)"),
+    GeneralOp(
+        "TopK", attributes="axis mode sort index_element_type stable/axis k largest sorted",
+        model_kernel="order.top", shape=shapes.top, constraints=(Meaning.KEPT(1, axis=_LAST, low=1),),
         bounds=bounds.top_position,
     ),
     GeneralOp(
-        "OneHot", shape=shapes.one_hot, makes="other",
+        "OneHot", attributes="axis negative_indices_mode/axis", model_kernel="order.one_hot",
+        shape=shapes.one_hot, makes="other",
         constraints=(Meaning.BELOW(0, of=1), Meaning.LENGTH(1, axis=_LAST, low=3, high=6)),
     ),
-    GeneralOp("Bucketize/", constraints=(Meaning.ASCENDING(1),)),
-    GeneralOp("SearchSorted/", constraints=(Meaning.ASCENDING(0),)),
     GeneralOp(
-        "BatchNormInference/BatchNormalization", shape=shapes.normalized,
+        "Bucketize/", attributes="output_type with_right_bound", model_kernel="order.bucketize",
+        constraints=(Meaning.ASCENDING(1),),
+    ),
+    GeneralOp(
+        "SearchSorted/", attributes="output_type right_mode", model_kernel="order.search_sorted",
+        constraints=(Meaning.ASCENDING(0),),
+    ),
+    GeneralOp(
+        "BatchNormInference/BatchNormalization",
+        attributes="epsilon/consumed_inputs epsilon is_test momentum spatial training_mode",
+        model_kernel="normalize.batch_norm_inference/normalize.batch_normalization", shape=shapes.normalized,
         constraints=(number(4, 1, 8, _FLOAT),),
     ),
-    *_each(
-        "MVN/MeanVarianceNormalization NormalizeL2/LpNormalization", shape=shapes.same,
-        constraints=Each(_DIMENSION, ()),
+    _keeping_shape(
+        "MVN/MeanVarianceNormalization",
+        attributes="across_channels normalize_variance eps eps_mode reduction_axes/axes",
+        model_kernel="normalize.mvn/normalize.mean_variance_normalization", constraints=Each(_DIMENSION, ()),
     ),
-    *_each(
-        "GroupNormalization /Hardmax /InstanceNormalization Inverse/ /LayerNormalization LogSoftmax LRN "
-        "/RMSNormalization Softmax",
-        shape=shapes.same,
+    _keeping_shape(
+        "NormalizeL2/LpNormalization", attributes="eps eps_mode/axis p",
+        model_kernel="normalize.normalize_l2/normalize.lp_normalization", constraints=Each(_DIMENSION, ()),
     ),
-    GeneralOp("DFT", constraints=Each(_FOURIER, (number(1, 4, 8), Meaning.DIMENSION(2, high=-1)))),
-    *_each("IDFT/ IRDFT/", constraints=_FOURIER),
-    GeneralOp("RDFT/", constraints=(*_DIMENSION, number(2, 4, 8))),
+    _keeping_shape("/Hardmax", attributes="axis", model_kernel="normalize.softmax_like(hardmax_of)"),
+    _keeping_shape("Softmax", attributes="axis", model_kernel="normalize.softmax_like(softmax_of)"),
+    _keeping_shape("LogSoftmax", attributes="axis", model_kernel="normalize.softmax_like(log_softmax_of)"),
+    _keeping_shape(
+        "GroupNormalization", attributes="epsilon num_groups/epsilon num_groups stash_type",
+        model_kernel="normalize.group_normalization",
+    ),
+    _keeping_shape(
+        "/InstanceNormalization", attributes="consumed_inputs epsilon",
+        model_kernel="normalize.instance_normalization",
+    ),
+    _keeping_shape(
+        "/LayerNormalization", attributes="axis epsilon stash_type",
+        model_kernel="normalize.layer_normalization",
+    ),
+    _keeping_shape(
+        "/RMSNormalization", attributes="axis epsilon stash_type", model_kernel="normalize.rms_normalization"
+    ),
+    _keeping_shape("RMS/", attributes="epsilon output_type elementwise_affine", model_kernel="normalize.rms"),
+    _keeping_shape("GRN/", attributes="bias", model_kernel="normalize.grn"),
+    _keeping_shape(
+        "LRN", attributes="alpha beta bias size", model_kernel="normalize.local_response_normalization"
+    ),
+    _keeping_shape("Inverse/", attributes="adjoint", model_kernel="matrices.inverse"),
+    GeneralOp("/Det", model_kernel="matrices.determinant"),
     GeneralOp(
-        "STFT",
+        "DFT", attributes="/axis inverse onesided", model_kernel="signal.fourier(fft)/signal.dft",
+        constraints=Each(_FOURIER, (number(1, 4, 8), Meaning.DIMENSION(2, high=-1))),
+    ),
+    GeneralOp("IDFT/", model_kernel="signal.fourier(ifft)", constraints=_FOURIER),
+    GeneralOp("IRDFT/", model_kernel="signal.inverse_real_fourier", constraints=_FOURIER),
+    GeneralOp("RDFT/", model_kernel="signal.real_fourier", constraints=(*_DIMENSION, number(2, 4, 8))),
+    GeneralOp(
+        "STFT", attributes="transpose_frames/onesided", model_kernel="signal.stft_ir/signal.stft",
         constraints=Each(_FRAMES, (number(1, 1, 2), Meaning.SIZE(3, of=2, axis=_AT_0, low=2, high=4))),
     ),
     GeneralOp("ISTFT/", constraints=(*_FRAMES, number(4, 8, 16))),
     # networks: matrices, windows, pictures, sequences, bags
-    GeneralOp("MatMul", shape=shapes.matrix_product),
-    GeneralOp("/MatMulInteger", shape=shapes.matrix_product, makes="other"),
     GeneralOp(
-        "/QLinearMatMul", shape=partial(shapes.matrix_product, second=3), constraints=_SCALES, makes="other"
+        "MatMul", attributes="transpose_a transpose_b/", model_kernel="matrices.matmul",
+        shape=shapes.matrix_product,
     ),
-    GeneralOp("/Gemm", shape=shapes.general_product),
-    GeneralOp("ScaledDotProductAttention/", shape=shapes.attention),
-    GeneralOp("/Attention", constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),)),
-    GeneralOp("/RotaryEmbedding", shape=shapes.same, constraints=(position(3, _AT_0, of=1),)),
-    GeneralOp("Convolution/Conv", shape=shapes.convolution),
-    GeneralOp("/ConvInteger", shape=shapes.convolution, makes="other"),
-    GeneralOp("GroupConvolution/", shape=partial(shapes.convolution, is_grouped=True)),
-    GeneralOp("/QLinearConv", constraints=_SCALES),
-    *_each("ConvolutionBackpropData/ GroupConvolutionBackpropData/", constraints=(Meaning.LIKE(2, first=2),)),
-    *_each("MaxPool AvgPool/AveragePool /LpPool", shape=shapes.pool),
-    *_each("/GlobalAveragePool /GlobalMaxPool /GlobalLpPool", shape=shapes.pool_everything),
-    *_each("AdaptiveAvgPool/ AdaptiveMaxPool/", constraints=(Meaning.LENGTHS(1, first=2, low=1, high=2),)),
-    GeneralOp("/MaxUnpool", constraints=(Meaning.FLAT(1), Meaning.LENGTHS(2, low=8, high=8))),
-    *_each("ROIAlign/RoiAlign ROIAlignRotated/", constraints=(position(2, _AT_0),)),
+    GeneralOp(
+        "/MatMulInteger", model_kernel="matrices.matmul_integer", shape=shapes.matrix_product, makes="other"
+    ),
+    GeneralOp(
+        "/QLinearMatMul", model_kernel="quantize.qlinear_matmul",
+        shape=partial(shapes.matrix_product, second=3), constraints=_SCALES, makes="other",
+    ),
+    GeneralOp(
+        "/Gemm", attributes="alpha beta broadcast transA transB", model_kernel="matrices.gemm",
+        shape=shapes.general_product,
+    ),
+    GeneralOp("Einsum", attributes="equation", model_kernel="matrices.einsum"),
+    GeneralOp(
+        "ScaledDotProductAttention/", attributes="causal",
+        model_kernel="attention.scaled_dot_product_attention", shape=shapes.attention,
+    ),
+    GeneralOp(
+        "/Attention",
+        attributes="is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode "
+        "right_window_size scale softcap softmax_precision",
+        model_kernel=_reference("Attention"),
+        constraints=(Meaning.COUNT(6, of=1, axis=fixed(-2), low=1),),
+    ),
+    GeneralOp(
+        "/LinearAttention", attributes="chunk_size kv_num_heads q_num_heads scale update_rule",
+        model_kernel=_reference("LinearAttention"),
+    ),
+    GeneralOp(
+        "/RotaryEmbedding", attributes="interleaved num_heads rotary_embedding_dim",
+        model_kernel="attention.rotary_embedding", shape=shapes.same,
+        constraints=(position(3, _AT_0, of=1),),
+    ),
+    _convolving(
+        "Convolution/Conv", model_kernel="windows.convolution", shape=shapes.convolution,
+    ),
+    _convolving(
+        "/ConvInteger", model_kernel="windows.convolution_integer", shape=shapes.convolution, makes="other"
+    ),
+    _convolving(
+        "GroupConvolution/", model_kernel="windows.group_convolution",
+        shape=partial(shapes.convolution, is_grouped=True),
+    ),
+    _convolving("/QLinearConv", model_kernel="quantize.qlinear_convolution", constraints=_SCALES),
+    _convolving(
+        "ConvolutionBackpropData/", attributes=f"{_CONVOLVING} output_padding",
+        model_kernel="windows.convolution_backprop", constraints=(Meaning.LIKE(2, first=2),),
+    ),
+    _convolving(
+        "GroupConvolutionBackpropData/", attributes=f"{_CONVOLVING} output_padding",
+        model_kernel="windows.group_convolution_backprop", constraints=(Meaning.LIKE(2, first=2),),
+    ),
+    _convolving(
+        "/ConvTranspose",
+        attributes="auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+        model_kernel="windows.transposed_convolution",
+    ),
+    GeneralOp(
+        "/DeformConv", attributes="dilations group kernel_shape offset_group pads strides",
+        model_kernel=_reference("DeformConv"),
+    ),
+    GeneralOp(
+        "/CausalConvWithState", attributes="activation", model_kernel=_reference("CausalConvWithState")
+    ),
+    GeneralOp(
+        "MaxPool",
+        attributes="strides dilations pads_begin pads_end kernel rounding_type auto_pad index_element_type "
+        "axis/auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+        model_kernel="windows.max_pool", shape=shapes.pool,
+    ),
+    GeneralOp(
+        "AvgPool/AveragePool",
+        attributes="strides dilations pads_begin pads_end kernel exclude-pad rounding_type auto_pad/"
+        "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+        model_kernel="windows.average_pool", shape=shapes.pool,
+    ),
+    GeneralOp(
+        "/LpPool", attributes="auto_pad ceil_mode dilations kernel_shape p pads strides",
+        model_kernel="windows.lp_pool", shape=shapes.pool,
+    ),
+    GeneralOp(
+        "/GlobalAveragePool", model_kernel="windows.global_average_pool", shape=shapes.pool_everything
+    ),
+    GeneralOp("/GlobalMaxPool", model_kernel="windows.global_max_pool", shape=shapes.pool_everything),
+    GeneralOp(
+        "/GlobalLpPool", attributes="p", model_kernel="windows.global_lp_pool", shape=shapes.pool_everything
+    ),
+    _adapting("AdaptiveAvgPool/", model_kernel="windows.adaptive_average_pool"),
+    _adapting(
+        "AdaptiveMaxPool/", attributes="index_element_type", model_kernel="windows.adaptive_max_pool"
+    ),
+    GeneralOp(
+        "/MaxUnpool", attributes="kernel_shape pads strides", model_kernel="windows.max_unpool",
+        constraints=(Meaning.FLAT(1), Meaning.LENGTHS(2, low=8, high=8)),
+    ),
+    GeneralOp(
+        "ROIAlign/RoiAlign",
+        attributes="/coordinate_transformation_mode mode output_height output_width sampling_ratio "
+        "spatial_scale",
+        model_kernel=f"/{_reference('RoiAlign')}", constraints=(position(2, _AT_0),),
+    ),
+    GeneralOp("ROIAlignRotated/", constraints=(position(2, _AT_0),)),
     *_each("ROIPooling/ PSROIPooling/ DeformablePSROIPooling/", constraints=(Meaning.BOXES(1),)),
-    GeneralOp("NonMaxSuppression", constraints=(number(2, 1, 4), number(3, 0, 1))),
+    GeneralOp(
+        "NonMaxSuppression",
+        attributes="box_encoding sort_result_descending output_type/center_point_box",
+        model_kernel="order.non_max_suppression", constraints=(number(2, 1, 4), number(3, 0, 1)),
+    ),
     GeneralOp("MulticlassNms/", constraints=(number(2, 1, 1),)),
     GeneralOp(
         "Interpolate/",
+        attributes="mode shape_calculation_mode coordinate_transformation_mode nearest_mode antialias "
+        "pads_begin pads_end cube_coeff axes align_corners",
+        model_kernel="resize.interpolate_ir",
         constraints=(
             Meaning.LIKE(1, axes=-1, numbers=_WHOLE), Meaning.SCALES(1, axes=-1, numbers=_FLOAT),
             Meaning.SCALES(2, axes=-1, numbers=_FLOAT), Meaning.DIMENSION(2, numbers=_WHOLE),
             Meaning.DIMENSION(3),
         ),
     ),
-    GeneralOp("/Resize", constraints=(number(1, 1, 1), Meaning.SCALES(2), Meaning.LIKE(3))),
-    GeneralOp("/Upsample", constraints=(Meaning.SCALES(1),)),
-    GeneralOp("/AffineGrid", constraints=(Meaning.GRID(1),)),
-    GeneralOp("Col2Im", constraints=(Meaning.LENGTHS(1, first=2, low=4, high=4), number(2, 1, 1))),
-    GeneralOp("LSTMSequence/LSTM", constraints=Each(_COUNT_3, _COUNT_4)),
-    *_each("GRUSequence/GRU RNNSequence/RNN", constraints=Each(_COUNT_2, _COUNT_4)),
+    GeneralOp(
+        "/Resize",
+        attributes="antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+        "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+        model_kernel="resize.resize", constraints=(number(1, 1, 1), Meaning.SCALES(2), Meaning.LIKE(3)),
+    ),
+    GeneralOp(
+        "/Upsample", attributes="height_scale mode scales width_scale", model_kernel="resize.upsample",
+        constraints=(Meaning.SCALES(1),),
+    ),
+    GeneralOp(
+        "/AffineGrid", attributes="align_corners", model_kernel=_reference("AffineGrid"),
+        constraints=(Meaning.GRID(1),),
+    ),
+    GeneralOp(
+        "GridSample", attributes="align_corners mode padding_mode", model_kernel="resize.grid_sample"
+    ),
+    GeneralOp(
+        "Col2Im", attributes="strides dilations pads_begin pads_end/dilations pads strides",
+        model_kernel="rearrange.column_to_image",
+        constraints=(Meaning.LENGTHS(1, first=2, low=4, high=4), number(2, 1, 1)),
+    ),
+    _recurring(
+        "LSTMSequence/LSTM",
+        attributes=f"{_RECURRING}/activation_alpha activation_beta activations clip direction hidden_size "
+        "input_forget layout output_sequence",
+        model_kernel="recurrent.lstm_sequence/recurrent.lstm", constraints=Each(_COUNT_3, _COUNT_4),
+    ),
+    _recurring(
+        "GRUSequence/GRU",
+        attributes=f"{_RECURRING} linear_before_reset/activation_alpha activation_beta activations clip "
+        "direction hidden_size layout linear_before_reset output_sequence",
+        model_kernel="recurrent.gru_sequence/recurrent.gru", constraints=Each(_COUNT_2, _COUNT_4),
+    ),
+    _recurring(
+        "RNNSequence/RNN",
+        attributes=f"{_RECURRING}/activation_alpha activation_beta activations clip direction hidden_size "
+        "layout output_sequence",
+        model_kernel="recurrent.rnn_sequence/recurrent.rnn", constraints=Each(_COUNT_2, _COUNT_4),
+    ),
+    _recurring("LSTMCell/", model_kernel="recurrent.lstm_cell"),
+    _recurring(
+        "GRUCell/", attributes=f"{_RECURRING} linear_before_reset", model_kernel="recurrent.gru_cell"
+    ),
+    _recurring("RNNCell/", model_kernel="recurrent.rnn_cell"),
     GeneralOp(
         "CTCLoss/",
         constraints=(
@@ -676,24 +1043,50 @@ ROWS = (
     GeneralOp(
         "CTCGreedyDecoderSeqLen/", constraints=(Meaning.COUNT(1, axis=_AT_1, low=1), position(2, _AT_2)),
     ),
-    *_each(
-        "EmbeddingBagOffsets/ EmbeddingBagOffsetsSum/",
+    GeneralOp(
+        "EmbeddingBagOffsets/", attributes="reduction", model_kernel="bags.offsets",
         constraints=(position(1, _AT_0), Meaning.OFFSETS(2, of=1), position(3, _AT_0)),
     ),
-    *_each("EmbeddingBagPacked/ EmbeddingBagPackedSum/", constraints=(position(1, _AT_0),)),
     GeneralOp(
-        "EmbeddingSegmentsSum/",
+        "EmbeddingBagOffsetsSum/", model_kernel="bags.offsets",
+        constraints=(position(1, _AT_0), Meaning.OFFSETS(2, of=1), position(3, _AT_0)),
+    ),
+    GeneralOp(
+        "EmbeddingBagPacked/", attributes="reduction", model_kernel="bags.packed",
+        constraints=(position(1, _AT_0),),
+    ),
+    GeneralOp("EmbeddingBagPackedSum/", model_kernel="bags.packed", constraints=(position(1, _AT_0),)),
+    GeneralOp(
+        "EmbeddingSegmentsSum/", model_kernel="bags.segments",
         constraints=(
             position(1, _AT_0), Meaning.SEGMENTS(2, of=3), Meaning.LENGTH(3, axis=_AT_0, low=2, high=4),
             position(4, _AT_0),
         ),
     ),
     GeneralOp(
-        "SegmentMax/", constraints=(Meaning.SEGMENTS(1, of=2), Meaning.LENGTH(2, axis=_AT_0, low=2, high=4)),
+        "SegmentMax/", attributes="fill_mode", model_kernel="bags.segment_max",
+        constraints=(Meaning.SEGMENTS(1, of=2), Meaning.LENGTH(2, axis=_AT_0, low=2, high=4)),
     ),
     GeneralOp("SparseFillEmptyRows/", constraints=(number(1, 4, 8), number(2, 0, 3))),
-    *_each("/NegativeLogLikelihoodLoss /SoftmaxCrossEntropyLoss", constraints=(position(1, _AT_1),)),
-    *_each("/Adagrad /Adam /Momentum", constraints=(number(1, 0, 8, _WHOLE),)),
+    # training, and models of trees and lines
+    *(
+        GeneralOp(
+            f"/{type}", attributes="ignore_index reduction", model_kernel=_reference(type),
+            constraints=(position(1, _AT_1),),
+        )
+        for type in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+    ),
+    *(
+        GeneralOp(
+            f"/{type}", attributes=attributes, constraints=(number(1, 0, 8, _WHOLE),),
+            model_kernel=_reference(f"ai.onnx.preview.training:{type}"),
+        )
+        for type, attributes in _TRAINING.items()
+    ),
+    *(
+        GeneralOp(f"/{type}", attributes=attributes, model_kernel=_ml(type))
+        for type, attributes in _LEARNT.items()
+    ),
     GeneralOp("Loop", constraints=(number(0, 1, 3),)),
     # state that persists between inferences
     GeneralOp("ReadValue/", attributes="variable_id variable_type variable_shape", state="read"),

@@ -26,7 +26,7 @@ from tests.models.nested_ir import write_loop
 from tests.models.onnx_text import save as save_onnx
 from tests.rules.ir_text import IrText
 
-HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
+HEADER = '<ir_version: 10, opset_import: ["" : 18, "own" : 1]>\n'
 SIGNATURE = "model (int32[6] data, int64[3, 1] indices, int32[3] new, int32[6] other)"
 FEEDS: dict[str, Any] = {
     "data": np.arange(10, 16, dtype=np.int32),
@@ -413,12 +413,14 @@ def test_updates_that_are_equal_by_chance_are_open(tmp_path: Path) -> None:
     assert np.flatnonzero(origins).tolist() == [3]
 
 
-@pytest.mark.parametrize(("source", "is_open"), [("Celu (x)", True), ("Expand (e, s)", False)])
+@pytest.mark.parametrize(("source", "is_open"), [("own.Thing (x)", True), ("Expand (e, s)", False)])
 def test_updates_that_are_not_computed(source: str, is_open: bool, tmp_path: Path) -> None:
-    """NumPy knows no Celu: what it gives may be different numbers, and that of one element is one."""
+    """NumPy knows no own.Thing: what it gives may be different numbers, and that of one element is one."""
     signature = "model (float[6] data, int64[3, 1] indices, float[3] x, float[1] x1)"
-    lines = ["e = Celu (x1)", "s = Constant <value_ints = [3]> ()", f"u = {source}"]
-    path = write(tmp_path, "float[6]", *lines, "out = ScatterND (data, indices, u)", signature=signature)
+    lines = ["e = own.Thing (x1)", "s = Constant <value_ints = [3]> ()", f"u = {source}"]
+    body = "\n".join([*lines, "out = ScatterND (data, indices, u)"])
+    text = f"{HEADER}{signature} => (float[6] out) <float[3] u, float[1] e> {{\n{body}\n}}"
+    path = save_onnx(text, tmp_path / "model.onnx")
     feeds = {
         "data": np.zeros(6, np.float32), "indices": FEEDS["indices"],
         "x": np.ones(3, np.float32), "x1": np.ones(1, np.float32),

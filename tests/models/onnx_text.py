@@ -397,7 +397,7 @@ _SKETCHED: Mapping[str, str] = {
     "chosen": """
         chosen (float[3] data, int64[2] at, float[2] rows) => (float[3] out) {
           total = ReduceMax <keepdims = 0> (data)
-          high = Exp (total)
+          high = RandomNormalLike (total)
           is_high = Cast <to = 9> (high)
           out = If (is_high) <
             then_branch = then () => (float[3] a) { a = ScatterElements (data, at, rows) },
@@ -407,7 +407,7 @@ _SKETCHED: Mapping[str, str] = {
     "looped": """
         looped (float[3] data, int64[2] at, float[2] rows, float often) => (float[3] out)
         <bool true = {1}> {
-          high = Exp (often)
+          high = RandomNormalLike (often)
           trips = Cast <to = 7> (high)
           out = Loop (trips, true, data) <
             body = body (int64 step, bool again, float[3] old) => (bool goes_on, float[3] new) {

@@ -83,7 +83,9 @@ def test_no_operator_is_left_out() -> None:
         known = {*signatures(), *_SUGAR}
         left_out |= {name for name in names - known if not is_scatter(name)}
     assert left_out == set()
-    assert not {row.type_in("openvino").lower() for row in ROWS if row.type_in("openvino")} - {*signatures()}
+    internal = {"rms"}  # made by OpenVINO's own passes
+    types = {row.type_in("openvino").lower() for row in ROWS if row.type_in("openvino")}
+    assert types - {*signatures()} == internal
 
 
 @pytest.mark.openvino

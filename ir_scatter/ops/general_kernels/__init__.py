@@ -103,7 +103,7 @@ def bind(
 
     with np.errstate(all="ignore"):
         case = _case(op, domain, inputs, attributes, opset, output_count, element_limit)
-        outputs, text = _outputs(op, domain, case), op.kernel_in(domain)
+        outputs, text = _outputs(op, domain, case), op.model_kernel_in(domain)
         name, argument = _name_and_argument(text)
         sample = Sample(case, tuple(fixed), outputs[0], argument)
         function, is_static = bind_kernel(name, _kernel(text), sample)
@@ -130,7 +130,7 @@ def _case(
 def _outputs(op: GeneralOp, domain: str, case: KernelCase) -> tuple[Array, ...]:
     if op.keeps_shape:
         case.reserve(case.array(0).shape)
-    outputs = _kernel(op.kernel_in(domain))(case)
+    outputs = _kernel(op.model_kernel_in(domain))(case)
     arrays = tuple(map(np.asarray, outputs if isinstance(outputs, tuple) else (outputs,)))
     for array in arrays:
         case.reserve(array.shape)
@@ -158,5 +158,7 @@ def _name_and_argument(text: str) -> tuple[str, Any]:
     name, _, argument = text.rstrip(")").partition("(")
     if not argument:
         return name, None
+    if argument.startswith("'"):
+        return name, argument.strip("'")
     source: Any = np if argument.startswith("np.") else import_module(f"{__name__}.{name.partition('.')[0]}")
     return name, getattr(source, argument.removeprefix("np."))

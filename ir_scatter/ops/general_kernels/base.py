@@ -16,10 +16,13 @@ from ir_scatter.ops.attributes import Attributes
 
 WHOLE = frozenset({"signed", "unsigned"})
 NUMERIC = WHOLE | {"float"}
+REAL = frozenset({"float"})
 BOOLEAN = frozenset({"boolean"})
 
 _WORDS = {
     WHOLE: "whole numbers",
+    WHOLE | BOOLEAN: "whole numbers or booleans",
+    REAL: "floating-point numbers",
     NUMERIC: "numbers",
     BOOLEAN: "booleans",
     NUMERIC | BOOLEAN: "numbers or booleans",

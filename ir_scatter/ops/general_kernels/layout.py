@@ -184,7 +184,7 @@ def slice_ranges(case: KernelCase) -> Array:
         size = data.shape[axis]
         if not case.is_onnx and step < 0 and start < -size:
             raise UnsupportedCase(f"start is {start}, expected -{size} or more for a negative step")
-        selection[axis] = _range(start, end, step, size)
+        selection[axis] = range_of(start, end, step, size)
     return data[tuple(selection)]
 
 
@@ -224,11 +224,11 @@ def strided_slice(case: KernelCase) -> Array:
             raise UnsupportedCase(f"begin and end are both {begin}: one element or an empty slice")
         first = (0 if stride > 0 else size) if "begin" in mask else begin
         last = (size if stride > 0 else -size - 1) if "end" in mask else end
-        steps.append(_range(first, last, stride, size))
+        steps.append(range_of(first, last, stride, size))
     return np.asarray(data[tuple(steps) if ... in steps else (*steps, ...)])
 
 
-def _range(start: int, stop: int, step: int, size: int) -> slice:
+def range_of(start: int, stop: int, step: int, size: int) -> slice:
     positions = clamped(start, stop, step, size)
     return slice(positions.start, None if positions.stop < 0 else positions.stop, step)
 

@@ -1,0 +1,396 @@
+"""Kernels of functions of single elements: exponentials, activations, tests of numbers, bits."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import erf as erf_of_number
+from typing import Any
+
+import numpy as np
+
+from ir_scatter.core.arrays import Array, kind
+from ir_scatter.core.element_types import from_dtype
+from ir_scatter.core.shapes import show
+from ir_scatter.ops.general_kernels.base import (
+    BOOLEAN,
+    NUMERIC,
+    REAL,
+    WHOLE,
+    Kernel,
+    KernelCase,
+    UnsupportedCase,
+    narrow,
+    require_kind,
+    require_same_type,
+    widen,
+)
+
+
+def real(function: Callable[[Array], Any]) -> Kernel:
+    """Return the kernel of a function of floating-point numbers."""
+
+    def kernel(case: KernelCase) -> Array:
+        data = case.array(0)
+        require_kind(REAL, data)
+        return narrow(function(widen(data)), data.dtype)
+
+    return kernel
+
+
+def parametric(function: Callable[[Array, KernelCase], Any]) -> Kernel:
+    """Return the kernel of a function of floating-point numbers and of attributes or further inputs."""
+
+    def kernel(case: KernelCase) -> Array:
+        data = case.array(0)
+        require_kind(REAL, data)
+        return narrow(function(widen(data), case), data.dtype)
+
+    return kernel
+
+
+def parameter(case: KernelCase, name: str, port: int, default: float | None = None) -> Any:
+    """Return a number, an attribute in ONNX and an input in an IR, in the type that data is computed in."""
+    if case.is_onnx or not case.has(port):
+        return _as_data(case, case.attributes.number(name, default))
+    number = case.array(port)
+    if number.size != 1:
+        raise UnsupportedCase(f"input {port} has shape {show(number.shape)}, expected one number")
+    return _as_data(case, widen(number).reshape(()))
+
+
+def _as_data(case: KernelCase, number: Any) -> Any:
+    return widen(case.array(0)).dtype.type(number)
+
+
+# The error function: x * P(x ** 2) up to 2, and polynomials of degree 24 in between up to 6, where it is 1 in
+# f64. The polynomials interpolate the values of `math.erf` at Chebyshev's points, to 2e-16.
+
+_ERF_ENDS = (0.0, 2.0, 3.0, 4.0, 6.0)
+_DEGREE = 24
+
+
+def _interpolate(function: Callable[[float], float], low: float, high: float) -> Any:
+    series = np.polynomial.Chebyshev.interpolate(
+        lambda places: np.array([function(place) for place in places]), _DEGREE, domain=[low, high]
+    )
+    return series
+
+
+def _erf_over_root(square: float) -> float:
+    root = float(square**0.5)
+    return erf_of_number(root) / root if root else 2 / np.pi**0.5
+
+
+_ERF_PIECES = (
+    _interpolate(_erf_over_root, 0.0, 4.0),
+    *(_interpolate(erf_of_number, low, high) for low, high in pairwise(_ERF_ENDS[1:])),
+)
+
+
+def erf(data: Array) -> Array:
+    """Return the error function, to 3e-16 in f64."""
+    numbers = data.astype(np.float64, copy=False)
+    size = np.abs(numbers)
+    outputs = np.copysign(np.where(np.isnan(numbers), numbers, 1.0), numbers)
+    for low, high, piece in zip(_ERF_ENDS, _ERF_ENDS[1:], _ERF_PIECES, strict=False):
+        inside = (size >= low) & (size < high)
+        chosen = numbers[inside]
+        outputs[inside] = (
+            chosen * piece(chosen**2) if low == 0 else np.copysign(piece(np.abs(chosen)), chosen)
+        )
+    return np.asarray(outputs).astype(data.dtype, copy=False)
+
+
+def error_function(case: KernelCase) -> Array:
+    """Return the error function; of integers too, truncated."""
+    data = case.array(0)
+    require_kind(NUMERIC, data)
+    return narrow(erf(widen(data)), data.dtype)
+
+
+# Activations.
+
+
+def sigmoid(data: Array) -> Array:
+    one = data.dtype.type(1)
+    decay = np.exp(-np.abs(data))
+    return np.asarray(np.where(data < 0, decay, one) / (one + decay))
+
+
+def softplus(data: Array) -> Array:
+    return np.asarray(np.logaddexp(data.dtype.type(0), data))
+
+
+def softsign(data: Array) -> Array:
+    return np.asarray(data / (data.dtype.type(1) + np.abs(data)))
+
+
+def mish(data: Array) -> Array:
+    return np.asarray(data * np.tanh(softplus(data)))
+
+
+def reciprocal(data: Array) -> Array:
+    return np.asarray(data.dtype.type(1) / data)
+
+
+def elu(data: Array, case: KernelCase) -> Array:
+    return _exponential_below_zero(data, _as_data(case, case.attributes.number("alpha", 1.0)))
+
+
+def celu(data: Array, case: KernelCase) -> Array:
+    alpha = _as_data(case, case.attributes.number("alpha", 1.0))
+    return np.asarray(np.maximum(data, 0) + np.minimum(alpha * np.expm1(np.minimum(data, 0) / alpha), 0))
+
+
+def selu(data: Array, case: KernelCase) -> Array:
+    alpha = parameter(case, "alpha", 1, 1.67326319217681884765625)
+    scale = parameter(case, "gamma", 2, 1.05070102214813232421875)
+    return np.asarray(scale * _exponential_below_zero(data, alpha))
+
+
+def _exponential_below_zero(data: Array, alpha: Any) -> Array:
+    return np.where(data < 0, alpha * np.expm1(np.minimum(data, 0)), data)
+
+
+def leaky_relu(data: Array, case: KernelCase) -> Array:
+    return np.where(data < 0, data * _as_data(case, case.attributes.number("alpha", 0.01)), data)
+
+
+def thresholded_relu(data: Array, case: KernelCase) -> Array:
+    return np.where(data > _as_data(case, case.attributes.number("alpha", 1.0)), data, data.dtype.type(0))
+
+
+def hard_sigmoid(data: Array, case: KernelCase) -> Array:
+    alpha, beta = parameter(case, "alpha", 1, 0.2), parameter(case, "beta", 2, 0.5)
+    return np.asarray(np.clip(alpha * data + beta, 0, 1))
+
+
+def relu6_shifted(data: Array) -> Array:
+    """Return min(max(x + 3, 0), 6), which the hard functions of an IR divide by 6."""
+    return np.asarray(np.clip(data + data.dtype.type(3), 0, 6))
+
+
+def hsigmoid(data: Array) -> Array:
+    return np.asarray(relu6_shifted(data) / data.dtype.type(6))
+
+
+def hswish(data: Array) -> Array:
+    return np.asarray(data * relu6_shifted(data) / data.dtype.type(6))
+
+
+def swish(data: Array, case: KernelCase) -> Array:
+    if case.is_onnx:
+        scale = _as_data(case, case.attributes.number("alpha", 1.0))
+    else:
+        scale = parameter(case, "beta", 1, 1.0)
+    return np.asarray(data * sigmoid(data * scale))
+
+
+def gelu(data: Array, case: KernelCase) -> Array:
+    """Return x times the distribution function of normal numbers, or its approximation by tanh."""
+    name = "approximate" if case.is_onnx else "approximation_mode"
+    half, one = data.dtype.type(0.5), data.dtype.type(1)
+    if case.attributes.text(name, "none", {"none", "erf", "tanh"}) == "tanh":
+        inner = data.dtype.type((2 / np.pi) ** 0.5) * (data + data.dtype.type(0.044715) * data**3)
+        return np.asarray(half * data * (one + np.tanh(inner)))
+    return np.asarray(half * data * (one + erf(data * data.dtype.type(0.5**0.5))))
+
+
+def shrink(case: KernelCase) -> Array:
+    data = case.array(0)
+    require_kind(NUMERIC, data)
+    bias, limit = case.attributes.number("bias", 0.0), case.attributes.number("lambd", 0.5)
+    wide = widen(data)
+    shifted = np.where(wide < -limit, wide + bias, np.where(wide > limit, wide - bias, 0))
+    return narrow(shifted, data.dtype)
+
+
+def prelu(case: KernelCase) -> Array:
+    """Multiply negative elements by a slope that broadcasts to data.
+
+    In an IR a slope of one dimension belongs to the channels, axis 1, if it has as many elements.
+    """
+    data, slope = case.arrays(2)
+    require_kind(NUMERIC, data, slope)
+    type = require_same_type(data, slope)
+    is_of_channels = not case.is_onnx and slope.ndim == 1 and data.ndim > 1
+    if is_of_channels and slope.size == data.shape[1]:
+        slope = slope.reshape((-1,) + (1,) * (data.ndim - 2))
+    wide = widen(data)
+    slopes = np.broadcast_to(widen(slope), data.shape)
+    return narrow(np.where(wide < 0, wide * slopes, wide), type)
+
+
+def clip(case: KernelCase) -> Array:
+    """Limit elements by attributes, or by inputs since opset 11 of ONNX; the upper limit wins."""
+    data = case.array(0)
+    require_kind(NUMERIC, data)
+    wide = widen(data)
+    low, high = (_limit(case, wide, number, name) for number, name in ((1, "min"), (2, "max")))
+    if low is not None:
+        wide = np.maximum(wide, low)
+    if high is not None:
+        wide = np.minimum(wide, high)
+    return narrow(wide, data.dtype)
+
+
+def _limit(case: KernelCase, data: Array, port: int, name: str) -> Any:
+    """Return a limit in the type of data; a fraction is rounded inwards for integers, as the IR demands."""
+    if case.has(port):
+        limit = case.array(port)
+        if limit.size != 1:
+            raise UnsupportedCase(f"input {port} has shape {show(limit.shape)}, expected a scalar")
+        require_same_type(case.array(0), limit)
+        return widen(limit).reshape(())
+    if case.is_onnx and name not in case.attributes:
+        return None
+    number = case.attributes.number(name)
+    if data.dtype.kind == "f":
+        return data.dtype.type(number)
+    bounds = np.iinfo(data.dtype)
+    if np.isnan(number):
+        raise UnsupportedCase(f"{name} is {number}, expected a number")
+    inwards = np.ceil(number) if name == "min" else np.floor(number)
+    return data.dtype.type(int(min(max(inwards, bounds.min), bounds.max)))
+
+
+def dropout(case: KernelCase) -> tuple[Array, ...]:
+    """Return data and a mask of true; in training the result is random and refused, unless the ratio is 0."""
+    data = case.array(0)
+    is_training = case.has(2) and bool(case.array(2).reshape(-1)[0])
+    if not case.is_since(7) and not case.attributes.boolean("is_test", False):
+        is_training = True
+    ratio = float(case.array(1).reshape(-1)[0]) if case.has(1) else case.attributes.number("ratio", 0.5)
+    if is_training and ratio:
+        raise UnsupportedCase(f"training drops elements at random, with a ratio of {ratio}")
+    return data, np.ones(data.shape, np.bool_ if case.is_since(10) else data.dtype)
+
+
+# Tests of numbers.
+
+
+def test_of_number(function: Callable[[Array], Any]) -> Kernel:
+    """Return the kernel that tests floating-point numbers."""
+
+    def kernel(case: KernelCase) -> Array:
+        data = case.array(0)
+        require_kind(REAL, data)
+        return np.asarray(function(widen(data)), np.bool_)
+
+    return kernel
+
+
+def is_infinite(case: KernelCase) -> Array:
+    """Return where elements are infinite; attributes leave out one of the signs."""
+    data = case.array(0)
+    require_kind(REAL, data)
+    wide = widen(data)
+    output = np.zeros(data.shape, np.bool_)
+    if case.attributes.boolean("detect_negative", True):
+        output |= np.isneginf(wide)
+    if case.attributes.boolean("detect_positive", True):
+        output |= np.isposinf(wide)
+    return output
+
+
+# Rounding and signs.
+
+
+def sign(data: Array) -> Array:
+    return np.asarray(np.sign(data))
+
+
+def round_elements(case: KernelCase) -> Array:
+    """Round to integers: halves to even ones, or in an IR away from 0 if `mode` says so."""
+    data = case.array(0)
+    require_kind(NUMERIC, data)
+    if kind(data) != "float":
+        return data
+    mode = case.attributes.text("mode", "half_to_even", {"half_to_even", "half_away_from_zero"})
+    wide = widen(data)
+    if mode == "half_to_even":
+        return narrow(np.rint(wide), data.dtype)
+    size = np.abs(wide)
+    whole = np.floor(size)
+    return narrow(np.copysign(whole + (size - whole >= 0.5), wide), data.dtype)
+
+
+# Sums of several tensors, squares of differences.
+
+
+def squared_difference(case: KernelCase) -> Array:
+    left, right = case.arrays(2)
+    require_kind(NUMERIC, left, right)
+    type = require_same_type(left, right)
+    case.reserve_elementwise(left, right)
+    difference = widen(left) - widen(right)
+    return narrow(difference * difference, type)
+
+
+def mean(case: KernelCase) -> Array:
+    """Return the mean of all inputs, element by element."""
+    arrays = case.arrays()
+    require_kind(REAL, *arrays)
+    type = require_same_type(*arrays)
+    case.reserve_elementwise(*arrays)
+    total = widen(arrays[0])
+    for array in arrays[1:]:
+        total = total + widen(array)
+    return narrow(total / total.dtype.type(len(arrays)), type)
+
+
+# Bits.
+
+
+def bitwise(function: Callable[..., Any]) -> Kernel:
+    """Return the kernel of a function of the bits of integers or booleans."""
+
+    def kernel(case: KernelCase) -> Array:
+        arrays = case.arrays()
+        require_kind(WHOLE | BOOLEAN, *arrays)
+        type = require_same_type(*arrays)
+        case.reserve_elementwise(*arrays)
+        return narrow(function(*map(widen, arrays)), type)
+
+    return kernel
+
+
+def bit_cast(case: KernelCase) -> Array:
+    """Return the same bits as elements of another type of as many bits."""
+    data, type = case.array(0), case.dtype("to")
+    old, new = from_dtype(data.dtype), from_dtype(type)
+    if old is None or new is None or old.bits != new.bits or old.bits < 8:
+        raise UnsupportedCase(f"{data.dtype} and {type} are not of as many bits, or of fewer than 8")
+    return np.ascontiguousarray(data).view(type).reshape(data.shape)
+
+
+def bit_shift(case: KernelCase) -> Array:
+    """Shift bits in a direction; all bits or more leave 0, or -1 of a negative number to the right."""
+    is_left = case.attributes.text("direction", None, {"left", "right"}) == "left"
+    return _shifted(case, is_left=is_left)
+
+
+def shift_left(case: KernelCase) -> Array:
+    return _shifted(case, is_left=True)
+
+
+def shift_right(case: KernelCase) -> Array:
+    return _shifted(case, is_left=False)
+
+
+def _shifted(case: KernelCase, *, is_left: bool) -> Array:
+    data, count = case.arrays(2)
+    require_kind(WHOLE, data, count)
+    type = require_same_type(data, count)
+    case.reserve_elementwise(data, count)
+    element_type = from_dtype(type)
+    assert element_type is not None
+    wide, counts = widen(data), widen(count)
+    if (counts < 0).any():
+        raise UnsupportedCase("a shift is below 0, which the specification does not define")
+    if (counts >= element_type.bits).any() and not case.is_onnx:
+        raise UnsupportedCase(f"a shift is not below the {element_type.bits} bits of an element")
+    bounded = np.minimum(counts, wide.dtype.type(element_type.bits - 1))
+    if not is_left and element_type.kind == "signed":
+        return narrow(np.right_shift(wide, bounded), type)
+    shifted = np.left_shift(wide, bounded) if is_left else np.right_shift(wide, bounded)
+    return narrow(np.where(counts > bounded, wide.dtype.type(0), shifted), type)
