@@ -138,28 +138,28 @@ def test_an_operator_version_is_a_row(house: House) -> None:
 
 
 def test_a_general_operator_is_a_row_and_a_kernel(house: House) -> None:
-    (house.root / "space.onnx").write_bytes(
+    (house.root / "coded.onnx").write_bytes(
         onnx.parser.parse_model(
-            """<ir_version: 10, opset_import: ["" : 18]> g (float[1, 1, 2, 5] data, float[1, 1, 2, 2] new) => (out)
-            <int64[1, 4, 1, 1] depth = {0, 3, 5, 1}>
-            { at = DepthToSpace <blocksize = 2> (depth) out = ScatterElements <axis = 3> (data, at, new) }"""
+            """<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 4]>
+            g (float[1, 5] data, float[1, 2] new) => (out) <int64[1, 2] codes = {7, 8}> {
+              at = ai.onnx.ml.LabelEncoder <keys_int64s = [7, 8], values_int64s = [0, 5]> (codes)
+              out = ScatterElements <axis = 1> (data, at, new)
+            }"""
         ).SerializeToString()
     )
-    house.cli("validate", "space.onnx")
+    house.cli("validate", "coded.onnx")
     house.insert(
         "ir_scatter/ops/general.py",
         "    # moving, copying and slicing\n",
-        '    GeneralOp("DepthToSpace", "layout.depth_to_space", "mode block_size/mode blocksize"),\n',
+        '    GeneralOp("/LabelEncoder", "select.look_up", "keys_int64s values_int64s"),\n',
     )
-    kernels = house.root / "ir_scatter" / "ops" / "general_kernels" / "layout.py"
+    kernels = house.root / "ir_scatter" / "ops" / "general_kernels" / "select.py"
     kernels.write_text(
-        kernels.read_text() + "\n\ndef depth_to_space(case):\n"
-        "    data, size = case.array(0), case.attributes.integer('blocksize')\n"
-        "    batch, channels, rows, columns = data.shape\n"
-        "    blocks = data.reshape(batch, size, size, channels // size**2, rows, columns)\n"
-        "    return blocks.transpose(0, 3, 4, 1, 5, 2).reshape(batch, -1, rows * size, columns * size)\n"
+        kernels.read_text() + "\n\ndef look_up(case):\n"
+        "    keys, values = (case.attributes.integers(name) for name in ('keys_int64s', 'values_int64s'))\n"
+        "    return np.array(values)[np.searchsorted(keys, case.array(0))]\n"
     )
-    assert "SCT302" in house.cli("validate", "space.onnx", code=1)
+    assert "SCT302" in house.cli("validate", "coded.onnx", code=1)
 
 
 def test_a_rewrite_is_a_file(house: House) -> None:

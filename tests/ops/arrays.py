@@ -58,3 +58,18 @@ def demand_same(found: Sequence[Any], expected: Sequence[Any]) -> None:
         if "float" in left.dtype.name:
             left, right = left.astype(np.float64), right.astype(np.float64)
         np.testing.assert_array_equal(left, right)
+
+
+def demand_close(found: Sequence[Any], expected: Sequence[Any], scale: float = 1e-5) -> None:
+    """Demand types, shapes, and numbers that differ by at most a share of the largest one."""
+    assert len(found) == len(expected)
+    for left, right in zip(found, expected, strict=True):
+        right = np.asarray(right)
+        assert left.dtype == right.dtype
+        assert left.shape == right.shape
+        if "float" not in left.dtype.name:
+            np.testing.assert_array_equal(left, right)
+            continue
+        left, right = left.astype(np.float64), right.astype(np.float64)
+        largest = np.abs(right[np.isfinite(right)]).max(initial=1e-30)
+        np.testing.assert_allclose(left, right, rtol=scale, atol=scale * largest)

@@ -59,34 +59,39 @@ class Interpolation:
     is_exact: bool = False
 
 
-def _coordinates(axis: ResizedAxis, style: Interpolation) -> Array:
-    """Return the position in the input of each output position."""
-    places = np.arange(axis.output, dtype=np.float64)
+def _coordinates(axis: ResizedAxis, style: Interpolation, work: Any = np.float32) -> Array:
+    """Return the position in the input of each output position.
+
+    Runtimes compute it in f32, and which of two elements is nearer may depend on that.
+    """
+    places = np.arange(axis.output, dtype=work)
+    scale, half = work(axis.scale), work(0.5)
     match style.coordinates:
         case "half_pixel":
-            return (places + 0.5) / axis.scale - 0.5
+            return np.asarray((places + half) / scale - half)
         case "half_pixel_symmetric":
-            adjustment = axis.output / (axis.scale * axis.size)
-            return axis.size / 2 * (1 - adjustment) + (places + 0.5) / axis.scale - 0.5
+            adjustment = work(axis.output / (axis.scale * axis.size))
+            offset = work(axis.size / 2) * (1 - adjustment)
+            return np.asarray(offset + (places + half) / scale - half)
         case "pytorch_half_pixel":
-            return (places + 0.5) / axis.scale - 0.5 if axis.output > 1 else places * 0
+            return np.asarray((places + half) / scale - half) if axis.output > 1 else places * 0
         case "align_corners":
             length = axis.scale * axis.size
             if style.is_exact and abs(length - round(length)) > _ROUNDING * length:
                 raise UnsupportedCase(
                     f"align_corners with a length of {length:g}: whether it is rounded is not specified"
                 )
-            return places * ((axis.size - 1) / (axis.output - 1)) if axis.output > 1 else places * 0
+            return np.asarray(places * work(axis.size - 1) / work(max(axis.output - 1, 1)))
         case "asymmetric":
-            return places / axis.scale
+            return np.asarray(places / scale)
         case "tf_half_pixel_for_nn":
-            return (places + 0.5) / axis.scale
+            return np.asarray((places + half) / scale)
         case "tf_crop_and_resize":
             first, last = axis.region
             if axis.output > 1:
-                step = (last - first) * (axis.size - 1) / (axis.output - 1)
-                return first * (axis.size - 1) + places * step
-            return places * 0 + 0.5 * (first + last) * (axis.size - 1)
+                step = work((last - first) * (axis.size - 1) / (axis.output - 1))
+                return np.asarray(work(first * (axis.size - 1)) + places * step)
+            return np.asarray(places * 0 + work(0.5 * (first + last) * (axis.size - 1)))
     raise UnsupportedCase(f"coordinate_transformation_mode is {style.coordinates}")
 
 
@@ -116,9 +121,9 @@ def _cubic(distance: Array, factor: float) -> Array:
     return np.where(size <= 1, near, np.where(size < 2, far, 0.0))
 
 
-def _taps(axis: ResizedAxis, style: Interpolation) -> tuple[Array, Array]:
+def _taps(axis: ResizedAxis, style: Interpolation, work: Any) -> tuple[Array, Array]:
     """Return the input positions that each output position reads, and their weights: [output, taps]."""
-    places = _coordinates(axis, style)
+    places = _coordinates(axis, style, np.float32 if style.mode == "nearest" else work)
     if style.mode == "nearest":
         nearest = _round(places, style, is_smaller=axis.scale < 1)
         return np.clip(nearest, 0, axis.size - 1).astype(np.int64)[:, None], np.ones((axis.output, 1))
@@ -142,7 +147,7 @@ def _taps(axis: ResizedAxis, style: Interpolation) -> tuple[Array, Array]:
 
 
 def interpolate_axis(data: Array, axis: ResizedAxis, style: Interpolation) -> Array:
-    positions, weights = _taps(axis, style)
+    positions, weights = _taps(axis, style, np.float64 if data.dtype == np.float64 else np.float32)
     if style.mode == "nearest":
         return data.take(positions[:, 0], axis.number)
     shape = [1] * data.ndim

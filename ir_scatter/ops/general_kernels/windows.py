@@ -302,11 +302,10 @@ def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int])
     if shape:
         for axis, size in enumerate(shape):
             total = full[axis] + added[axis] - size
-            is_upper = mode == "same_upper"
-            if not case.is_onnx and not mode.startswith("same"):
-                is_upper = True
             small, large = total // 2, total - total // 2
-            before[axis], after[axis] = (small, large) if is_upper else (large, small)
+            # the dialects put the odd element on opposite sides
+            is_small_first = (mode == "same_upper") == case.is_onnx
+            before[axis], after[axis] = (small, large) if is_small_first else (large, small)
     sizes = [
         size + extra - begin - end for size, extra, begin, end in zip(full, added, before, after, strict=True)
     ]
