@@ -171,12 +171,26 @@ WRITTEN = st.sampled_from(
 
 COMPUTED = [(row, domain) for domain in ("openvino", "") for row in ROWS
             if row.type_in(domain) and row.kernel_in(domain)]  # fmt: skip
+NETWORKS = [(row, domain) for domain in ("openvino", "") for row in ROWS
+            if row.type_in(domain) and row.model_kernel_in(domain) != row.kernel_in(domain)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "domain"), COMPUTED, ids=[row.type_in(domain) for row, domain in COMPUTED])
 @settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_nothing_but_a_refusal_comes_out(op: GeneralOp, domain: str, data: st.DataObject) -> None:
+    demand_outputs_or_a_refusal(op, domain, data)
+
+
+@pytest.mark.parametrize(("op", "domain"), NETWORKS, ids=[row.type_in(domain) for row, domain in NETWORKS])
+@pytest.mark.long
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_nothing_but_a_refusal_comes_out_of_networks(op: GeneralOp, domain: str, data: st.DataObject) -> None:
+    demand_outputs_or_a_refusal(op, domain, data)
+
+
+def demand_outputs_or_a_refusal(op: GeneralOp, domain: str, data: st.DataObject) -> None:
     inputs = data.draw(st.lists(ARRAYS | EXTREMES | FLAGS | st.none(), max_size=5))
     known = op.attributes_in(domain)
     names = st.sampled_from(known) if known else st.nothing()

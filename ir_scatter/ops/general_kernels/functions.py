@@ -341,11 +341,11 @@ def mean(case: KernelCase) -> Array:
 # Bits.
 
 
-def bitwise(function: Callable[..., Any]) -> Kernel:
+def bitwise(function: np.ufunc) -> Kernel:
     """Return the kernel of a function of the bits of integers or booleans."""
 
     def kernel(case: KernelCase) -> Array:
-        arrays = case.arrays()
+        arrays = case.arrays(function.nin)
         require_kind(WHOLE | BOOLEAN, *arrays)
         type = require_same_type(*arrays)
         case.reserve_elementwise(*arrays)
