@@ -46,6 +46,27 @@ def sorting_order(data: Array, axis: int, *, descends: bool) -> Array:
     return np.asarray(data.shape[axis] - 1 - np.flip(backwards, axis))
 
 
+_FEW = 16
+"""Where fewer than one in so many elements is chosen, they are selected before they are sorted."""
+
+
+def _top_places(data: Array, axis: int, count: int, *, is_largest: bool) -> Array:
+    """Return the positions of the greatest or least elements, sorted; of equal ones the first come first."""
+    size = data.shape[axis]
+    if size < 256 or count * _FEW > size or not count or (data.dtype.kind == "f" and np.isnan(data).any()):
+        return sorting_order(data, axis, descends=is_largest).take(range(count), axis)
+    rows = np.moveaxis(data, axis, -1)
+    rank = size - count if is_largest else count - 1
+    limit = np.partition(rows, rank, -1)[..., rank : rank + 1]
+    is_beyond = rows > limit if is_largest else rows < limit
+    is_equal = rows == limit
+    spare = count - is_beyond.sum(-1, keepdims=True)
+    is_chosen = is_beyond | (is_equal & (np.cumsum(is_equal, -1) <= spare))
+    chosen = np.nonzero(is_chosen)[-1].reshape(*rows.shape[:-1], count)
+    order = sorting_order(np.take_along_axis(rows, chosen, -1), -1, descends=is_largest)
+    return np.moveaxis(np.take_along_axis(chosen, order, -1), -1, axis)
+
+
 def top(case: KernelCase) -> tuple[Array, Array]:
     """Return the k greatest or least elements along an axis, and their positions; ties: the first ones."""
     data = case.array(0)
@@ -59,7 +80,7 @@ def top(case: KernelCase) -> tuple[Array, Array]:
     else:
         is_largest = case.attributes.text("mode", None, {"max", "min"}) == "max"
     wide = widen(data)
-    places = sorting_order(wide, axis, descends=is_largest).take(range(count), axis)
+    places = _top_places(wide, axis, count, is_largest=is_largest)
     if not case.is_onnx and case.attributes.text("sort", None, {"value", "index", "none"}) == "index":
         places = np.sort(places, axis)
     values = np.take_along_axis(wide, places, axis)
