@@ -176,3 +176,19 @@ def test_openvino_has_the_operators() -> None:
     scatters = {type.lower() for type in scatter_types(OPENVINO)}
     # SliceScatter is a Slice that writes: it has no indices
     assert {name for name in known if "scatter" in name} == scatters | {"slicescatter"}
+
+
+def test_the_reference_evaluator_is_imported_by_its_first_kernel_only() -> None:
+    code = (
+        "import sys, numpy as np\n"
+        "import ir_scatter.evaluate.model\n"
+        "from ir_scatter.ops.general import find_computed\n"
+        "from ir_scatter.ops.general_kernels import compute\n"
+        "for type in ('Sigmoid', 'Softmax', 'LinearRegressor'):\n"
+        "    x = np.ones((2, 3), np.float32)\n"
+        "    attributes = {'coefficients': [1.0, 2.0, 3.0]} if type == 'LinearRegressor' else {}\n"
+        "    compute(find_computed('', type), '', [x], attributes, opset=1 if attributes else 20)\n"
+        "    print('onnx.reference' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=120)
+    assert done.stdout.split() == [b"False", b"False", b"True"]

@@ -76,8 +76,8 @@ def _as_data(case: KernelCase, number: Any) -> Any:
     return widen(case.array(0)).dtype.type(number)
 
 
-# The error function. In f32 it is tanh(x * Q(x ** 2)), where Q interpolates atanh(erf(x)) / x: NumPy's tanh
-# is fast, and its slope damps the rounding of Q. In f64 it is x * P(x ** 2) up to 2, and polynomials of degree
+# The error function. In f32 it is tanh(x * Q(x ** 2)), where Q interpolates atanh(erf(x)) / x: tanh of NumPy
+# is fast, and its slope damps the rounding of Q. In f64 it is x * P(x ** 2) up to 2, and polynomials of order
 # 24 up to 6, where it is 1. All polynomials interpolate `math.erf` at Chebyshev's points.
 
 _ERF_ENDS = (0.0, 2.0, 3.0, 4.0, 6.0)
