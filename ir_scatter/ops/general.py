@@ -927,7 +927,7 @@ ROWS = (
     ),
     GeneralOp(
         "/DeformConv", attributes="dilations group kernel_shape offset_group pads strides",
-        model_kernel=_reference("DeformConv"),
+        model_kernel="windows.deformable_convolution",
     ),
     GeneralOp(
         "/CausalConvWithState", attributes="activation", model_kernel=_reference("CausalConvWithState")

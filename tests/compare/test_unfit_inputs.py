@@ -17,12 +17,13 @@ from tests.models.onnx_text import save
 
 COUNTED = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[3] x, int64[4] at) => (float[4] y) {
-  distinct = Unique <sorted = 1> (x)
+  noise = RandomUniformLike (x)
+  distinct = Unique <sorted = 1> (noise)
   four = Constant <value = float[4] {1, 2, 3, 4}> ()
   sum = Add (distinct, four)
   y = ScatterElements <axis = 0> (sum, at, four)
 }"""
-"""No input has four different elements, so that Add always fails."""
+"""Three random numbers are not four, so that Add always fails; NumPy draws no random numbers."""
 FITTING = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[3] x, int64[3] at) => (float[3] y) { y = ScatterElements <axis = 0> (x, at, x) }"""
 

@@ -336,6 +336,65 @@ def _spread(case: KernelCase, data: Array, weights: Array, shape: Sequence[int])
     return output.reshape(batch, groups * out, *sizes)
 
 
+def deformable_convolution(case: KernelCase) -> Array:
+    """Compute DeformConv of pictures: the places in a window are moved by offsets, and weighted by a mask."""
+    data, weights, offsets = case.arrays(3)
+    require_kind(REAL, data, weights, offsets)
+    type = require_same_type(data, weights, offsets)
+    if data.ndim != 4:
+        raise UnsupportedCase(f"data is {show(data.shape)}, expected [batch, channels, height, width]")
+    windows = make_windows(case, data.shape[2:], weights.shape[2:])
+    groups, parts = (case.attributes.integer(name, 1) for name in ("group", "offset_group"))
+    (batch, channels), out = data.shape[:2], weights.shape[0]
+    rows, columns = windows.counts
+    if channels % parts or channels != groups * weights.shape[1] or out % groups:
+        raise UnsupportedCase(f"data is {show(data.shape)}, and weights {show(weights.shape)}")
+    case.reserve((batch, out, rows, columns))
+    wide, factors = widen(data), widen(weights).reshape(groups, out // groups, -1, prod(windows.kernel))
+    moved = widen(offsets).reshape(batch, parts, prod(windows.kernel), 2, rows, columns)
+    mask = widen(case.array(4)).reshape(batch, parts, -1, rows, columns) if case.has(4) else None
+    picture = wide.reshape(batch, parts, channels // parts, -1)
+    output = np.zeros((batch, groups, out // groups, rows * columns), wide.dtype)
+    for number, place in enumerate(combinations(*map(range, windows.kernel))):
+        first, second = np.ix_(*_positions_at(windows, place))
+        shares = _sampled(
+            picture, data.shape[2:], first + moved[:, :, number, 0], second + moved[:, :, number, 1]
+        )
+        if mask is not None:
+            shares = shares * mask[:, :, None, number]
+        column = shares.reshape(batch, groups, channels // groups, rows * columns)
+        output += np.matmul(factors[..., number], column)
+    result = output.reshape(batch, out, rows, columns)
+    if case.has(3):
+        result = result + widen(case.array(3)).reshape(1, -1, 1, 1)
+    return narrow(result, type)
+
+
+def _sampled(picture: Array, sizes: Sequence[int], rows: Array, columns: Array) -> Array:
+    """Interpolate between the four neighbours of positions [batch, parts, ...]; outside are zeros.
+
+    `picture` is [batch, parts, channels, height * width].
+    """
+    low = [np.floor(positions) for positions in (rows, columns)]
+    shares = [positions - floor for positions, floor in zip((rows, columns), low, strict=True)]
+    output: Any = 0
+    for steps in combinations((0, 1), (0, 1)):
+        places = [floor + step for floor, step in zip(low, steps, strict=True)]
+        weight: Any = 1
+        is_inside: Any = True
+        for place, share, step, size in zip(places, shares, steps, sizes, strict=True):
+            weight = weight * (share if step else 1 - share)
+            is_inside = is_inside & (place >= 0) & (place <= size - 1)
+        first, second = (
+            np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
+            for place, size in zip(places, sizes, strict=True)
+        )
+        flat = (first * sizes[1] + second).reshape(*rows.shape[:2], 1, -1)
+        chosen = np.take_along_axis(picture, flat, 3).reshape(*picture.shape[:3], *rows.shape[2:])
+        output = output + np.where(is_inside, weight, 0).astype(picture.dtype)[:, :, None] * chosen
+    return np.asarray(output)
+
+
 # Pooling.
 
 
