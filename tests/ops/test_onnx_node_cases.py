@@ -16,7 +16,7 @@ REFUSED = {
     "Bernoulli": (6, "random numbers"),
     "Cast": (12, "numbers that the new type does not have, and rounding to f8e8m0"),
     "CastLike": (20, "numbers that the new type does not have"),
-    "Dropout": (4, "training drops elements at random"),
+    "Dropout": (6, "training drops elements at random, and is not computed with a ratio of 0 either"),
     "Equal": (2, "strings"),
     "FlexAttention": (11, "preview: it has graphs as attributes"),
     "Identity": (2, "sequences and optional values"),
