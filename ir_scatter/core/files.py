@@ -3,6 +3,7 @@
 import errno
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -134,6 +135,25 @@ def _demand_regular(status: os.stat_result, most: int | None) -> None:
 
 def _too_large(size: int, most: int) -> str:
     return f"it has {size} bytes, expected at most {most}"
+
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_LFS_SIZE = re.compile(rb"^size ([0-9]{1,15})\s*$", re.MULTILINE)
+LFS_HELP = "fetch it with `git lfs pull`"
+LONGEST_POINTER = 1024
+"""Bytes of the longest Git LFS pointer, by its specification."""
+
+
+def is_lfs_pointer(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is a Git LFS pointer, which stands for another."""
+    return head.startswith(_LFS_POINTER)
+
+
+def show_lfs_pointer(name: str, head: bytes) -> str:
+    """Return a sentence about a pointer: "w.bin is a Git LFS pointer to a file of 2,048 bytes ..."."""
+    size = _LFS_SIZE.search(head)
+    target = f" to a file of {int(size[1]):,} bytes" if size else ""
+    return f"{name} is a Git LFS pointer{target}, not the file itself"
 
 
 def sha256_of(path: str) -> str:

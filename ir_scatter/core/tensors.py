@@ -15,6 +15,7 @@ from weakref import WeakSet, finalize
 from ir_scatter.core.diagnostics import Location, Part, Side, Span
 from ir_scatter.core.element_types import ElementType, dtype
 from ir_scatter.core.errors import UnreadableModel
+from ir_scatter.core.files import LFS_HELP, LONGEST_POINTER, is_lfs_pointer, show_lfs_pointer
 from ir_scatter.core.shapes import Shape, element_count
 from ir_scatter.core.words import counted
 
@@ -154,10 +155,13 @@ class Weights:
                 raise OSError("no regular file")  # opening a pipe would block
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
+                head = file.read(LONGEST_POINTER) if status.st_size <= LONGEST_POINTER else b""
+            if is_lfs_pointer(head):
+                raise OSError(f"{show_lfs_pointer('it', head)}; {LFS_HELP}")
             self.size = status.st_size
             self.identity = (status.st_ino, status.st_mtime_ns, status.st_size)
         except OSError as error:
-            self.error = (error.strerror or str(error)).lower()
+            self.error = error.strerror.lower() if error.strerror else str(error)
 
     @cached_property
     def _file(self) -> int:

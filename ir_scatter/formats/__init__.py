@@ -17,6 +17,7 @@ from ir_scatter.core.files import SUFFIXES, open_regular, search
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
+from ir_scatter.formats import other_files
 from ir_scatter.formats.base import Format, ReadOptions
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ def read(
     raw = _read_file(path) if data is None else data
     if not raw:
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
+    other = other_files.by_content(path, raw)
+    if other is not None and not (format and FORMATS[format].sniff(raw[:_HEAD])):
+        error = UnreadableModel("not-a-model", other.message, Location(path), is_model=False)
+        error.help = other.help
+        raise error
     name = format or detect(path, raw)
     try:
         with collector_paused():
@@ -85,6 +91,11 @@ def read(
         is_certain = format or FORMATS[name].sniff(raw[:_HEAD])
         file_path = path if data is None else ""
         mistake = None if is_certain else _mistake(file_path, raw, name, error.defect)
+        other = None if mistake is None and not error.is_model else other_files.by_name(file_path)
+        if other is not None and not is_certain:
+            error = UnreadableModel("not-a-model", other.message, Location(path), is_model=False)
+            error.help = other.help
+            raise error from None
         if mistake is not None:
             error = UnreadableModel(error.defect, mistake, Location(path))
             error.help = "pass the .xml or .onnx file, or fix the file extension"
@@ -131,7 +142,9 @@ def _read_file(path: str) -> bytes:
         if problem is not None:
             raise UnreadableModel("half-replaced", problem, Location(path))
         if Path(path).is_char_device() or Path(path).is_block_device():
-            raise OSError(0, "is a device")
+            raise OSError(0, "it is a device")
+        if Path(path).is_fifo():
+            raise OSError(0, "it is a pipe, expected a file, or - for standard input")
         size = Path(path).stat().st_size
         if size > MOST_MODEL:
             raise OSError(0, f"it has {size} bytes, expected at most {MOST_MODEL}, without its weights")
@@ -142,7 +155,7 @@ def _read_file(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         if isinstance(error, FileNotFoundError | NotADirectoryError):
-            reason = why_missing(path, SUFFIXES)
+            reason = other_files.not_a_path(path) or why_missing(path, SUFFIXES)
         elif isinstance(error, IsADirectoryError):
             first = next(search(path), "")
             reason = "it is a folder, expected a model" + (f", such as {first}" if first else "")

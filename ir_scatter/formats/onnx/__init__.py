@@ -8,6 +8,7 @@ from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import Model
 from ir_scatter.formats.base import ONNX_FORMAT, FileBeside, Format, OneNode, OpsetMove, ReadOptions, Written
+from ir_scatter.formats.onnx.message_text import is_text, to_message
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -22,7 +23,7 @@ class Onnx:
     suffix = ".onnx"
 
     def sniff(self, head: bytes) -> bool:
-        return False  # protobuf has no magic bytes
+        return is_text(head)  # the binary message has no magic bytes
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
         try:
@@ -30,7 +31,7 @@ class Onnx:
         except Exception as error:  # a broken installation of onnx may raise anything
             reason = f"the package onnx cannot be imported: {type(error).__name__}: {error}"
             raise UnreadableModel("unreadable-file", reason, Location(path)) from None
-        return read(path, data, options)
+        return read(path, to_message(path, data), options)
 
     def dataflow(self, model: Model) -> "Dataflow":
         from ir_scatter.formats.onnx.dataflow import wire

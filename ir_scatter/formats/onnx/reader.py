@@ -44,7 +44,6 @@ _COMPARED = 4096
 """Limit of elements of constant inputs that are compared by contents, to tell calls of a function apart."""
 
 _SHARED = "any signature"
-_LFS_POINTER = b"version https://git-lfs"
 
 
 def read(path: str, data: bytes, options: ReadOptions) -> Model:
@@ -86,9 +85,6 @@ def read(path: str, data: bytes, options: ReadOptions) -> Model:
 
 def _parse(path: str, data: bytes) -> ModelProto:
     location = Location(path)
-    if data.startswith(_LFS_POINTER):
-        message = "the file is a Git LFS pointer, expected the model that it stands for"
-        raise UnreadableModel("malformed-protobuf", message, location)
     model = ModelProto()
     try:
         model.ParseFromString(data)

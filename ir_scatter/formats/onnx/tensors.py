@@ -162,8 +162,10 @@ class Tensors:
             try:
                 file = self._file(location)
             except UnreadableModel as error:
-                effect = f"the values of {counted(len(uses), 'tensor')} are unknown; the first is {uses[0]}"
-                yield FileDefect(error.defect, f"{error.message}: {effect}", self._location)
+                effect = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
+                is_refused = bool(self._folders)  # of a stream, nobody knows whether the file exists
+                message = f"{error.message}: {effect}"
+                yield FileDefect(error.defect, message, self._location, is_refused=is_refused)
             else:
                 more = f", the first of {len(uses)} tensors that end beyond it" if len(uses) > 1 else ""
                 message = f"{location!r} has {counted(file.size or 0, 'byte')}, {uses[0]}{more}"

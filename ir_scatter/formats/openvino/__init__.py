@@ -1,6 +1,7 @@
 """OpenVINO IR: read lazily through an index of its bytes, and written as edits of these bytes."""
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from ir_scatter.core.fragment import Patch
 
 
+_ONNX_TEXT = re.compile(rb"<\s*\w+\s*:")
+"""How the text of an ONNX model begins: `<ir_version: 8`; a tag of XML has no colon after white space."""
+
+
 class OpenVinoIr:
     """The OpenVINO IR format: an `.xml`, with weights in the `.bin` beside it; see `base.Format`."""
 
@@ -23,7 +28,8 @@ class OpenVinoIr:
     def sniff(self, head: bytes) -> bool:
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return True
-        return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
+        start = head.removeprefix(codecs.BOM_UTF8).lstrip()
+        return start.startswith(b"<") and not _ONNX_TEXT.match(start)
 
     def read(self, path: str, data: bytes, options: ReadOptions) -> Model:
         from ir_scatter.formats.openvino.reader import read

@@ -486,7 +486,8 @@ def _constants(net: IrGraph) -> Iterator[FileDefect]:
         reason = f"{weights.path.name} cannot be read ({weights.error})" if weights else ""
         reason = reason or "there is no .bin beside standard input"
         message = f"{reason}: the values of {counted(count, 'constant')} are unknown"
-        yield FileDefect("weights-missing", message, Location(net.file.text.path))
+        is_refused = weights is not None  # of a stream, nobody knows whether the weights exist
+        yield FileDefect("weights-missing", message, Location(net.file.text.path), is_refused=is_refused)
 
 
 def _declaration(graph: IrGraph, key: bytes) -> Iterator[FileDefect]:

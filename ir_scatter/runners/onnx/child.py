@@ -2,10 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.process import Failure, shortened
+from ir_scatter.formats.onnx.message_text import to_message
 from ir_scatter.runners.base import RunRequest, Tap
 from ir_scatter.runners.engine import Engine, Loaded, ModelInput, as_failures, names_of_feeds
 from ir_scatter.runners.onnx.taps import add_taps, shape_model
@@ -71,4 +73,5 @@ def message_of(path: str) -> Any:
     import onnx
 
     with as_failures(lambda error: Failure("refused", shortened(str(error)))):
-        return onnx.load(path, load_external_data=False)
+        data = to_message(path, Path(path).read_bytes())
+        return onnx.load_model_from_string(data)

@@ -16,8 +16,9 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, dtype, from_dtype, from
 from ir_scatter.core.process import Failure, require, shortened
 from ir_scatter.core.shapes import Bounds, Shape
 from ir_scatter.core.tensors import decode
+from ir_scatter.formats.onnx.message_text import is_text_file
 from ir_scatter.runners.engine import ModelInput, as_failures, run, stream
-from ir_scatter.runners.onnx.child import OnnxEngine
+from ir_scatter.runners.onnx.child import OnnxEngine, message_of
 from ir_scatter.runners.onnx.runner import NOT_FROM_NUMPY
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -60,6 +61,8 @@ class _OnnxRuntime(OnnxEngine):
         options.log_severity_level = _FATAL
         options.intra_op_num_threads = self.request.threads
         source = self.path
+        if model is None and is_text_file(self.path):
+            model = message_of(self.path)
         if model is not None:
             source = model.SerializeToString()
             options.add_session_config_entry(_FOLDER_OF_DATA, str(Path(self.path).parent))

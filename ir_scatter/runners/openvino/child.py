@@ -13,6 +13,7 @@ from typing import Any
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.model import OPENVINO
 from ir_scatter.core.process import Failure, require, shortened
+from ir_scatter.formats.onnx.message_text import is_text_file, to_message
 from ir_scatter.ops.lookup import scatter_types
 from ir_scatter.runners.base import NodeFacts, RunRequest, Tap
 from ir_scatter.runners.engine import Engine, Loaded, as_failures, run, stream
@@ -97,7 +98,7 @@ class OpenVinoEngine(Engine):
                         copy = Path(folder) / Path(path).name
                         copy.write_bytes(_VERSION_10.sub(rb"\g<1>11", Path(path).read_bytes(), count=1))
                         return core().read_model(copy, weights if weights.exists() else "")
-            return core().read_model(path)
+            return core().read_model(_source(path))
 
     @classmethod
     def add_taps(cls, path: str, model: Any, taps: Sequence[Tap], fed: Sequence[str], bodies: bool) -> Loaded:
@@ -356,11 +357,18 @@ def _is_there(device: str) -> bool:
     return names.issuperset(parts)
 
 
+def _source(path: str) -> "str | bytes":
+    """Return what OpenVINO reads: the path, or the message of an ONNX model that is written as text."""
+    if not is_text_file(path):
+        return path
+    return to_message(path, Path(path).read_bytes())
+
+
 def _export(source: str, target: str) -> None:
     import openvino
 
     with as_failures(lambda error: Failure("refused", sentence(error))):
-        model = core().read_model(source)
+        model = core().read_model(_source(source))
         openvino.save_model(model, target, compress_to_fp16=False)
 
 
@@ -372,7 +380,7 @@ def _propagate(path: str, shapes: Mapping[str, str]) -> tuple[dict[str, list[str
     import openvino
 
     with as_failures(lambda error: Failure("refused", _last_lines(error))):
-        model = core().read_model(path)
+        model = core().read_model(_source(path))
         for parameter in model.get_parameters():
             names = {parameter.get_friendly_name(), *parameter.output(0).get_names()}
             for name in names & shapes.keys():

@@ -1,0 +1,149 @@
+"""Files that are not a model of a format that is read here: what they are, and how to get a model from them.
+
+    by_content("net.pt", ...)        "the file is a model of PyTorch", "export it with `torch.onnx.export ...`"
+
+To add one, write a row: it is recognised by its first bytes, by its suffix where these say nothing, or by the
+names of the files in a zip.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ir_scatter.core.files import LFS_HELP, is_lfs_pointer, show_lfs_pointer
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,15}://?[^/]")
+_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_HEAD = 1024
+"""Bytes at the beginning of a file that are looked at."""
+
+_EXPORT = "export it with `torch.onnx.export(model, inputs, 'model.onnx', dynamo=True)`"
+_OVC = "make a model of it with `ovc {path}`"
+_UNPACK = "unpack it, and pass the .xml or .onnx file that it holds"
+
+
+class OtherFile(NamedTuple):
+    """A kind of file that is not read.
+
+    Attributes:
+        title: "a TensorFlow Lite model".
+        help: how to get a model from it; `{path}` is its path.
+        starts: the bytes at `at` that all such files have; b"" if there are none.
+        suffixes: the suffixes of files of this kind, if nothing else tells.
+        inside: a name that ends a path inside such a zip.
+    """
+
+    title: str
+    help: str
+    starts: bytes = b""
+    at: int = 0
+    suffixes: tuple[str, ...] = ()
+    inside: str = ""
+
+
+_ROWS = (
+    OtherFile("a TensorFlow Lite model", _OVC, b"TFL3", 4, (".tflite",)),
+    OtherFile(
+        "weights of safetensors", "export their model, for example with `optimum-cli export openvino "
+        "--model FOLDER OUTPUT`", suffixes=(".safetensors",),
+    ),
+    OtherFile(
+        "a GGUF file of llama.cpp", "export the original model, with `optimum-cli export openvino "
+        "--model NAME OUTPUT`", b"GGUF", 0, (".gguf",),
+    ),
+    OtherFile(
+        "a model of Keras in HDF5", "load it, `model.export('folder')`, then `ovc folder`",
+        b"\x89HDF\r\n\x1a\n", 0, (".h5", ".hdf5"),
+    ),
+    OtherFile(
+        "a model of Keras", "load it, `model.export('folder')`, then `ovc folder`", suffixes=(".keras",),
+        inside="model.weights.h5",
+    ),
+    OtherFile("a model of PyTorch", _EXPORT, suffixes=(".pt", ".pth", ".pt2", ".ckpt"), inside="data.pkl"),
+    OtherFile("a pickle, maybe a model of PyTorch", _EXPORT, b"\x80", 0, (".pkl", ".pickle")),
+    OtherFile("an array of NumPy", "pass a model; arrays are its inputs", b"\x93NUMPY", 0, (".npy",)),
+    OtherFile("arrays of NumPy", "pass a model; arrays are its inputs", suffixes=(".npz",), inside=".npy"),
+    OtherFile("a graph of TensorFlow", _OVC, suffixes=(".pb", ".meta")),
+    OtherFile(
+        "a model of Core ML", "export the original model to ONNX or OpenVINO IR",
+        suffixes=(".mlmodel", ".mlpackage"),
+    ),
+    OtherFile(
+        "a compiled model, which holds no graph", "pass the .xml or .onnx file that it was compiled from",
+        suffixes=(".blob", ".engine", ".plan", ".trt"),
+    ),
+    OtherFile("a model of PaddlePaddle", _OVC, suffixes=(".pdmodel",)),
+    OtherFile("a zip archive", _UNPACK, b"PK\x03\x04", 0, (".zip",)),
+    OtherFile("an empty zip archive", _UNPACK, b"PK\x05\x06"),
+    OtherFile("compressed by gzip", _UNPACK, b"\x1f\x8b", 0, (".gz", ".tgz")),
+    OtherFile("compressed by bzip2", _UNPACK, b"BZh", 0, (".bz2",)),
+    OtherFile("compressed by xz", _UNPACK, b"\xfd7zXZ", 0, (".xz",)),
+    OtherFile("compressed by zstd", _UNPACK, b"\x28\xb5\x2f\xfd", 0, (".zst",)),
+    OtherFile("a 7z archive", _UNPACK, b"7z\xbc\xaf\x27\x1c", 0, (".7z",)),
+    OtherFile("a tar archive", _UNPACK, b"ustar", 257, (".tar",)),
+    OtherFile("a PDF document", "pass a model", b"%PDF-"),
+    OtherFile("a picture", "pass a model", b"\x89PNG\r\n"),
+    OtherFile("a program", "pass a model", b"\x7fELF"),
+    OtherFile("a notebook of Jupyter", "pass the model that it exports", suffixes=(".ipynb",)),
+    OtherFile("a Python file", "pass the model that it exports", suffixes=(".py",)),
+    OtherFile("a text in JSON", "pass a model", suffixes=(".json",)),
+)  # fmt: skip
+
+
+class Named(NamedTuple):
+    """What a file is, and what to do: "the file is a zip archive, not a model", "unpack it ..."."""
+
+    message: str
+    help: str
+
+
+def by_content(path: str, data: bytes) -> Named | None:
+    """Return what a file is by its first bytes, and by the names in a zip; None if they do not tell."""
+    if is_lfs_pointer(data):
+        return Named(show_lfs_pointer("the file", data[:_HEAD]), LFS_HELP)
+    if data[8:9] == b"{" and b'"dtype"' in data[:_HEAD]:
+        return _named(next(row for row in _ROWS if ".safetensors" in row.suffixes), path)
+    for row in _ROWS:
+        if row.starts and data[row.at : row.at + len(row.starts)] == row.starts:
+            return _named(_in_zip(data) or row if row.starts.startswith(b"PK") else row, path)
+    if data[:_HEAD].lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
+        return Named(
+            "the file is a web page, not a model", "download the file itself, not the page that shows it"
+        )
+    return None
+
+
+def by_name(path: str) -> Named | None:
+    """Return what a file is by its suffix; None for other suffixes."""
+    suffix = Path(path).suffix.lower()
+    return next((_named(row, path) for row in _ROWS if suffix in row.suffixes), None)
+
+
+def not_a_path(text: str) -> str:
+    """Return why a text that names no file is none: a URL, or a name of a hub; "" for any other text."""
+    if text.startswith("file:/"):
+        return "this is a URL, expected the path alone"
+    if _URL.match(text):
+        return "this is a URL, expected a file: download it first"
+    if _HUB.fullmatch(text) and not Path(text).parent.exists() and not Path(text).suffix:
+        return f"if this is a name on Hugging Face, download it first: hf download {text} --local-dir FOLDER"
+    return ""
+
+
+def _named(row: OtherFile, path: str) -> Named:
+    return Named(f"the file is {row.title}, not an OpenVINO IR or an ONNX model", row.help.format(path=path))
+
+
+def _in_zip(data: bytes) -> OtherFile | None:
+    """Return what a zip holds by the names of its files; None if they do not tell."""
+    import io
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None
+    holds: Callable[[str], bool] = lambda end: any(name.endswith(end) for name in names)  # noqa: E731
+    return next((row for row in _ROWS if row.inside and holds(row.inside)), None)
