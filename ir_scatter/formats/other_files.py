@@ -1,4 +1,4 @@
-"""Files that are not a model of a format that is read here: what they are, and how to get a model from them.
+"""Files of other formats than those that are read here: what they are, and how to get a model from them.
 
     by_content("net.pt", ...)        "the file is a model of PyTorch", "export it with `torch.onnx.export ...`"
 
