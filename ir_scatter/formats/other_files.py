@@ -1,6 +1,6 @@
 """Files of other formats than those that are read here: what they are, and how to get a model from them.
 
-    by_content("net.pt", ...)        "the file is a model of PyTorch", "export it with `torch.onnx.export ...`"
+    by_content("net.pt", ...)        "the file is a model of PyTorch", "export it with ..."
 
 To add one, write a row: it is recognised by its first bytes, by its suffix where these say nothing, or by the
 names of the files in a zip.
