@@ -87,7 +87,7 @@ def explain(topic: str = "index") -> str:
     Raises:
         UsageError: there is no such rule, operator or page.
     """
-    text = topic.strip()
+    text = topic.strip() if _is_known(topic.strip()) else "-".join(topic.split())
     if page := pages().get(text.lower()):
         return _plain(page.read_text(encoding="utf-8"))
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
@@ -107,6 +107,13 @@ def explain(topic: str = "index") -> str:
     if not specs:
         raise UsageError(_unknown(text))
     return "\n".join(map(_operator, specs))
+
+
+def _is_known(text: str) -> bool:
+    """Return whether a text is the name of a page, a rule or an operator as it is written."""
+    return (
+        text.lower() in pages() or text.upper() in by_code() or text.lower() in by_name() or " " not in text
+    )
 
 
 def _unknown(text: str) -> str:

@@ -556,7 +556,10 @@ def test_a_comparison_reads_no_model_twice_and_writes_no_inputs(monkeypatch: pyt
     proto.graph.node[0].op_type = "Unknown"
     (compared,) = irs.compare(proto, on="numpy", inputs=feeds).found
     (outcome,) = compared.outcomes
-    assert outcome.message == "NumPy computes nothing after scatter (Unknown): output scatter is judged by node only"
+    assert (
+        outcome.message
+        == "NumPy computes nothing after scatter (Unknown): output scatter is judged by node only"
+    )
 
 
 def test_a_pair_of_names_may_hold_the_sign_that_separates_them_in_a_text() -> None:

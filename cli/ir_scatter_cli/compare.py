@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ir_scatter.core.errors import UsageError
 from ir_scatter.core.files import find_files
 from ir_scatter.report.registry import render
@@ -104,6 +106,9 @@ def command(**params: Any) -> int:
         other_inputs += map(str, Path(params["against"]).glob("*"))
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)
     demand_apart_from_folders(params["save"], params["extract"], models, other_inputs)
+    report = params["report"]
+    if report is not None and not report.lower().endswith((".html", ".htm")):
+        raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     for name, path in (("-o", params["output"]), ("--report", params["report"])):
         demand_free(name, path, overwrite=params["overwrite"])
     demand_no_models(params["extract"], overwrite=params["overwrite"])

@@ -40,7 +40,8 @@ def command(**params: Any) -> int:
     for inspection in inspections:
         if inspection.error:
             say(f"{inspection.path}: {inspection.error}")
-    return exits.UNREADABLE if any(inspection.error for inspection in inspections) else exits.OK
+    is_read = inspections and not any(inspection.error for inspection in inspections)
+    return exits.OK if is_read else exits.UNREADABLE
 
 
 def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspection | None:

@@ -68,6 +68,14 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read other usual spellings, too: `help COMMAND`, `version` and -V."""
+        if args[:1] == ["help"]:
+            args = [*args[1:2], "--help"]
+        elif args in (["version"], ["-V"]):
+            args = ["--version"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -135,6 +143,22 @@ In fish: _IR_SCATTER_COMPLETE=fish_source ir-scatter | source
 """
 
 
+_MEANT = {
+    **dict.fromkeys(("-d", "--device", "--devices", "--target", "--runtime"), ("--for", "--on")),
+    **dict.fromkeys(("--out", "--output-file", "--out-file"), ("--output",)),
+    "--input": ("--inputs",),
+    "--force": ("--overwrite",),
+}
+"""Options of other tools, with those that mean the same here; a command has at most one of them."""
+
+
+def _meant(option: str, command: click.Command) -> str:
+    """Return " (did you mean --for?)" for an option of other tools that has another name here."""
+    known = {name for parameter in command.params for name in parameter.opts}
+    near = next((name for name in _MEANT.get(option, ()) if name in known), None)
+    return f" (did you mean {near}?)" if near else ""
+
+
 def _show(error: click.ClickException) -> None:
     """Print the error first, then how to get help instead of the whole usage."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
@@ -146,6 +170,8 @@ def _show(error: click.ClickException) -> None:
     message = visible(error.format_message().rstrip("."))
     if isinstance(error, click.NoSuchOption) and context is not None and context.parent is None:
         message += "; options of a command come after its name"
+    elif isinstance(error, click.NoSuchOption) and context is not None:
+        message += _meant(error.option_name, context.command)
     click.echo(without_commands(f"Error: {message}"), err=True)
     if context is not None:
         click.echo(f"Try '{context.command_path} --help'.", err=True)

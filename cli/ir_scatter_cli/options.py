@@ -17,6 +17,7 @@ from ir_scatter.core.errors import (
     UnreadableModel,
     UsageError,
 )
+from ir_scatter.core.files import expanded
 from ir_scatter.core.parameters import spelled
 from ir_scatter.core.shapes import Shape, parse_shape
 from ir_scatter.core.value_ranges import ValueRange, parse_range
@@ -254,6 +255,8 @@ _KINDS = {
     "SIZE": SIZE,
     "URL": Parsed("URL", _parse_site),
     "CODES": Parsed("CODES", _parse_codes),
+    "FILE": Parsed("FILE", expanded),
+    "DIR": Parsed("DIR", expanded),
     "NAME=1,3,?": Parsed("NAME=1,3,?", _parse_input_shape),
     "NAME=LOW..HIGH": Parsed("NAME=LOW..HIGH", _parse_input_range),
 }
@@ -321,9 +324,14 @@ def option(declared: str, help: str = "", name: str | None = None, **more: Any) 
         settings["type"] = SuggestingChoice([str(choice) for choice in choices])
     elif metavar:
         settings["multiple"], metavar = metavar.endswith("..."), metavar.removesuffix("...")
-        settings |= {"type": _KINDS.get(metavar), "metavar": metavar.partition(">")[0]}
+        settings |= {
+            "type": _KINDS.get(metavar) or _KINDS.get(metavar.partition(".")[0]),
+            "metavar": metavar.partition(">")[0],
+        }
     else:
         settings["is_flag"] = True
+    if metavar == "RUNNER":
+        settings["callback"] = _split_runners
     if offers := more.pop("offers", {"FILE": "file", "DIR": "dir"}.get(metavar.partition(".")[0])):
         settings["shell_complete"] = offer(offers)
     return click.option(*names, *filter(None, [name]), **settings | more)
@@ -335,7 +343,27 @@ def formats(result: str, help: str, leave_out: str = "") -> _Decorator:
     return option("--format", help, choices=names, default="text")
 
 
+def _split_runners(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in "CPU,GPU" one by one; names of virtual devices hold commas: "AUTO:GPU,CPU"."""
+    names = list[str]()
+    for value in values:
+        is_virtual = value.rpartition("/")[2].removeprefix("openvino:").upper().startswith(_VIRTUAL)
+        names += [value] if is_virtual else [name.strip() for name in value.split(",") if name.strip()]
+    return tuple(names)
+
+
+_VIRTUAL = ("AUTO", "HETERO", "MULTI", "BATCH")
+"""How names of devices begin that OpenVINO distributes to other devices."""
+
+
 def argument(metavar: str, name: str, offers: str = "file", **more: Any) -> _Decorator:
     """Declare a positional argument; "PATH..." accepts any number."""
     count, complete = -1 if metavar.endswith("...") else 1, offer(offers)
-    return click.argument(name, nargs=count, required=True, metavar=metavar, shell_complete=complete, **more)
+    return click.argument(
+        name,
+        nargs=count,
+        required=not metavar.startswith("["),
+        metavar=metavar,
+        shell_complete=complete,
+        **more,
+    )

@@ -162,7 +162,7 @@ def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:
             click.echo("Please report it, with the file if you may.", err=True)
     if any(result.bug for result in checked):
         return exits.BUG
-    if not all(file.is_readable for file in report.files):
+    if not report.files or not all(file.is_readable for file in report.files):
         return exits.UNREADABLE
     failing = report.count(Severity.ERROR) + (report.count(Severity.WARNING) if strict else 0)
     return exits.FINDINGS if failing else exits.OK

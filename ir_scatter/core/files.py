@@ -41,7 +41,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> FoundFiles:
     """Search folders for models and expand globs; missing paths are kept, so that they are reported."""
     sources: dict[str, Source] = {}
     empty: list[str] = []
-    for path in paths:
+    for path in map(expanded, paths):
         is_plain = path == STANDARD_INPUT or os.path.lexists(path) or not glob.has_magic(path)
         for name in [path] if is_plain else sorted(glob.glob(path, recursive=True)) or [path]:
             files = [Source(name)]
@@ -68,6 +68,11 @@ def is_excluded(path: str, patterns: Sequence[str]) -> bool:
         elif any(fnmatch(text, glob) for glob in globs):
             return True
     return False
+
+
+def expanded(path: str) -> str:
+    """Return a path with the home folder in place of "~"; a file of just this name stays."""
+    return os.path.expanduser(path) if path.startswith("~") and not os.path.lexists(path) else path
 
 
 def search(folder: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import SUFFIXES, open_regular, search
+from ir_scatter.core.files import SUFFIXES, expanded, open_regular, search
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
@@ -73,6 +73,7 @@ def read(
 
     Raises: UnreadableModel: the file is damaged or no model; the error has the reason and the place.
     """
+    path = expanded(path) if data is None else path
     file_identity = identity(Path(path)) if data is None else None
     raw = _read_file(path) if data is None else data
     if not raw:

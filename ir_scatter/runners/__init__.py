@@ -34,6 +34,15 @@ class _ThisMachine:
 HERE: Directory = _ThisMachine()
 
 
+_MEANT = {
+    **dict.fromkeys(("ort", "onnx", "onnx-runtime", "cuda", "cpuexecutionprovider"), "onnxruntime"),
+    **dict.fromkeys(("ov", "openvino", "intel", "x86"), "CPU"),
+    **dict.fromkeys(("igpu", "dgpu", "arc", "xpu"), "GPU"),
+    **dict.fromkeys(("np", "python", "reference"), "onnx-reference"),
+}
+"""Other usual words for runtimes and devices, with the runner that is probably meant."""
+
+
 def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
     """Return the runner with a name on this machine, always the same object, which keeps its process.
 
@@ -56,7 +65,9 @@ def find(name: str, also: "Sequence[str]" = ()) -> "Runner":
             f"{name!r} names a runner of another machine, which requires {Parameter('scheduler')}"
         )
     names = [*also, *known()]
-    guess = did_you_mean(name, [word for long in names for word in (long, short(long))])
+    meant = _MEANT.get(name.strip().lower())
+    guess = f" (did you mean {meant}?)" if meant else ""
+    guess = guess or did_you_mean(name, [word for long in names for word in (long, short(long))])
     devices = " or ".join(f"{prefix}DEVICE" for prefix in _prefixes())
     raise UsageError(f"there is no runner {name!r}{guess}, expected {', '.join(names)} or {devices}")
 
