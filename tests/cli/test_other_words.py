@@ -21,7 +21,7 @@ from tests.cli.scatter_models import slices
 def test_usual_spellings_are_read(arguments: list[str], start: str, cli: Cli) -> None:
     result = cli(*arguments)
     assert result.code == 0
-    assert start in result.stdout
+    assert start in result.out
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_wrong_words_get_the_right_one(arguments: list[str], hint: str, cli: Cli
     model = str(slices())
     result = cli(*[model if word == "MODEL" else word for word in arguments])
     assert result.code == 2
-    assert hint in result.stderr
+    assert hint in result.err
     assert not list(elsewhere.glob("r.pdf"))
 
 
 def test_runners_are_separated_by_commas(cli: Cli, elsewhere: Path) -> None:
     result = cli("compare", str(slices()), "--on", "onnxruntime,nobody")
     assert result.code == 2
-    assert "there is no runner 'nobody'" in result.stderr
+    assert "there is no runner 'nobody'" in result.err
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])
@@ -55,4 +55,4 @@ def test_an_empty_folder_is_an_error(command: str, cli: Cli, elsewhere: Path) ->
     (elsewhere / "models").mkdir()
     result = cli(command, "models")
     assert result.code == 3
-    assert "no .xml or .onnx file in this folder" in result.stderr
+    assert "no .xml or .onnx file in this folder" in result.err
