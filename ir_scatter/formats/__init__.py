@@ -3,6 +3,7 @@
 A new format is one folder here, whose `FORMAT` implements `base.Format`, and one line below.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -144,7 +145,8 @@ def _read_file(path: str) -> bytes:
             raise UnreadableModel("half-replaced", problem, Location(path))
         if Path(path).is_char_device() or Path(path).is_block_device():
             raise OSError(0, "it is a device")
-        if Path(path).is_fifo():
+        is_of_shell = os.path.abspath(path).startswith(("/dev/", "/proc/"))  # `<(command)` of a shell
+        if Path(path).is_fifo() and not is_of_shell:
             raise OSError(0, "it is a pipe, expected a file, or - for standard input")
         size = Path(path).stat().st_size
         if size > MOST_MODEL:

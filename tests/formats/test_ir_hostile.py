@@ -327,10 +327,13 @@ def test_inputs_that_are_no_files(make: Callable[[Path], object], code: str, tmp
 
 
 def test_a_pipe_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "model.xml"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_text, args=(SIMPLE,))
+    """A shell passes `<(command)` as a pipe in /dev/fd; other pipes may have no writer."""
+    reading, writing = os.pipe()
+    writer = threading.Thread(target=Path(f"/dev/fd/{writing}").write_text, args=(SIMPLE,))
     writer.start()
-    checked = check(path)
-    writer.join()
+    os.set_inheritable(reading, True)
+    writer.join(timeout=0)
+    threading.Timer(0.0, lambda: (writer.join(), os.close(writing))).start()
+    checked = check(Path(f"/dev/fd/{reading}"))
+    os.close(reading)
     assert codes(checked) == ["SCT930"]

@@ -162,7 +162,7 @@ class Tensors:
             try:
                 file = self._file(location)
             except UnreadableModel as error:
-                effect = f"the values of {counted(len(uses), 'tensor')} are unknown, the first is {uses[0]}"
+                effect = f"the values of {counted(len(uses), 'tensor')} are unknown; the first is {uses[0]}"
                 is_refused = bool(self._folders)  # of a stream, nobody knows whether the file exists
                 message = f"{error.message}: {effect}"
                 yield FileDefect(error.defect, message, self._location, is_refused=is_refused)
