@@ -107,7 +107,7 @@ def command(**params: Any) -> int:
     demand_apart({"-o": params["output"], "--report": params["report"]}, models, other_inputs)
     demand_apart_from_folders(params["save"], params["extract"], models, other_inputs)
     report = params["report"]
-    if report is not None and not report.lower().endswith((".html", ".htm")):
+    if report is not None and Path(report).suffix.lower() not in {"", ".html", ".htm"}:
         raise click.UsageError(f"--report: {report} is not a page, expected a name that ends in .html")
     for name, path in (("-o", params["output"]), ("--report", params["report"])):
         demand_free(name, path, overwrite=params["overwrite"])

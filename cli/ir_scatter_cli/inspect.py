@@ -40,7 +40,7 @@ def command(**params: Any) -> int:
     for inspection in inspections:
         if inspection.error:
             say(f"{inspection.path}: {inspection.error}")
-    is_read = inspections and not any(inspection.error for inspection in inspections)
+    is_read = (inspections or params["exclude"]) and not any(inspection.error for inspection in inspections)
     return exits.OK if is_read else exits.UNREADABLE
 
 

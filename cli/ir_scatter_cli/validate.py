@@ -136,6 +136,8 @@ def command(context: click.Context, /, **params: Any) -> int:
     write(text, output, is_new=not params["overwrite"])
     if fleet is not None and fleet.gone:
         return report_lost(fleet, len(sources) - len(checked), "file")
+    if not sources and not params["exclude"]:  # the path is mistyped, or the folder is the wrong one
+        return exits.UNREADABLE
     return _exit_code(lint_report, checked, params["strict"])
 
 
@@ -162,7 +164,7 @@ def _exit_code(report: Report, checked: list[FileResult], strict: bool) -> int:
             click.echo("Please report it, with the file if you may.", err=True)
     if any(result.bug for result in checked):
         return exits.BUG
-    if not report.files or not all(file.is_readable for file in report.files):
+    if not all(file.is_readable for file in report.files):
         return exits.UNREADABLE
     failing = report.count(Severity.ERROR) + (report.count(Severity.WARNING) if strict else 0)
     return exits.FINDINGS if failing else exits.OK

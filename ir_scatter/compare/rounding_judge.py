@@ -134,6 +134,9 @@ class RoundingJudge:
                 verdict = Verdict.PRECISION
             result = measure(got, expected, tolerance, contested=contested)
             result = replace(result, verdict=verdict, mismatched=0)
+            if result.worst is None and verdict is Verdict.CONTESTED:  # only contested elements differ
+                whole = measure(got, expected, tolerance)
+                result = replace(whole, verdict=verdict, contested=result.contested)
         explanation = None
         if beyond.any():
             assert result.worst is not None

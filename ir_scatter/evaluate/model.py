@@ -542,6 +542,8 @@ def prepare(model: "Model | str | Path") -> Program:
     errors = tuple(finding for finding in validate(loaded) if finding.severity is Severity.ERROR)
     if errors:
         first = errors[0]
+        if first.rule == "weights-missing":
+            raise UnreadableModel(first.rule, first.message, first.location)
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise BrokenModel(f"{loaded.path}: {first.code} {first.message}{more}", errors)
     with collector_paused():

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ir_scatter.core.atomic_write import half_replaced, identity
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.errors import UnreadableModel
-from ir_scatter.core.files import SUFFIXES, expanded, open_regular, search
+from ir_scatter.core.files import SUFFIXES, expanded, is_lfs_pointer, open_regular, search
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
 from ir_scatter.core.suggestions import why_missing
 from ir_scatter.formats import other_files
-from ir_scatter.formats.base import Format, ReadOptions
+from ir_scatter.formats.base import IR, ONNX_FORMAT, Format, ReadOptions
 
 if TYPE_CHECKING:
     from ir_scatter.core.dataflow import Dataflow
@@ -81,9 +81,7 @@ def read(
         raise UnreadableModel("empty-file", "the file is empty", Location(path))
     other = other_files.by_content(path, raw)
     if other is not None and not (format and FORMATS[format].sniff(raw[:_HEAD])):
-        error = UnreadableModel("not-a-model", other.message, Location(path), is_model=False)
-        error.help = other.help
-        raise error
+        raise _other(path, other, raw)
     name = format or detect(path, raw)
     try:
         with collector_paused():
@@ -95,15 +93,24 @@ def read(
         mistake = None if is_certain else _mistake(file_path, raw, name, error.defect)
         other = None if mistake is None and not error.is_model else other_files.by_name(file_path)
         if other is not None and not is_certain:
-            error = UnreadableModel("not-a-model", other.message, Location(path), is_model=False)
-            error.help = other.help
-            raise error from None
+            raise _other(path, other, raw) from None
         if mistake is not None:
             error = UnreadableModel(error.defect, mistake, Location(path))
             error.help = "pass the .xml or .onnx file, or fix the file extension"
             raise error from None
         error.format = name if error.is_model else None
         raise
+
+
+def _other(path: str, other: other_files.Named, data: bytes) -> UnreadableModel:
+    """Return the error for a file of another kind; also reported in a folder if it is called a model."""
+    is_pointer, is_onnx = is_lfs_pointer(data), path.lower().endswith(FORMATS[ONNX_FORMAT].suffix)
+    kind = "not-a-model"
+    if is_pointer:
+        kind = "malformed-xml" if path.lower().endswith(FORMATS[IR].suffix) else "malformed-protobuf"
+    error = UnreadableModel(kind, other.message, Location(path), is_model=is_pointer or is_onnx)
+    error.help = other.help
+    return error
 
 
 def _mistake(path: str, data: bytes, name: str, defect: str) -> str | None:

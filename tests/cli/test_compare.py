@@ -360,7 +360,8 @@ def test_drawn_inputs_that_do_not_fit(cli: Cli, elsewhere: Path) -> None:
     path = save(
         """<ir_version: 10, opset_import: ["" : 18]>
         g (float[3] x, int64[4] at) => (float[4] y) {
-          distinct = Unique <sorted = 1> (x)
+          noise = RandomUniformLike (x)
+          distinct = Unique <sorted = 1> (noise)
           four = Constant <value = float[4] {1, 2, 3, 4}> ()
           sum = Add (distinct, four)
           y = ScatterElements <axis = 0> (sum, at, four)

@@ -24,7 +24,6 @@ class Mistake(NamedTuple):
 MISTAKES = [
     Mistake("a misspelt command", "valdate ir.xml", 2, "there is no command 'valdate' (did you mean validate?)"),
     Mistake("no command", "ir.xml", 2, "no command 'ir.xml' (did you mean ir-scatter validate ir.xml?)"),
-    Mistake("help asked for as elsewhere", "help", 2, "there is no command 'help' (did you mean --help?)"),
     Mistake(
         "an option before the command",
         "--format json validate ir.xml",
@@ -43,13 +42,12 @@ MISTAKES = [
     Mistake("a pattern that matches nothing", "validate models/*.xml", 3, "no file matches this pattern"),
     Mistake("a folder for a model", "run models", 3, "it is a folder, expected a model, such as models/node.onnx"),
     Mistake("a folder for a model", "convert models -o new.onnx", 3, "models: cannot be read: it is a folder"),
-    Mistake("a folder without models", "validate empty", 0, "empty: no .xml or .onnx file in this folder"),
+    Mistake("a folder without models", "validate empty", 3, "empty: no .xml or .onnx file in this folder"),
     Mistake("the weights for the model", "validate ir.bin", 3, "a .bin contains weights, expected the model that they "
             "belong to (did you mean ir.xml?)"),
     Mistake("the weights for the model", "validate ir.bin --quiet", 3, "help: pass the .xml or .onnx file, "
             "or fix the file extension"),
-    Mistake("a model without its .bin", "run alone.xml", 3, "the values of constant indices cannot be read: there is "
-            "no alone.bin"),
+    Mistake("a model without its .bin", "run alone.xml", 3, "alone.bin cannot be read (no such file or directory)"),
     Mistake("a model without its .bin", "convert alone.xml --to ScatterNDUpdate -o new.xml", 1, "alone.bin cannot be "
             "read (no such file or directory): there is no place for new constants"),
     Mistake("an .onnx renamed .xml", "validate renamed.xml", 3, "the file contains a model of ONNX, expected a name that "

@@ -36,7 +36,7 @@ def test_a_file_that_is_no_model_is_unreadable_when_named(cli: Cli, elsewhere: P
 def test_a_folder_without_models(cli: Cli, elsewhere: Path, format: str) -> None:
     (elsewhere / "empty").mkdir()
     result = cli("validate", "empty", "--format", format)
-    assert result.code == 0
+    assert result.code == 3
     assert result.err == "ir-scatter: empty: no .xml or .onnx file in this folder\n"
 
 

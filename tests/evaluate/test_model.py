@@ -164,7 +164,11 @@ def test_an_operator_that_numpy_does_not_compute(onnx_file: Onnx) -> None:
         evaluate_model(path, {"x": np.ones((2, 2), np.float32), "flag": np.array(True)})
     text = str(raised.value)
     assert text.startswith("NumPy does not compute ")
-    for part in ("RandomNormalLike at y:then_branch/q (", "own::Thing at ", f"Bernoulli at y:else_branch/r ({path})"):
+    for part in (
+        "RandomNormalLike at y:then_branch/q (",
+        "own::Thing at ",
+        f"Bernoulli at y:else_branch/r ({path})",
+    ):
         assert part in text
 
 
@@ -213,7 +217,7 @@ def test_constants_that_are_not_there(tmp_path: Path) -> None:
     ir.add("r", "Result", "opset1", [value], [])
     path = Path(ir.write(tmp_path))
     path.with_suffix(".bin").unlink()
-    with pytest.raises(UnreadableModel, match="the values of constant c cannot be read"):
+    with pytest.raises(UnreadableModel, match=r"model\.bin cannot be read"):
         evaluate_model(path, {"x": np.array([1])})
 
 

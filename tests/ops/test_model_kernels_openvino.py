@@ -84,7 +84,10 @@ def sequence(function: Any, gates: int, states: int, biases: int | None = None, 
         drawn(directions, 3 * gates, 4), drawn(directions, 3 * gates, 3), drawn(directions, 3 * (biases or gates)),
     ]  # fmt: skip
     order = ["hidden_size", "direction"]
-    return [lambda *nodes: function(*nodes, *(written[name] for name in order), **_rest(written, order)), *inputs]
+    return [
+        lambda *nodes: function(*nodes, *(written[name] for name in order), **_rest(written, order)),
+        *inputs,
+    ]
 
 
 def _rest(written: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
@@ -343,7 +346,9 @@ def by_evaluation(model: Any, inputs: Sequence[Any]) -> list[Any]:
 
 def test_every_operator_has_an_example() -> None:
     computed_types = {
-        row.type_in("openvino") for row in ROWS if row.model_kernel_in("openvino") and not row.kernel_in("openvino")
+        row.type_in("openvino")
+        for row in ROWS
+        if row.model_kernel_in("openvino") and not row.kernel_in("openvino")
     }
     internal = {"RMS", "Reverse"}  # OpenVINO's Python interface does not make them
     assert computed_types - {""} - internal == {given.type for given in EXAMPLES}
