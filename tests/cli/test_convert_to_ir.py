@@ -193,10 +193,6 @@ def test_what_numpy_does_not_compute_is_said(cli: Cli) -> None:
     result = cli("convert", source, "-o", "new.xml")
     assert result.code == 0
     assert "1 node converted, not verified: NumPy computes nothing after " in result.out
-    result = cli("convert", source, "-o", "new.xml", "--overwrite", "--verify-on", "CPU")
-    assert result.out.endswith(
-        "1 node converted, verified: equal on openvino:CPU (2 cases); new.xml written\n"
-    )
 
 
 @pytest.mark.onnxruntime
