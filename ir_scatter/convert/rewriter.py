@@ -190,7 +190,8 @@ class Rewriter:
         for diagnostic in diagnostics:
             if diagnostic.severity is Severity.ERROR and diagnostic.code not in mended:
                 return Refusal(Reason.BREAKS_RULES, f"breaks {diagnostic.code}: {diagnostic.message}")
-        for problem in filter(None, map(_contradiction, scatters)):
+        # a guard says itself that nothing is in range of a dimension of size 0
+        for problem in filter(None, map(_contradiction, scatters)) if guard is None else ():
             return Refusal(Reason.BREAKS_RULES, problem)
         scatter = scatters[0]
         way = _way(scatter, target, opset)
