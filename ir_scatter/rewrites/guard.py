@@ -64,7 +64,7 @@ def rewrite_of(guard: Guard, key: OpKey, counts: bool | None = None) -> Rewrite:
 
     def build(view: View, build: Builder, _: OpSpec) -> Value | Refusal:
         if 0 in sizes_counted_on(view.scatter):
-            message = "indices count on a dimension of size 0, where nothing is in range"
+            message = "indices refer to a dimension of size 0, where no index is in range"
             return Refusal(Reason.NOTHING_IN_RANGE, message)
         if guard is Guard.DROP:
             return _without_dropped(view, build, wraps)
