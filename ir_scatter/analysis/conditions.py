@@ -6,6 +6,7 @@ from math import prod
 
 from ir_scatter.analysis.equal_elements import varying_axes
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.symbolic import is_never_negative, is_never_repeated
 from ir_scatter.core.shapes import (
     LARGEST_DIM,
     Dim,
@@ -64,6 +65,8 @@ def _unique(scatter: ScatterNode) -> Proof:
     array, limits = scatter.index_array, scatter.limits
     if count is not None and room is not None and count > room:
         return Proof(ProofState.VIOLATED, f"there are {count} indices for {counted(room, 'position')}")
+    if array is None and is_never_repeated(scatter):
+        return _PROVEN
     if array is None or limits is None or scatter.out_of_range is not None:
         return _UNKNOWN
     if scatter.spec.layout is Layout.ELEMENTS and scatter.axis is None:
@@ -160,7 +163,7 @@ def _non_negative(scatter: ScatterNode) -> Proof:
         return _PROVEN
     array = scatter.index_array
     if array is None:
-        return _UNKNOWN
+        return _PROVEN if is_never_negative(scatter) else _UNKNOWN
     if not array.size or int(array.min()) >= 0:
         return _PROVEN
     return Proof(ProofState.VIOLATED, f"indices hold {int(array.min())}")

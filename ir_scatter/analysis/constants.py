@@ -1,6 +1,6 @@
 """Facts about values of a model: shapes, element types, and elements of values computed from constants."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ir_scatter.core.element_types import ElementType
@@ -40,6 +40,7 @@ class Facts:
     all shapes and types are inferred from the inputs of the model instead.
 
     Attributes:
+        given: what is given about the inputs of the model, "position in 0..15".
         max_elements: constants with more elements are not read.
         skipped: constants that were not read because of this limit.
         given_up: values that were not computed because too many nodes or elements would be needed.
@@ -55,9 +56,11 @@ class Facts:
         trusts_stored: bool = True,
         propagates: bool = False,
         bodies: "Bodies" = "always",
+        given: Sequence[str] = (),
     ) -> None:
         self.max_elements = max_elements
         self.model = model
+        self.given = tuple(given)
         self._propagating: Facts | None = None
         self._propagation: Propagation | None = None
         if model is not None and (propagates or not trusts_stored or model.contradictions):
@@ -126,7 +129,9 @@ class Facts:
         """Return facts with inferred shapes, even if the file does not contradict itself."""
         if self.propagates:
             return self
-        self._propagating = self._propagating or Facts(self.max_elements, self.model, propagates=True)
+        self._propagating = self._propagating or Facts(
+            self.max_elements, self.model, propagates=True, given=self.given
+        )
         return self._propagating
 
     def result_of(self, analysis: "Callable[[Facts], T]") -> T:

@@ -79,6 +79,10 @@ class BadFeed(UsageError):
     """An input of a model is missing, superfluous, or of a shape or type that the model does not accept."""
 
 
+class BadGiven(UsageError):
+    """A text about inputs cannot be read, names no input, or contradicts the model or another text."""
+
+
 class UnknownOperator(Error):
     """A node of a model, at `location`, has an operator that NumPy cannot compute."""
 

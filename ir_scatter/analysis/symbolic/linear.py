@@ -1,0 +1,314 @@
+"""Linear expressions over symbols, and what follows from inequalities between them.
+
+A symbol is a number that is fixed in one run of a model, but unknown here: the size of a dimension, the least
+or greatest element of an input, the number of true elements of a mask, a quotient of these.
+
+    position + Range (0, S)       elements from Least(position) to Greatest(position) + S - 1
+    are they at most C - 1?       C - 1 - (Greatest(position) + S - 1) >= 0
+
+Products of symbols (B * S) are symbols, too. All arithmetic is exact, on Python's integers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import NamedTuple, TypeAlias
+
+from ir_scatter.core.model import Value
+
+LARGEST_SIZE = 2**31 - 1
+"""Sizes of 2^31 and more are not expected: no runtime allocates such a tensor for indices."""
+
+_MOST_STEPS = 4
+"""Facts combined in one proof."""
+_MOST_TRIES = 300
+"""Combinations tried in one proof."""
+
+
+class SymbolKind(Enum):
+    """What a symbol stands for; `axis` of a symbol is the axis of a size, or the column of an element."""
+
+    SIZE = "the size of a dimension"
+    LEAST = "the least element"
+    GREATEST = "the greatest element"
+    COUNT = "the number of elements that are not zero"
+    QUOTIENT = "an expression divided by a constant"
+    OTHER = "a number that nothing is known of"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A number that is fixed in one run.
+
+    Attributes:
+        value: the tensor that it is about.
+        axis: of a size; the column of a least or greatest element, or -1 for all elements.
+        dividend, divisor, truncates: of a quotient; it is rounded down, or towards zero if `truncates`.
+    """
+
+    kind: SymbolKind
+    value: Value | None
+    axis: int = -1
+    dividend: "Linear | None" = None
+    divisor: int = 1
+    truncates: bool = False
+
+
+Monomial: TypeAlias = tuple[Symbol, ...]
+"""A symbol, or a product of symbols in the order of their ids."""
+
+
+class Linear(NamedTuple):
+    """A sum of monomials with coefficients that are not 0, and a constant."""
+
+    constant: int
+    terms: frozenset[tuple[Monomial, int]] = frozenset()
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def coefficients(self) -> dict[Monomial, int]:
+        return dict(self.terms)
+
+    def plus(self, other: "Linear | int", factor: int = 1) -> "Linear":
+        """Return self + factor * other."""
+        if isinstance(other, int):
+            return Linear(self.constant + factor * other, self.terms)
+        if not other.terms:
+            return Linear(self.constant + factor * other.constant, self.terms)
+        sums = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            sums[monomial] = sums.get(monomial, 0) + factor * coefficient
+        return Linear(
+            self.constant + factor * other.constant, frozenset([(m, c) for m, c in sums.items() if c])
+        )
+
+    def minus(self, other: "Linear | int") -> "Linear":
+        return self.plus(other, -1)
+
+    def times(self, factor: int) -> "Linear":
+        if not factor:
+            return Linear(0)
+        return Linear(self.constant * factor, frozenset([(m, c * factor) for m, c in self.terms]))
+
+    def multiplied(self, other: "Linear") -> "Linear | None":
+        """Return the product, None if it has monomials of too many symbols."""
+        product = Linear(self.constant * other.constant)
+        product = product.plus(Linear(0, self.terms).times(other.constant))
+        product = product.plus(Linear(0, other.terms).times(self.constant))
+        for left, first in self.terms:
+            for right, second in other.terms:
+                if len(left) + len(right) > _MOST_FACTORS:
+                    return None
+                monomial = tuple(sorted((*left, *right), key=_order))
+                product = product.plus(Linear(0, frozenset([(monomial, first * second)])))
+        return product
+
+    def symbols(self) -> Iterator[Symbol]:
+        for monomial, _ in self.terms:
+            yield from monomial
+
+
+_MOST_FACTORS = 8
+"""Symbols in one product: no shape has more dimensions that are not known."""
+
+
+def _order(symbol: Symbol) -> tuple[int, int, str]:
+    return id(symbol.value), symbol.axis, symbol.kind.name
+
+
+ZERO, ONE = Linear(0), Linear(1)
+
+
+def of_symbol(symbol: Symbol) -> Linear:
+    return Linear(0, frozenset([((symbol,), 1)]))
+
+
+class SymbolRange(NamedTuple):
+    """The least and the greatest number that a symbol can be."""
+
+    low: float = -inf
+    high: float = inf
+
+
+class Knowledge:
+    """What is known of symbols: a range for each, and inequalities between them.
+
+        knowledge.ranges[S] = SymbolRange(0, 2047)
+        knowledge.add(C - S)                  C >= S
+        knowledge.proves(C + 1 - S)           True
+
+    `add` says that a linear expression is at least 0.
+    """
+
+    def __init__(self, parent: "Knowledge | None" = None) -> None:
+        self.ranges: dict[Symbol, SymbolRange] = {} if parent is None else dict(parent.ranges)
+        self._facts: list[Linear] = [] if parent is None else list(parent._facts)
+        self._mentions: dict[Monomial, list[int]] = {}
+        if parent is not None:
+            self._mentions = {monomial: [*numbers] for monomial, numbers in parent._mentions.items()}
+        self._quotients: set[Symbol] = set() if parent is None else set(parent._quotients)
+
+    def add(self, fact: Linear) -> None:
+        """Assume that an expression is at least 0."""
+        if fact.is_constant or fact in self._facts:
+            return
+        if len(fact.terms) == 1:
+            ((monomial, coefficient),) = fact.terms
+            if len(monomial) == 1:  # coefficient * symbol + constant >= 0
+                low, high = self.ranges.get(monomial[0], SymbolRange())
+                if coefficient > 0:
+                    low = max(low, -(fact.constant // coefficient))
+                else:
+                    high = min(high, fact.constant // -coefficient)
+                self.ranges[monomial[0]] = SymbolRange(low, high)
+        for monomial, _ in fact.terms:
+            self._mentions.setdefault(monomial, []).append(len(self._facts))
+        self._facts.append(fact)
+
+    def least(self, expression: Linear) -> float:
+        """Return the least number that an expression can be, by the ranges of its symbols alone."""
+        total: float = expression.constant
+        for monomial, coefficient in expression.terms:
+            low, high = self._range(monomial)
+            total += coefficient * (low if coefficient > 0 else high)
+        return total
+
+    def greatest(self, expression: Linear) -> float:
+        return -self.least(expression.times(-1))
+
+    def _range(self, monomial: Monomial) -> SymbolRange:
+        if len(monomial) == 1:
+            return self._symbol_range(monomial[0])
+        low, high = 1.0, 1.0
+        for symbol in monomial:
+            range = self._symbol_range(symbol)
+            if range.low < 0:
+                return SymbolRange()
+            low, high = low * range.low, high * range.high if high and range.high else 0.0
+        return SymbolRange(low, high)
+
+    def _symbol_range(self, symbol: Symbol) -> SymbolRange:
+        range = self.ranges.get(symbol, SymbolRange())
+        if symbol.kind is SymbolKind.QUOTIENT and symbol.dividend is not None:
+            ends = self.least(symbol.dividend), self.greatest(symbol.dividend)
+            low, high = [end if abs(end) == inf else _divide(int(end), symbol) for end in ends]
+            return SymbolRange(max(low, range.low), min(high, range.high))
+        return range
+
+    def proves(self, expression: Linear) -> bool:
+        """Return whether an expression is surely at least 0.
+
+        Facts are added until the ranges of the remaining symbols decide:
+
+            prove C - p - 1 >= 0 from C - S - 3 >= 0 and S - p >= 0
+            (C - p - 1) - (C - S - 3) = S - p + 2,  minus (S - p) = 2 >= 0
+        """
+        self._define_quotients(expression)
+        return self._proves(expression, _MOST_STEPS, [_MOST_TRIES])
+
+    def _define_quotients(self, expression: Linear) -> None:
+        for symbol in {*expression.symbols()} - self._quotients:
+            if symbol.kind is SymbolKind.QUOTIENT and symbol.dividend is not None:
+                self._quotients.add(symbol)
+                self._define_quotients(symbol.dividend)
+                rest = symbol.dividend.minus(of_symbol(symbol).times(symbol.divisor))
+                is_floor = not symbol.truncates or self.least(symbol.dividend) >= 0
+                self.add(rest if is_floor else rest.plus(symbol.divisor - 1))
+                self.add(Linear(symbol.divisor - 1).minus(rest))
+
+    def _proves(self, expression: Linear, steps: int, tries: list[int]) -> bool:
+        if self.least(expression) >= 0:
+            return True
+        if not steps or tries[0] <= 0:
+            return False
+        for monomial, coefficient in sorted(expression.terms, key=lambda term: self._worst(*term)):
+            for number in self._mentions.get(monomial, ()):
+                fact = self._facts[number]
+                shared = fact.coefficients()[monomial]
+                if (shared > 0) is not (coefficient > 0) or tries[0] <= 0:
+                    continue
+                # expression >= 0 follows if |shared| * expression - |coefficient| * fact >= 0
+                tries[0] -= 1
+                rest = expression.times(abs(shared)).plus(fact, -abs(coefficient))
+                if self._proves(rest, steps - 1, tries):
+                    return True
+        return False
+
+    def _worst(self, monomial: Monomial, coefficient: int) -> float:
+        low, high = self._range(monomial)
+        worst = coefficient * (low if coefficient > 0 else high)
+        return worst if worst == worst else -inf
+
+
+def _divide(number: int, symbol: Symbol) -> int:
+    if symbol.truncates and number < 0:
+        return -(-number // symbol.divisor)
+    return number // symbol.divisor
+
+
+def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Knowledge) -> Linear:
+    """Return dividend / divisor for a positive divisor, rounded down, or towards zero if `truncates`.
+
+    It is linear if all coefficients are multiples of the divisor, else a symbol of its own:
+
+        (4 * S + 3) / 4     S
+        S / 4               a symbol q, with 4 q <= S <= 4 q + 3
+    """
+    if divisor == 1:
+        return dividend
+    rounds_down = not truncates or knowledge.least(dividend) >= 0
+    if rounds_down and all(coefficient % divisor == 0 for _, coefficient in dividend.terms):
+        terms = frozenset([(monomial, coefficient // divisor) for monomial, coefficient in dividend.terms])
+        return Linear(dividend.constant // divisor, terms)
+    if dividend.is_constant:
+        return Linear(
+            _divide(dividend.constant, Symbol(SymbolKind.QUOTIENT, None, -1, dividend, divisor, True))
+        )
+    return of_symbol(Symbol(SymbolKind.QUOTIENT, None, -1, dividend, divisor, truncates=not rounds_down))
+
+
+def divided_by_monomial(dividend: Linear, monomial: Monomial) -> Linear | None:
+    """Return floor(dividend / monomial) if the remainder is a constant from -1 to 0; None otherwise.
+
+    For a positive monomial W: (K * W - 1) / W is K - 1, and (K * W) / W is K.
+    """
+    terms = dict[Monomial, int]()
+    for term, coefficient in dividend.terms:
+        rest = [*term]
+        for symbol in monomial:
+            if symbol not in rest:
+                return None
+            rest.remove(symbol)
+        terms[tuple(rest)] = terms.get(tuple(rest), 0) + coefficient
+    if dividend.constant not in {-1, 0}:
+        return None
+    constant = terms.pop((), 0) + dividend.constant
+    return Linear(constant, frozenset(terms.items()))
+
+
+def unique(expressions: Iterable[Linear], most: int) -> tuple[Linear, ...]:
+    """Return the first `most` different expressions."""
+    return tuple(dict.fromkeys(expressions))[:most]
+
+
+def substitute(expression: Linear, replacements: Mapping[Symbol, Linear]) -> Linear:
+    """Replace symbols by expressions; a monomial that would get too long keeps its symbols."""
+    result = Linear(expression.constant)
+    for monomial, coefficient in expression.terms:
+        product: Linear | None = ONE
+        for symbol in monomial:
+            factor = replacements.get(symbol)
+            product = None if product is None else product.multiplied(factor or of_symbol(symbol))
+        kept = Linear(0, frozenset([(monomial, 1)])) if product is None else product
+        result = result.plus(kept.times(coefficient))
+    return result
+
+
+def product(factors: Sequence[Linear]) -> Linear | None:
+    result: Linear | None = ONE
+    for factor in factors:
+        result = None if result is None else result.multiplied(factor)
+    return result

@@ -1,0 +1,384 @@
+"""Whether the indices of a scatter node are in range, and whether they select each target at most once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf
+
+from ir_scatter.analysis.reachability import reachability_of
+from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.symbolic.case import Dims
+from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, of_symbol, product
+from ir_scatter.analysis.symbolic.numbers import CaseBounds, Cases, TensorNumbers
+from ir_scatter.analysis.symbolic.rules.tuples import covered_by
+from ir_scatter.analysis.symbolic.walker import Walker
+from ir_scatter.analysis.symbolic.words import is_checkable, quoted, show
+from ir_scatter.core.model import ONNX, OPENVINO, Value
+from ir_scatter.ops.spec import IndexRange, Layout, Role
+
+
+class ProofStatus(StrEnum):
+    """How far a claim about a scatter node is known, from the file and what is given."""
+
+    PROVEN = "proven"
+    CONDITIONAL = "conditional"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class IndexProof:
+    """A claim about the indices of a scatter node: that they are in range, or select distinct targets.
+
+    Attributes:
+        because: why, in words.
+        conditions: expressions that must be at least 0, for a conditional claim.
+        texts: further conditions: "table distinct".
+    """
+
+    status: ProofStatus
+    because: str = ""
+    conditions: tuple[Linear, ...] = ()
+    texts: tuple[str, ...] = field(default=())
+
+    @property
+    def is_proven(self) -> bool:
+        return self.status is ProofStatus.PROVEN
+
+
+@dataclass(frozen=True)
+class TargetProofs:
+    """Both claims about one scatter node, and whether no index is negative."""
+
+    range: IndexProof
+    distinct: IndexProof
+    non_negative: IndexProof
+
+
+def prove_node(walker: Walker, scatter: ScatterNode) -> TargetProofs:
+    """Prove what holds for a node wherever it runs: for a node of a function, in every call."""
+    nodes = [scatter.node]
+    if scatter.node.graph.scope:
+        reachability = walker.facts.result_of(reachability_of)
+        nodes = [] if reachability is None else reachability.copies(scatter.node)
+    if not nodes:
+        unread = IndexProof(ProofStatus.UNKNOWN, "no call of its function was found")
+        return TargetProofs(unread, unread, unread)
+    proofs = [prove_targets(walker, ScatterNode(node, scatter.lookup, walker.facts)) for node in nodes]
+    return TargetProofs(
+        _weakest([each.range for each in proofs]), _weakest([each.distinct for each in proofs]),
+        _weakest([each.non_negative for each in proofs]),
+    )  # fmt: skip
+
+
+_WEAKNESS = (ProofStatus.PROVEN, ProofStatus.CONDITIONAL, ProofStatus.UNKNOWN, ProofStatus.REFUTED)
+
+
+def _weakest(proofs: Sequence[IndexProof]) -> IndexProof:
+    """Return one proof for several calls: the weakest, with the conditions of all."""
+    weakest = max(proofs, key=lambda proof: _WEAKNESS.index(proof.status))
+    if weakest.status is not ProofStatus.CONDITIONAL:
+        return weakest
+    return IndexProof(
+        weakest.status, weakest.because,
+        tuple(dict.fromkeys(each for proof in proofs for each in proof.conditions)),
+        tuple(dict.fromkeys(each for proof in proofs for each in proof.texts)),
+    )  # fmt: skip
+
+
+class _Limit:
+    """The legal numbers of one coordinate: from `low` to `high`."""
+
+    def __init__(self, low: Linear, high: Linear, size: Linear) -> None:
+        self.low, self.high, self.size = low, high, size
+
+
+_UNKNOWN = IndexProof(ProofStatus.UNKNOWN)
+
+
+def prove_targets(walker: Walker, scatter: ScatterNode) -> TargetProofs:
+    """Prove what can be proven of the indices of a scatter node.
+
+    `walker.knowledge` holds what is given about inputs.
+    """
+    data, indices = scatter.data, scatter.indices
+    if data is None or indices is None:
+        missing = IndexProof(ProofStatus.UNKNOWN, "an input is missing")
+        return TargetProofs(missing, missing, missing)
+    numbers, shape, sizes = walker.numbers(indices.value), walker.dims(indices.value), walker.dims(data.value)
+    limits, reason = _limits(walker, scatter, shape, sizes)
+    knowledge = Knowledge(walker.knowledge)
+    for size in shape or ():  # without elements there is no index to be out of range
+        knowledge.add(size.plus(-1))
+    columns = _columns(numbers, scatter, shape, limits)
+    non_negative = _prove(walker, knowledge, [(cases, Linear(0), None) for cases in columns], numbers)
+    if limits is None:
+        in_range = IndexProof(ProofStatus.UNKNOWN, reason)
+    elif not limits:
+        in_range = IndexProof(ProofStatus.PROVEN, reason)
+    else:
+        pairs = zip(columns, limits, strict=True)
+        in_range = _prove(
+            walker, knowledge, [(cases, limit.low, limit.high) for cases, limit in pairs], numbers
+        )
+    in_range = _explained(walker, scatter, numbers, in_range, limits)
+    if scatter.out_of_range is not None or scatter.computed_outside is not None:
+        in_range = IndexProof(ProofStatus.REFUTED, "indices are out of range for every input")
+    distinct = _distinct(walker, scatter, numbers, shape, in_range, non_negative)
+    return TargetProofs(in_range, distinct, non_negative)
+
+
+_FARTHEST = 2**30
+"""Larger numbers come from sizes or inputs that nothing limits."""
+
+
+def reach_of(walker: Walker, scatter: ScatterNode) -> str:
+    """Return how far indices go beyond the ends: "reach 31, expected 0 to 15"; "" if that is unknown.
+
+    They surely reach it for some inputs that are given, or "may reach" it.
+    """
+    data, indices = scatter.data, scatter.indices
+    if data is None or indices is None:
+        return ""
+    numbers, shape, sizes = walker.numbers(indices.value), walker.dims(indices.value), walker.dims(data.value)
+    limits, _ = _limits(walker, scatter, shape, sizes)
+    for cases, limit in zip(_columns(numbers, scatter, shape, limits), limits or (), strict=False):
+        if not limit.low.is_constant or not limit.high.is_constant:
+            continue
+        low, high = limit.low.constant, limit.high.constant
+        for case in cases:
+            most = min((walker.knowledge.greatest(end) for end in case.highs), default=inf)
+            least = max((walker.knowledge.least(end) for end in case.lows), default=-inf)
+            end = most if most > high else least if least < low else None
+            if end is not None and abs(end) < _FARTHEST:
+                verb = "reach" if case.is_exact and not case.requires else "may reach"
+                return f"{verb} {int(end)}, expected {low} to {high}"
+    return ""
+
+
+def _limits(
+    walker: Walker, scatter: ScatterNode, shape: Dims, sizes: Dims
+) -> "tuple[list[_Limit] | None, str]":
+    """Return the legal numbers of each coordinate, None if they are not known; and why."""
+    layout, axis = scatter.spec.layout, scatter.axis
+    if sizes is None:
+        return None, "the rank of data is not known"
+    wraps = scatter.spec.index_range is IndexRange.WRAPPING
+
+    def limit(size: Linear) -> _Limit:
+        return _Limit(size.times(-1) if wraps else Linear(0), size.plus(-1), size)
+
+    if layout is Layout.TUPLES:
+        if shape is None or not shape or not shape[-1].is_constant:
+            return None, "the number of coordinates in an index tuple is not known"
+        depth = shape[-1].constant
+        if depth > len(sizes):
+            return None, "an index tuple has more coordinates than data has dimensions"
+        return [limit(size) for size in sizes[:depth]], ""
+    if axis is None or axis >= len(sizes):
+        return None, "the axis is not constant"
+    if layout is Layout.SEQUENCE:
+        updates = scatter.updates
+        run = None if updates is None else walker.dims(updates.value)
+        if scatter.attribute("mode") != "linear":
+            return [], "positions are counted modulo the size of the cache"
+        if run is None or len(run) != len(sizes):
+            return None, "the length of updates is not known"
+        return [_Limit(Linear(0), sizes[axis].minus(run[axis]), sizes[axis])], ""
+    return [limit(sizes[axis])], ""
+
+
+def _columns(
+    numbers: TensorNumbers, scatter: ScatterNode, shape: Dims, limits: "Sequence[_Limit] | None"
+) -> list[Cases]:
+    """Return the cases of each coordinate of index tuples; of all indices for other layouts."""
+    if scatter.spec.layout is not Layout.TUPLES or not limits or shape is None:
+        return [numbers.cases]
+    is_told_apart = numbers.columns is not None and numbers.column_axis == len(shape) - 1
+    if is_told_apart and numbers.columns is not None and len(numbers.columns) == len(limits):
+        return [*numbers.columns]
+    return [numbers.cases] * len(limits)
+
+
+def _prove(
+    walker: Walker,
+    knowledge: Knowledge,
+    claims: "Iterable[tuple[Cases, Linear, Linear | None]]",
+    numbers: TensorNumbers,
+) -> IndexProof:
+    """Prove that the elements of all cases are between two ends; collect the conditions that are missing."""
+    conditions: dict[Linear, None] = {}
+    for cases, low, high in claims:
+        for case in cases:
+            required = [
+                *[((), each) for each in case.requires],
+                (tuple([end.minus(low) for end in case.lows]), None),
+            ]
+            if high is not None:
+                required.append((tuple([high.minus(end) for end in case.highs]), None))
+            for choices, single in required:
+                options = choices if single is None else (single,)
+                missing = _missing(walker, knowledge, options)
+                if missing is None:
+                    return IndexProof(ProofStatus.UNKNOWN, _where(walker, numbers, case, options))
+                conditions |= dict.fromkeys(missing)
+    if not conditions:
+        return IndexProof(ProofStatus.PROVEN)
+    return IndexProof(ProofStatus.CONDITIONAL, conditions=tuple(conditions))
+
+
+def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) -> list[Linear] | None:
+    """Return the condition under which one of several expressions is at least 0; none if one is proven.
+
+    None if no condition can be checked by a user.
+    """
+    if any(knowledge.proves(option) for option in options):
+        return []
+    checkable = [option for option in options if is_checkable(option, walker)]
+    possible = [option for option in checkable if knowledge.greatest(option) >= 0]
+    return possible[:1] or None
+
+
+def _where(walker: Walker, numbers: TensorNumbers, case: CaseBounds, options: Sequence[Linear]) -> str:
+    """Say where knowledge ends."""
+    value = numbers.unknown
+    if value is None:
+        for option in options:
+            for symbol in option.symbols():
+                if symbol.value is not None and not is_checkable(of_symbol(symbol), walker):
+                    value = symbol.value
+    if value is None:
+        return "the bounds of indices are not known"
+    node = value.producer
+    if node is None or value in walker.inputs:
+        return f"{quoted(walker.name(value))} holds numbers that are not integers"
+    domain = f", of {node.domain}" if node.domain not in {"", ONNX, OPENVINO} else ""
+    return f"{quoted(value.name)} comes from {node.type} ({node.name}{domain})"
+
+
+def _explained(
+    walker: Walker,
+    scatter: ScatterNode,
+    numbers: TensorNumbers,
+    proof: IndexProof,
+    limits: "Sequence[_Limit] | None",
+) -> IndexProof:
+    """Return a proof with the reason in words: where indices come from, and what limits them."""
+    if proof.because or not limits:
+        return proof
+    sizes = " and ".join(dict.fromkeys(show(limit.size, walker) for limit in limits))
+    axis = scatter.axis
+    place = f"axis {axis} has {sizes}" if axis is not None else f"dimensions have {sizes}"
+    origin = numbers.origin or "indices"
+    return IndexProof(proof.status, f"{origin}; {place}", proof.conditions, proof.texts)
+
+
+def _distinct(
+    walker: Walker,
+    scatter: ScatterNode,
+    numbers: TensorNumbers,
+    shape: Dims,
+    in_range: IndexProof,
+    non_negative: IndexProof,
+) -> IndexProof:
+    """Prove that no two indices of the node select one target."""
+    layout, axis = scatter.spec.layout, scatter.axis
+    if scatter.repeats is not None:
+        return IndexProof(ProofStatus.REFUTED, "constant indices repeat a target")
+    if layout is Layout.SEQUENCE:
+        return IndexProof(ProofStatus.PROVEN, "each batch writes consecutive positions")
+    if shape is None:
+        return IndexProof(ProofStatus.UNKNOWN, "the rank of indices is not known")
+    sizes = shape[:-1] if layout is Layout.TUPLES else shape
+    if layout is Layout.ELEMENTS:
+        if axis is None:
+            return IndexProof(ProofStatus.UNKNOWN, "the axis is not constant")
+        sizes = shape[axis : axis + 1]
+    if product(sizes) == ONE:
+        return IndexProof(ProofStatus.PROVEN, "there is one index")
+    if not _is_distinct(scatter, numbers, shape):
+        return IndexProof(ProofStatus.UNKNOWN, _not_distinct(walker, numbers))
+    inputs = [each for each in numbers.conditions if isinstance(each, str)]
+    exact = _distinct_input(walker, scatter) if inputs else None
+    texts = [exact] if exact is not None else sorted(inputs)
+    needed = [each for each in numbers.conditions if isinstance(each, Linear)]
+    for case in numbers.cases:
+        needed += case.requires
+    # an index and its negative twin select one target
+    if scatter.wraps and not _all_negative(walker, numbers):
+        if non_negative.status is ProofStatus.UNKNOWN:
+            return IndexProof(ProofStatus.UNKNOWN, "indices may be negative, and select a target twice")
+        needed += non_negative.conditions
+    conditions = dict[Linear, None]()
+    legal = Knowledge(walker.knowledge)  # two indices that are out of range select no target
+    for condition in in_range.conditions:
+        legal.add(condition)
+    for condition in needed:
+        if walker.knowledge.proves(condition):
+            continue
+        if legal.proves(condition):
+            conditions |= dict.fromkeys(in_range.conditions)
+        elif is_checkable(condition, walker):
+            conditions[condition] = None
+        else:
+            return IndexProof(ProofStatus.UNKNOWN, "a computation of indices may overflow or repeat a number")
+    status = ProofStatus.CONDITIONAL if conditions or texts else ProofStatus.PROVEN
+    return IndexProof(status, numbers.origin or "indices", tuple(conditions), tuple(texts))
+
+
+def _all_negative(walker: Walker, numbers: TensorNumbers) -> bool:
+    return all(
+        any(walker.knowledge.proves(high.times(-1).plus(-1)) for high in case.highs) for case in numbers.cases
+    )
+
+
+def _is_distinct(scatter: ScatterNode, numbers: TensorNumbers, shape: Sequence[Linear]) -> bool:
+    layout, axis = scatter.spec.layout, scatter.axis
+    if numbers.is_unique:
+        return True
+    if layout is Layout.ELEMENTS:
+        return axis in numbers.distinct
+    if layout is Layout.TUPLES:
+        last = len(shape) - 1
+        if shape[-1] == ONE:
+            return covered_by([numbers], (*shape[:-1], ONE), last) is not None
+        return numbers.tuples_axis == last
+    return covered_by([numbers], shape, None) is not None
+
+
+_COPYING = {"Cast", "Convert", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"}
+
+
+def _distinct_input(walker: Walker, scatter: ScatterNode) -> str | None:
+    """Return the condition that an input which holds the indices has distinct elements; None if none does."""
+    assert scatter.indices is not None
+    value: Value | None = scatter.indices.value
+    layout, axis = scatter.spec.layout, scatter.axis
+    views = 0
+    while value is not None and value not in walker.inputs:
+        if value in walker.cast_inputs:
+            value = walker.cast_inputs[value]
+            break
+        node = value.producer
+        if node is None or node.type not in _COPYING or value.constant is not None:
+            return None
+        views += node.type not in {"Cast", "Convert", "Identity"}
+        value = node.inputs[0].value
+    if value is None:
+        return None
+    name = quoted(walker.name(value))
+    if layout is Layout.SLICES:
+        return f"{name} distinct"
+    if views:
+        return None
+    return f"{name} distinct along axis {axis}" if layout is Layout.ELEMENTS else f"rows of {name} distinct"
+
+
+def _not_distinct(walker: Walker, numbers: TensorNumbers) -> str:
+    origin = numbers.origin or "the computation of indices"
+    return f"{origin} may give a number twice"
+
+
+def operand_value(scatter: ScatterNode, role: Role) -> Value | None:
+    operand = scatter.operand(role)
+    return None if operand is None else operand.value
