@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from samples.broken.models import write_broken
+from samples.contract.models import write_contract
 from samples.documented.models import write_documented
 from samples.kv_cache.models import write_kv_cache
 from samples.nested.models import write_nested
@@ -21,6 +22,7 @@ _WRITERS = {
     "broken": write_broken,
     "nested": write_nested,
     "kv_cache": write_kv_cache,
+    "contract": write_contract,
     "plugins": write_plugins,
     "operators": write_operators,
 }

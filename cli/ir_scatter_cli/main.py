@@ -18,6 +18,7 @@ _SECTIONS = {
     "What is in a model, and what is wrong": {
         "validate": "Check scatter operators of models against their specifications.",
         "inspect": "List the scatter nodes of models.",
+        "contract": "Say what inputs must satisfy so that every index is in range.",
         "explain": "Explain a rule or an operator, or print a page.",
         "rules": "List all rules with their codes and names.",
     },

@@ -34,6 +34,8 @@ def render(
         blocks.append("\n".join(phrases.statistics(report.diagnostics())))
     if not quiet:
         closing = page.fold(phrases.summary(report))
+        if proofs := phrases.proofs(report):
+            closing += page.fold(proofs)
         codes = [*dict.fromkeys(visible(diagnostic.code) for diagnostic in report.diagnostics())]
         if codes:
             closing += page.fold(_closing(codes))

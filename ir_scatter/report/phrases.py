@@ -80,6 +80,15 @@ def statistics(diagnostics: Sequence[Diagnostic]) -> list[str]:
     ]
 
 
+def proofs(report: Report) -> str:
+    """Return for how many nodes indices are proven to be in range; "" if that was not asked for."""
+    counts = Counter[str]()
+    for file in report.files:
+        counts.update(file.proofs)
+    texts = [f"{number} {status}" for status, number in counts.items() if number]
+    return f"indices in range: {', '.join(texts)}" if texts else ""
+
+
 def summary(report: Report) -> str:
     """Return the last line: "2 errors, 1 warning in 1 of 3 files (71 scatter nodes)"."""
     if not report.files:

@@ -16,6 +16,7 @@ from ir_scatter.core.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ir_scatter.compare.request import ComparedModels
+    from ir_scatter.contract import Contract
     from ir_scatter.convert.conversion import ConversionRun
     from ir_scatter.core.arrays import Array
     from ir_scatter.doctor import Diagnosis
@@ -74,6 +75,12 @@ class RenderOptions(TypedDict, total=False):
 @overload
 def render(
     result: Literal["comparison"], format: str, value: "ComparedModels", **options: Unpack[RenderOptions]
+) -> str: ...
+
+
+@overload
+def render(
+    result: Literal["contract"], format: str, value: "Sequence[Contract]", **options: Unpack[RenderOptions]
 ) -> str: ...
 
 

@@ -13,7 +13,7 @@ from tests.cli.test_fuzz import Here
 
 MODEL = "scatter_1.onnx"
 OUTPUTS = (
-    ["validate", MODEL, "-o"], ["validate", MODEL, "--write-baseline"], ["inspect", MODEL, "-o"],
+    ["validate", MODEL, "-o"], ["validate", MODEL, "--write-baseline"], ["inspect", MODEL, "-o"], ["contract", MODEL, "-o"],
     ["run", MODEL, "-o"], ["convert", MODEL, "-o"], ["compare", MODEL, "--on", "numpy", "-o"],
     ["compare", MODEL, "--on", "numpy", "--report"], ["routes", "-o"], ["rules", "-o"], ["devices", "-o"],
     ["doctor", "--on", "onnx-reference", "-o"],

@@ -11,6 +11,7 @@ from tests.cli.conftest import ROOT, SAMPLES, Cli
 from tests.report.json_schemas import NAMES, check, fields, schema_of
 
 RESULTS = {
+    "contract": ("contract",),
     "comparison": ("compare", "compare-each"),
     "conversion": ("convert",),
     "devices": ("devices",),
@@ -28,6 +29,7 @@ RESULTS = {
 QUICK = {
     "validate": ["validate {samples} missing.onnx", "validate {samples}/nested/branch.xml"],
     "inspect": ["inspect {samples}", "inspect missing.onnx"],
+    "contract": ["contract {samples}", "contract {samples}/kv_cache/decoder.xml --strict"],
     "run": ["run {samples}/operators/scatter_nd_13.onnx"],
     "convert": [
         "convert {samples}/documented/scatter_2.onnx -o new.onnx --diff",

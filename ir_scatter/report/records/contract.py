@@ -1,0 +1,79 @@
+"""What `ir-scatter contract --format json` writes."""
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from ir_scatter.report.records.fields import Natural, Positive, SchemaNumber, Versions
+
+Status = Annotated[
+    Literal["proven", "conditional", "refuted", "unknown"],
+    "proven for all inputs; conditional: if the conditions hold; refuted by some legal input; or unknown.",
+]
+
+
+class DistinctRecord(TypedDict):
+    """Whether the targets of a node are distinct."""
+
+    status: Status
+    because: Annotated[str, "Why; for unknown, where knowledge ends."]
+    conditions: Annotated[list[str], "What inputs must satisfy, in the words that --given takes."]
+
+
+class RangeRecord(TypedDict):
+    """Whether the indices of a node are in range."""
+
+    status: Status
+    because: Annotated[str, "Why; for unknown, where knowledge ends."]
+    conditions: Annotated[list[str], "What inputs must satisfy, in the words that --given takes."]
+    witness: Annotated[
+        dict[str, Any] | None, "Inputs and sizes that break an index, confirmed by a run in NumPy."
+    ]
+
+
+class ContractNodeRecord(TypedDict):
+    """A scatter node and what is known of its indices."""
+
+    name: Annotated[str, "The name of the node."]
+    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    operator: Annotated[str, 'Type and version, "ScatterUpdate-3".']
+    line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
+    range: RangeRecord
+    distinct: DistinctRecord
+
+
+class ContractInputRecord(TypedDict):
+    """What an input must satisfy."""
+
+    name: Annotated[str, "The name of the input."]
+    conditions: Annotated[list[str], "What its elements must satisfy."]
+
+
+class ContractSummaryRecord(TypedDict):
+    """Scatter nodes by the status of their range."""
+
+    proven: Natural
+    conditional: Natural
+    refuted: Natural
+    unknown: Natural
+
+
+class ContractModelRecord(TypedDict):
+    """The contract of one model."""
+
+    path: Annotated[str, "The path as it was given or found."]
+    given: Annotated[list[str], "What was given about its inputs."]
+    summary: ContractSummaryRecord
+    nodes: Annotated[list[ContractNodeRecord], "Its scatter nodes."]
+    inputs: Annotated[list[ContractInputRecord], "What its inputs must satisfy."]
+    sizes: Annotated[list[str], "Conditions on sizes alone."]
+
+
+class ContractDocument(TypedDict):
+    """The contracts of models."""
+
+    schema: SchemaNumber
+    versions: Versions
+    models: Annotated[list[ContractModelRecord], "One entry for each model."]
+
+
+DOCUMENTS = {"contract": (ContractDocument, "ir-scatter contract --format json")}
+"""Records of whole documents by the name of their schema, with its title."""
