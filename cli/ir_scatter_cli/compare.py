@@ -19,6 +19,7 @@ from ir_scatter_cli.files import (
     demand_no_models,
 )
 from ir_scatter_cli.fleet import directory_of, fleet_options, open_fleet, report_lost
+from ir_scatter_cli.givens import read_texts
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import circumstances, say, spinner, style, write
 
@@ -68,6 +69,7 @@ _TAP_MEMORY = f"{TAP_MEMORY >> 30}GiB"
 @option("--values", "Ordinary or extreme numbers.  [default: plain]", choices=VALUES, default="plain")
 @option("--input-shape NAME=1,3,?...", "Generate this input with this shape.")
 @option("--input-range NAME=LOW..HIGH...")
+@option("--given TEXT...")
 @option("--repeat N", "Number of runs of each case.", default=1, show_default=False)
 @section("What is compared")
 @option("--each", "Compare every model on its own; folders are searched.")
@@ -158,6 +160,7 @@ def _job(params: dict[str, Any]) -> "CompareRequest":
         **{name: params[name] for name in copied},
         input_shapes=dict(params["input_shape"]),
         input_ranges=dict(params["input_range"]),
+        given=tuple(read_texts(params["given"])),
         map_inputs=params["map_input"],
         map_outputs=params["map_output"],
         tolerances=Tolerances(params["tolerance"]),

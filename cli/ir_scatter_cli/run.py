@@ -1,6 +1,7 @@
 """`ir-scatter run`."""
 
 import io
+from functools import partial
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ from ir_scatter.core.errors import BrokenModel, EvaluationFailed, UnknownOperato
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, read_model
+from ir_scatter_cli.givens import read_texts
 from ir_scatter_cli.options import argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, style, write
 
@@ -23,6 +25,7 @@ from ir_scatter_cli.output import say, style, write
 @option("--seed N>=0", "Seed of generated inputs.  [default: 0]")
 @option("--input-shape NAME=1,3,?...", "Generate this input with this shape; repeatable.")
 @option("--input-range NAME=LOW..HIGH...")
+@option("--given TEXT...")
 @option("--stdin-format")
 @section("Outputs")
 @option("-o, --output FILE.npz", "Write the outputs to this file instead of a summary.")
@@ -67,18 +70,22 @@ def command(**params: Any) -> int:
 def _run(params: dict[str, Any]) -> int:
     from ir_scatter.evaluate import archive
     from ir_scatter.evaluate.model import prepare
+    from ir_scatter.inputs.givens import GivenInputs
 
     inputs, output = params["inputs"], params["output"]
-    program = prepare(read_model(params["path"], params["stdin_format"]))
+    model = read_model(params["path"], params["stdin_format"])
+    givens = GivenInputs(model, read_texts(params["given"]))
+    program = prepare(model)
     if inputs is None:
         from ir_scatter.inputs.model import draw_feeds
 
         shapes, ranges = dict(params["input_shape"]), dict(params["input_range"])
-        feeds = draw_feeds(program, params["seed"] or 0, shapes, input_ranges=ranges).feeds
+        feeds = givens.draw(partial(draw_feeds, program), params["seed"] or 0, shapes, ranges).feeds
     else:
         from ir_scatter.evaluate.input_files import read_one_case
 
         feeds = read_one_case(inputs, program.inputs)
+        givens.demand(feeds)
     outputs, not_computed, repeated = program.run_in_part(feeds)
     for node in repeated:
         say(f"{node}: several updates of one element; the last one wins")

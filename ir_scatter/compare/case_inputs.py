@@ -12,9 +12,11 @@ from ir_scatter.compare.result import Compared, CompareSettings
 from ir_scatter.core.arrays import Array
 from ir_scatter.core.errors import BadFeed, Error, NoInputs
 from ir_scatter.core.model import Model
+from ir_scatter.core.shapes import Shape
 from ir_scatter.evaluate.model import check_feeds, make_sketch
 from ir_scatter.formats import dataflow_of
 from ir_scatter.inputs.coverage import REPEATED, Coverage, are_repeats_untried, draw_further
+from ir_scatter.inputs.givens import GivenInputs
 from ir_scatter.inputs.model import Drawn, draw_feeds, ranges_by_number
 
 Feeds = Mapping[str, Array]
@@ -57,15 +59,17 @@ def draw_inputs(
     bodies run that do not run in the cases that the settings request, and in which indices repeat.
 
     Raises:
-        BadFeed: the feeds, or the ranges of inputs, do not fit a model.
+        BadFeed: the feeds, or the ranges of inputs, do not fit a model, or the feeds break what is given.
         NoInputs: no legal inputs were found.
     """
     model, inputs, shapes, ranges = sides[0].model, CaseInputs(), settings.input_shapes, settings.input_ranges
+    givens = GivenInputs(model, settings.given)
     for feeds in passed:
         if pairing is not None:
             feeds, notes = pairing.adapt_feeds(feeds)
             inputs.notes += [note for note in notes if note not in inputs.notes]
         check_feeds(dataflow_of(model).inputs, feeds)
+        givens.demand(feeds)
         inputs.cases.append(feeds)
     if pairing is not None:
         shapes, ranges = pairing.shapes(shapes), pairing.ranges(ranges)
@@ -76,7 +80,10 @@ def draw_inputs(
     program = make_sketch(model) if numbers else model
 
     def draw(seed: int, **options: Any) -> Drawn:
-        return draw_feeds(program, seed, shapes, settings.values, twin=twin, input_ranges=ranges, **options)
+        def draw_once(seed: int, shapes: Mapping[str, Shape], **more: Any) -> Drawn:
+            return draw_feeds(program, seed, shapes, settings.values, twin=twin, **options, **more)
+
+        return givens.draw(draw_once, seed, shapes, ranges, options.pop("fixed", None))
 
     for number in numbers:
         begin(f"drawing inputs{case_of(number, settings.cases)}")

@@ -228,6 +228,8 @@ class CompareSettings:
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     input_ranges: Mapping[str, ValueRange] = field(default_factory=dict)
     """The lowest and the highest number of generated inputs, by name."""
+    given: tuple[str, ...] = ()
+    """What holds of inputs, by names of the first model: "position in 0..15"."""
     tolerances: Tolerances = field(default_factory=Tolerances)
     precision: str = PRECISION
     pairwise: bool = False
