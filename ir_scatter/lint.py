@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ir_scatter import formats
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
+from ir_scatter.analysis.symbolic import count_proofs
 from ir_scatter.core.diagnostics import Diagnostic, Excerpt, Location, Related, Severity
-from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
+from ir_scatter.core.errors import BadFeed, BadGiven, UnreadableModel, UsageError
 from ir_scatter.core.files import STANDARD_INPUT, STDIN_NAME, Source, is_excluded, read_regular
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import Model
@@ -50,6 +51,8 @@ class FileResult:
         bug: the message of an unexpected error in this library; "" if there was none.
         passed_over: why the file was skipped, if it is not a model; "" otherwise.
         neighbourhoods: the graph around nodes with findings, if the options ask for it.
+        proofs: scatter nodes by how far it is known that their indices are in range, "conditional", if the
+            options ask for it.
     """
 
     path: str
@@ -62,6 +65,7 @@ class FileResult:
     bug: str = ""
     passed_over: str = ""
     neighbourhoods: "Mapping[Location, Neighbourhood]" = field(default_factory=dict)
+    proofs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,10 @@ class Options:
         ignore: prefixes of the codes to leave out.
         max_index_elements: constants with more elements are not read.
         stdin_format: the format of standard input; None to recognise it by its content.
+        given: what holds of inputs: "position in 0..15".
         with_neighbourhoods: whether results include the graph around nodes with findings.
+        counts_proofs: whether results say for how many nodes indices are proven to be in range; they do if
+            something is given, or with targets.
     """
 
     select: tuple[str, ...] = ()
@@ -105,8 +112,10 @@ class Options:
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     stdin_format: str | None = None
     with_neighbourhoods: bool = False
+    counts_proofs: bool = False
     targets: tuple[str, ...] = ()
     """Devices and releases whose known defects are reported, in the user's spelling."""
+    given: tuple[str, ...] = ()
 
 
 def check_files(
@@ -164,7 +173,7 @@ def check_file(source: Source, options: Options) -> FileResult:
         if not source.is_named and not error.is_model:
             return FileResult(name, None, False, 0, (), passed_over=error.message)
         return unreadable(error, name)
-    except BadFeed:
+    except (BadFeed, BadGiven):
         raise
     except Exception as error:  # a bug in this library: the other files are still reported
         if os.environ.get("IR_SCATTER_DEBUG"):
@@ -202,6 +211,7 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         ignore=options.ignore,
         max_index_elements=options.max_index_elements,
         shapes_given=bool(shapes),
+        given=options.given,
     )
     diagnostics = check.diagnostics()
     if options.targets:
@@ -213,6 +223,8 @@ def _check(name: str, source: Source, options: Options) -> FileResult:
         and not _is_ignored(diagnostic, options.node_ignores)
     ]
     result = file_result(model, reported)
+    if options.counts_proofs or options.given or options.targets:
+        result = replace(result, proofs=count_proofs(model, check.facts))
     if not options.with_neighbourhoods:
         return result
     from ir_scatter.analysis.neighbourhood import neighbourhoods  # imported here, as only pictures need it

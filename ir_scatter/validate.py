@@ -12,6 +12,7 @@ from ir_scatter.analysis.misuse import misuses
 from ir_scatter.analysis.requirements import contradictions
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
 from ir_scatter.analysis.signature import FAULTS, SIGNATURE, NodeGroups
+from ir_scatter.analysis.symbolic import demand_givens
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Part, Related, Severity, Side
 from ir_scatter.core.fragment import Fragment
 from ir_scatter.core.memory import collector_paused
@@ -43,6 +44,7 @@ def validate(
     ignore: str | Collection[str] = (),
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
+    given: Sequence[str] = (),
 ) -> list[Diagnostic]:
     """Check every scatter node of a model against its specification, and the file for contradictions.
 
@@ -54,17 +56,19 @@ def validate(
         max_index_elements: constants with more elements are not read, and a note says so.
         shapes_given: whether the caller changed shapes of inputs, so that the shapes in the file are not
             compared with inferred ones.
+        given: what holds of inputs, "position in 0..15"; an index that may be out of range then is an error.
 
     Returns:
         All violations of all nodes, in the order of the file.
 
     Raises:
-        UsageError: `select` or `ignore` names an unknown rule.
+        UsageError: `select` or `ignore` names an unknown rule, or a text in `given` cannot be read or hold.
         UnreadableModel: a file of weights has changed since the model was read.
     """
     check = check_of(
-        model, select=select, ignore=ignore, max_index_elements=max_index_elements, shapes_given=shapes_given
-    )
+        model, select=select, ignore=ignore, max_index_elements=max_index_elements, shapes_given=shapes_given,
+        given=given,
+    )  # fmt: skip
     return check.diagnostics()
 
 
@@ -75,12 +79,13 @@ def check_of(
     ignore: str | Collection[str] = (),
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
+    given: Sequence[str] = (),
 ) -> "Check":
     """Return the `Check` that `validate` runs, for callers that need more than its diagnostics."""
     ignored = (*code_prefixes(ignore), _STORED) if shapes_given else code_prefixes(ignore)
     selected = [rule for rule in all_rules() if rule.code.startswith(code_prefixes(select) or "")]
     rules = [rule for rule in selected if not rule.code.startswith(ignored)]
-    return Check(model, rules, max_index_elements)
+    return Check(model, rules, max_index_elements, given)
 
 
 class Check:
@@ -91,13 +96,19 @@ class Check:
     """
 
     def __init__(
-        self, model: Model, rules: Sequence[Rule], max_index_elements: int = MAX_CONSTANT_ELEMENTS
+        self,
+        model: Model,
+        rules: Sequence[Rule],
+        max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+        given: Sequence[str] = (),
     ) -> None:
         self.model = model
         self.rules = tuple(rules)
-        self.facts = Facts(max_index_elements, model)
+        self.facts = Facts(max_index_elements, model, given=given)
+        if given:
+            demand_givens(self.facts)
         self.groups = NodeGroups()
-        checks = [rule for rule in rules if rule.check is not None]
+        checks = [rule for rule in rules if rule.check is not None and (given or not rule.needs_given)]
         self.without_row = [rule for rule in checks if not rule.needs_row]
         self.of_group = [rule for rule in checks if rule.reads <= SIGNATURE]
         self.of_faults = [rule for rule in checks if rule.reads <= SIGNATURE | FAULTS and rule.reads & FAULTS]
@@ -212,7 +223,7 @@ class Check:
             ("declared", "first builds the body with the declared shapes of its inputs"),
             ("first", "computes this at the first iteration"),
         ]
-        make = partial(Facts, self.facts.max_elements, self.model, propagates=True)
+        make = partial(Facts, self.facts.max_elements, self.model, propagates=True, given=self.facts.given)
         return [(make(bodies=bodies), when) for bodies, when in ways]
 
     def _may_be_stored(self, findings: Sequence[tuple[Rule, Finding]], graph: Graph) -> bool:

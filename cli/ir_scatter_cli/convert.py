@@ -8,6 +8,7 @@ import click
 from ir_scatter.report.characters import visible, without_commands
 from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
+from ir_scatter_cli.givens import read_texts
 from ir_scatter_cli.options import OPSET, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import style, use_color, write
 
@@ -37,6 +38,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @option("--node NAME...", "Only this node, or a glob; repeatable.", "nodes", offers="nodes")
 @option("--opset N", "Move an ONNX model to this opset.", type=OPSET)
 @option("--assume CONDITION...", "Assume this condition on indices, without proof.", offers="conditions")
+@option("--given TEXT...")
 @option("--keep-negative-indices", "Keep negative indices even if the target forbids them.")
 @option("--partial", "Write the model even if a node is refused.")
 @section("Verification")
@@ -72,7 +74,7 @@ def command(**params: Any) -> int:
     job = ConversionJob(
         source=params["path"],
         output=params["path"] if params["in_place"] else params["output"],
-        options={name: params[name] for name in copied.split()},
+        options={**{name: params[name] for name in copied.split()}, "given": read_texts(params["given"])},
         devices=params["verify_on"],
         is_dry=params["dry_run"],
         with_diff=params["diff"],

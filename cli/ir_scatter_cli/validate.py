@@ -21,6 +21,7 @@ from ir_scatter.report.registry import render
 from ir_scatter_cli import exits
 from ir_scatter_cli.files import demand_apart, demand_free, demand_free_baseline, find_sources
 from ir_scatter_cli.fleet import fleet_options, open_fleet, report_lost
+from ir_scatter_cli.givens import read_texts
 from ir_scatter_cli.options import SettingsCommand, argument, example, formats, option, section, sub_command
 from ir_scatter_cli.output import say, spinner, style, write
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @section("What is checked")
 @option("--exclude GLOB...")
 @option("--input-shape NAME=1,3,?...", "Check with this shape of an input; repeatable.")
+@option("--given TEXT...")
 @option("--stdin-format")
 @option(
     "--max-index-elements N>=0",
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 @option("--docs-url URL", "Site of the rule pages, for links in SARIF and HTML.")
 @option("--statistics", "Count the findings by code.")
 @option("-q, --quiet", "Print findings only, no summary.")
-@option("-v, --verbose")
+@option("-v, --verbose", "List skipped files; count nodes whose indices are proven to be in range.")
 @click.pass_context
 def command(context: click.Context, /, **params: Any) -> int:
     """Check the scatter operators of models against their specifications.
@@ -85,6 +87,8 @@ def command(context: click.Context, /, **params: Any) -> int:
         params["stdin_format"],
         with_neighbourhoods=params["format"] == "html",
         targets=params["targets"],
+        counts_proofs=params["verbose"],
+        given=tuple(read_texts(params["given"])),
     )
     if options.targets:
         from ir_scatter.portability import portability_to

@@ -74,6 +74,7 @@ def convert(
     seed: int = 0,
     targets: Sequence[str] = (),
     guard: str | None = None,
+    given: Sequence[str] = (),
 ) -> Conversion:
     """Rewrite scatter nodes to equivalent ones; `ir_scatter.convert` documents the arguments."""
     for text in assume:
@@ -91,7 +92,7 @@ def convert(
         source = read(model) if isinstance(model, str | Path) else model
         with suppress(UnreadableModel):  # reported when the model is written
             source_files(source)  # check that the files to copy later are still unchanged
-        rewriter = Rewriter(source, promises)
+        rewriter = Rewriter(source, promises, given)
         portability: Portability | None = None
         if targets:
             # These modules load the records of all devices.

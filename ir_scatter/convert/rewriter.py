@@ -88,10 +88,10 @@ class Rewriter:
     or a rewrite reads more than that, each node is rewritten on its own.
     """
 
-    def __init__(self, model: Model, promises: Promises) -> None:
+    def __init__(self, model: Model, promises: Promises, given: Sequence[str] = ()) -> None:
         self.model = model
         self.promises = promises
-        self.check = Check(model, [rule for rule in all_rules() if rule.is_legality])
+        self.check = Check(model, [rule for rule in all_rules() if rule.is_legality], given=given)
         self._known: dict[Hashable, _Known] = defaultdict(dict)
         self._judged: dict[Condition, Proof] = {}
         self._numbers_of: set[Role] = set()
@@ -101,7 +101,8 @@ class Rewriter:
     @cached_property
     def proven(self) -> Facts:
         """Facts inferred from inputs, constants and attributes only, not from shapes that the file stores."""
-        return Facts(self.check.facts.max_elements, self.model, trusts_stored=False)
+        facts = self.check.facts
+        return Facts(facts.max_elements, self.model, trusts_stored=False, given=facts.given)
 
     def scatter(self, node: Node) -> ScatterNode | None:
         """Return the view of a scatter node by roles; None for any other node."""

@@ -137,7 +137,7 @@ def _readable_by_openvino(model: Model, options: Mapping[str, Any]) -> Conversio
     rows = (
         find(node.domain, node.type, node.opset) for node in model.definitions(scatter_types(model.domain))
     )
-    arguments = {name: options[name] for name in ("assume", "verify", "seed")}
+    arguments = {name: options[name] for name in ("assume", "verify", "seed", "given") if name in options}
     agreed = agreed_opset(model)
     if agreed is not None:
         arguments["opset"] = agreed

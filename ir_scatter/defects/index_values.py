@@ -7,9 +7,11 @@ from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.requirements import least_sizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import EVERYTHING
+from ir_scatter.analysis.symbolic import is_always_in_range, is_never_negative, range_conditions
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.parameters import Invocation, Text
 from ir_scatter.core.shapes import UNKNOWN_DIM, Dim, element_count, lowest
+from ir_scatter.core.words import listed
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, rank_of
 from ir_scatter.defects.element_types import element_type_is
 from ir_scatter.ops.general_bounds import ANY, Interval
@@ -22,6 +24,8 @@ _FAR = 500_000_000
 """An index, in elements, so far beyond a small tensor that writing there certainly crashes."""
 _ROW, _ROW_SIZE = "row", 64
 _ROW_TYPES = ("i16", "i32", "i64", "u16", "u32", "u64")
+_MOST_CONDITIONS = 3
+"""Conditions that exclude an index out of range, at most so many in a finding; `contract` names all."""
 _CLAMP = Text("limit indices to their range (`{}`)", Invocation("convert", {"guard": "clamp"}))
 
 
@@ -124,7 +128,10 @@ def _outside_of_range(scatter: ScatterNode, defect: Defect) -> Meeting | None:
             reason, when = least.reason, f"{least.name} is less than {least.size}"
     else:
         names = _names(scatter, defect, _open_sides(scatter))
-        reason, when = "indices are known only when the model runs", "one is out of range"
+        reason = "indices are known only when the model runs"
+        conditions = range_conditions(scatter) if names else []
+        excluded = f" (not if {listed(conditions)})" if 0 < len(conditions) <= _MOST_CONDITIONS else ""
+        when = f"one is out of range{excluded}"
     return Meeting(reason, Role.INDICES, when=when, probes=names) if names else None
 
 
@@ -143,6 +150,8 @@ def _names(
 
 def _open_sides(scatter: ScatterNode) -> set[str]:
     """Return the sides ("below", "above") on which runtime indices may be out of range."""
+    if is_always_in_range(scatter):
+        return set()
     sides, never_counts_from_the_end = set[str](), scatter.spec.layout is Layout.SLICES
     for size, (low, high) in index_bounds(scatter):
         least = lowest(size)
@@ -162,7 +171,11 @@ def index_bounds(scatter: ScatterNode) -> list[tuple[Dim, Interval]]:
     first = 0 if layout is Layout.TUPLES else axis
     dims = () if data is None or first is None else data[first : first + count]
     sizes = [*dims, *[UNKNOWN_DIM] * count][:count]
-    return [*zip(sizes, bounds_of(scatter.facts, scatter.indices.value, count), strict=True)]
+    bounds = bounds_of(scatter.facts, scatter.indices.value, count)
+    may_be_negative = any(bound.low < 0 for bound in bounds) and not scatter.has_constant_indices
+    if may_be_negative and is_never_negative(scatter):
+        bounds = tuple([Interval(max(bound.low, 0), bound.high) for bound in bounds])
+    return [*zip(sizes, bounds, strict=True)]
 
 
 def _is_row(scatter: ScatterNode) -> bool | None:

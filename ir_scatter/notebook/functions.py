@@ -62,6 +62,7 @@ def validate(
     max_index_elements: int = MAX_CONSTANT_ELEMENTS,
     shapes_given: bool = False,
     targets: str | Collection[str] = (),
+    given: str | Sequence[str] = (),
 ) -> Findings:
     """Check the scatter nodes of a model against their specifications, and the file for consistency.
 
@@ -74,12 +75,14 @@ def validate(
         shapes_given: whether the caller changed input shapes, so that other stored shapes may be outdated and
             are not checked.
         targets: devices, "CPU" or ["GPU@2025.4"], whose known defects are checked too.
+        given: what holds of inputs, "position in 0..15": an index that may be out of range then is an error.
 
     Returns:
         All findings, in the order of the file. An unreadable file is a finding too.
 
     Raises:
-        UsageError: `select` or `ignore` names no rule, or `targets` no device.
+        UsageError: `select` or `ignore` names no rule, or `targets` no device; a text in `given` cannot be
+            read, or cannot hold.
         TypeError: the model is not of a type that `read` accepts.
 
     Example:
@@ -99,7 +102,10 @@ def validate(
         source = read(model)
     except UnreadableModel as error:
         return Findings(unreadable(error, error.location.path))
-    check = check_of(source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given)
+    check = check_of(
+        source, **codes, max_index_elements=max_index_elements, shapes_given=shapes_given,
+        given=_several(given, "given"),
+    )  # fmt: skip
     diagnostics = check.diagnostics()
     if devices := _several(targets, "targets"):
         diagnostics = with_defects(check, diagnostics, devices, **codes)
@@ -160,6 +166,7 @@ def convert(
     seed: int = 0,
     targets: str | Collection[str] = (),
     guard: str | None = None,
+    given: str | Sequence[str] = (),
 ) -> Conversion:
     """Rewrite scatter nodes as equivalent ones, mostly of other operators; nothing is written yet.
 
@@ -180,6 +187,7 @@ def convert(
         guard: for indices not proven to be in range: "clamp" limits them, "drop" leaves out updates whose
             index is out of range, "wrap" adds the size to negative ones. Without `to` and `targets`, this is
             the only change.
+        given: what holds of inputs, "position in 0..15": what follows need not be assumed or guarded.
 
     Returns:
         The rewritten, refused and verified nodes; `.write(path)` writes the model.
@@ -208,6 +216,7 @@ def convert(
         seed=seed,
         targets=_several(targets, "targets"),
         guard=guard,
+        given=_several(given, "given"),
     )
     return Conversion(**{field.name: getattr(bare, field.name) for field in fields(bare)})
 
@@ -313,6 +322,7 @@ def compare(
     inputs: "str | PathLike[str] | Mapping[str, ArrayLike] | None" = None,
     input_shapes: "InputShapes | None" = None,
     input_ranges: "InputRanges | None" = None,
+    given: str | Sequence[str] = (),
     tolerance: str | Sequence[str] = (),
     precision: str = PRECISION,
     pairwise: bool = False,
@@ -343,6 +353,7 @@ def compare(
         input_shapes: shapes of generated inputs by name: "2,3" or numbers.
         input_ranges: ranges of the numbers of generated inputs by name, both ends included: (0, 31999) or
             "0..31999".
+        given: what holds of inputs, "position in 0..15": inputs are generated so, and `inputs` checked.
         tolerance: the tolerated difference, "OUTPUT=ABS,REL", or "ABS,REL" for all outputs.
         precision: the precision of the runtimes: "f32", "f16", "bf16" or "default".
         pairwise: compare every pair of runners, not all with NumPy.
@@ -396,6 +407,7 @@ def compare(
         values=values,
         input_shapes={name: input_shape(name, shape) for name, shape in (input_shapes or {}).items()},
         input_ranges={name: input_range(name, ends) for name, ends in (input_ranges or {}).items()},
+        given=_several(given, "given"),
         tolerances=Tolerances(_several(tolerance, "tolerance")),
         precision=precision,
         pairwise=pairwise,

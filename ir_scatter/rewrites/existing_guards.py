@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.analysis.ranges import bounds_of
 from ir_scatter.analysis.scatter_node import ScatterNode
+from ir_scatter.analysis.symbolic import is_always_in_range, is_never_negative
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.fragment import Fragment, NewConstant, NewNode
 from ir_scatter.core.model import Value
@@ -77,6 +78,8 @@ def is_needed(scatter: ScatterNode, guard: Guard) -> bool:
         return False
     assert scatter.indices is not None
     is_wrap = guard is Guard.WRAP
+    if scatter.index_array is None and (is_never_negative if is_wrap else is_always_in_range)(scatter):
+        return False
     highs = [max(lowest(dim), 1) - 1 for dim in sizes_counted_on(scatter)]
     bounds = bounds_of(scatter.facts, scatter.indices.value, len(highs), are_legal=is_wrap)
     lows = [-1 - high if counts_from_end(scatter.spec) else 0 for high in highs]

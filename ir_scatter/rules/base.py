@@ -93,6 +93,7 @@ class Rule:
         is_legality: whether the specification gives no result for a node that breaks the rule.
         needs_row: whether the check runs only if the opset contains the operator, so that the node has a
             specification (`ScatterNode.spec`).
+        needs_given: whether the check says something only if something is given about inputs.
     """
 
     code: str
@@ -103,6 +104,7 @@ class Rule:
     reads: Set[Fact] = EVERYTHING
     is_legality: bool = True
     needs_row: bool = True
+    needs_given: bool = False
 
     def __call__(self, check: Callable[[ScatterNode], Findings]) -> "Rule":
         return replace(self, check=check, text=cleandoc(check.__doc__ or ""), reads=frozenset(self.reads))

@@ -6,6 +6,7 @@ from ir_scatter.analysis.conditions import index_count, index_excess, position_c
 from ir_scatter.analysis.relative_sizes import LARGE, Relative, RelativeSizes
 from ir_scatter.analysis.scatter_node import ScatterNode
 from ir_scatter.analysis.signature import Fact
+from ir_scatter.analysis.symbolic import breach_of_range
 from ir_scatter.core.diagnostics import Related, Severity
 from ir_scatter.core.element_types import NUMERIC
 from ir_scatter.core.parameters import Parameter
@@ -175,6 +176,28 @@ def negative_index(scatter: ScatterNode) -> Findings:
             help = f"{later.key} counts from the end"
             finding = replace(finding, help=help, fixed_by=newest_version(scatter))
         yield finding
+
+
+@Rule("SCT310", "index-may-be-out-of-range", needs_given=True, is_legality=False)
+def index_may_be_out_of_range(scatter: ScatterNode) -> Findings:
+    """Index may be out of range: what is given about inputs admits a value for which data has no position.
+
+    Why: the model is legal, but not for every input that its caller may pass: runtimes then refuse the run,
+    write outside of the tensor, or skip the update.
+    Applies to: every operator whose indices are computed from inputs, if something is given about these
+    (`--given "position in 0..31"`). Without it nothing is reported: `ir-scatter contract` says what inputs
+    must satisfy.
+    Runtimes: see SCT302.
+    Example: indices are a position from 0 to 16, and the cache has 16 positions.
+    Fix: keep to a range that fits, and check it before each run (`ir-scatter contract --format python`).
+    """
+    if scatter.has_constant_indices or not scatter.facts.given:
+        return
+    breach = breach_of_range(scatter)
+    if breach:
+        given = ", ".join(scatter.facts.given)
+        message = f"indices of {scatter.node.scope} {breach}, for {given}"
+        yield Finding(message, role=Role.INDICES, is_tolerated=not breach.startswith("reach"))
 
 
 @Rule("SCT304", "repeated-targets", Severity.WARNING, reads=_OF_FAULTS)

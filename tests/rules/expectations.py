@@ -11,6 +11,8 @@ expectation names the scope, "-" for the file:
 
     # expect: SCT105 error y: reduction is 'sum'
 
+What is given about inputs stands at the beginning, `<!-- given: position in 0..15 -->` or `# given: ...`.
+
 The notes beside a finding follow behind an arrow, all of them:
 
     <!-- expect: SCT302 error indices[1] is 7 <- indices comes from Const "half" -->
@@ -29,6 +31,7 @@ from tests.rules.ir_text import array_of
 FOLDER = Path(__file__).parent
 _EXPECTED = re.compile(r"(?P<code>SCT\d{3})(?: (?P<severity>error|warning|note)\b)?(?: (?P<rest>.*))?")
 _IR_COMMENT = re.compile(r"\s*<!-- (expect|expect-file|weights): (.*?) -->\s*")
+_GIVEN = re.compile(r"\s*(?:<!-- given: (.*?) -->|# given: (.*?))\s*")
 _ONNX_COMMENT = re.compile(r"\s*# expect: (.*?)\s*")
 
 
@@ -81,6 +84,12 @@ def onnx_expectations(text: str) -> list[Expectation]:
         scope = "" if parts[-1] == "-" else parts[-1]
         found.append(_expectation(scope, " ".join([*parts[:-1], words]).strip()))
     return sorted(found)
+
+
+def givens_of(text: str) -> list[str]:
+    """Return what the comments of a case file give about its inputs."""
+    matches = [_GIVEN.fullmatch(line) for line in text.splitlines()]
+    return [match[1] or match[2] for match in matches if match is not None]
 
 
 def write_weights(text: str, path: Path) -> None:

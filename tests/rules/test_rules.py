@@ -11,6 +11,7 @@ from tests.formats.test_places import cut
 from tests.rules.expectations import (
     Expectation,
     case_files,
+    givens_of,
     ir_expectations,
     onnx_expectations,
     without_comments,
@@ -94,18 +95,19 @@ def demand_place(found: Diagnostic, text: str) -> None:
 def test_ir(path: Path, tmp_path: Path) -> None:
     """With comments the exact index is taken, without them the quick one: what they find is the same."""
     text, copy = path.read_text(), write_case(path, tmp_path)
-    found = validate(read(copy))
+    given = givens_of(text)
+    found = validate(read(copy), given=given)
     check([(str(one.location.line), one) for one in found], ir_expectations(text))
     for one in found:
         demand_help(one)
         demand_place(one, text)
     copy.write_text(without_comments(text))
-    assert validate(read(copy)) == found
+    assert validate(read(copy), given=given) == found
 
 
 @pytest.mark.parametrize("path", ONNX_FILES, ids=lambda path: path.stem)
 def test_onnx(path: Path, tmp_path: Path) -> None:
-    found = validate(read(write_case(path, tmp_path)))
+    found = validate(read(write_case(path, tmp_path)), given=givens_of(path.read_text()))
     check([(one.location.scope, one) for one in found], onnx_expectations(path.read_text()))
     for one in found:
         demand_help(one)
