@@ -4,6 +4,7 @@ import ir_scatter as irs
 irs.read("model.xml")               bytes, onnx.ModelProto, openvino.Model
 irs.inspect(model)                  scatter nodes: operator, shapes, indices
 irs.validate(model, select="SCT3")  violations of specifications
+irs.contract(model)                 what inputs must satisfy for legal indices
 irs.explain("SCT302")               a rule or an operator in words
 irs.convert(model, "ScatterND")     equal nodes of other operators
 irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Related, Severity
 from ir_scatter.core.errors import (
     BadFeed,
+    BadGiven,
     BrokenModel,
     CannotWrite,
     Error,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ir_scatter.inspect import IndexSummary, NodeSummary
     from ir_scatter.notebook import (
         ComparisonResult,
+        Contract,
         Conversion,
         Devices,
         Explanation,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
         Outputs,
         ScatterNodes,
         compare,
+        contract,
         convert,
         devices,
         evaluate_model,
@@ -64,9 +68,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadFeed",
+    "BadGiven",
     "BrokenModel",
     "CannotWrite",
     "ComparisonResult",
+    "Contract",
     "Conversion",
     "Devices",
     "Diagnostic",
@@ -93,6 +99,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "compare",
+    "contract",
     "convert",
     "devices",
     "evaluate",

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import cast
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS, Facts
 from ir_scatter.analysis.scatter_node import ScatterNode, scatter_nodes
+from ir_scatter.analysis.symbolic import proof_in_words
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.display import brief, record, short_repr
 from ir_scatter.core.model import Model
@@ -22,17 +23,19 @@ _OWN_FIELDS = frozenset({"axis", "reduction"})
 class IndexSummary:
     """Facts about indices: least and greatest value, and how many of them repeat an earlier target.
 
-    None stands for unknown, and for the least and greatest of an empty constant.
+    None stands for unknown, and for the least and greatest of an empty constant. `proof` is what is proven of
+    indices that are not constant, "in range if position in 0..15"; "" if that was not asked for.
     """
 
     is_constant: bool
     low: int | None = None
     high: int | None = None
     repeated: int | None = None
+    proof: str = ""
 
     def __str__(self) -> str:
         if not self.is_constant:
-            return "not constant"
+            return f"not constant, {self.proof}" if self.proof else "not constant"
         if self.low is None:
             return "constant, empty"
         span = f"constant {self.low}..{self.high}"
@@ -86,9 +89,17 @@ class Inspection:
     error: str = ""
 
 
-def inspect(model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS) -> list[NodeSummary]:
+def inspect(
+    model: Model, *, max_index_elements: int = MAX_CONSTANT_ELEMENTS, proves: bool = False
+) -> list[NodeSummary]:
     """List the scatter nodes of a model in the order of the file, a function's once per signature."""
-    return [_summary(scatter) for scatter in scatter_nodes(model, Facts(max_index_elements, model))]
+    summaries = []
+    for scatter in scatter_nodes(model, Facts(max_index_elements, model)):
+        summary = _summary(scatter)
+        if proves and scatter.lookup.spec is not None and not summary.indices.is_constant:
+            summary = replace(summary, indices=IndexSummary(False, proof=proof_in_words(scatter)))
+        summaries.append(summary)
+    return summaries
 
 
 def totals(nodes: Sequence[NodeSummary]) -> dict[str, int]:

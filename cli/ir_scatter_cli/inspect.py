@@ -24,7 +24,7 @@ from ir_scatter_cli.output import say, style, write
 @formats("inspection", "Format of the list.")
 @option("-o, --output FILE")
 @option("--overwrite")
-@option("-v, --verbose")
+@option("-v, --verbose", "List skipped files; say what is proven of indices.")
 def command(**params: Any) -> int:
     """List the scatter nodes of models: operator, shapes, types, axis, reduction, indices.
 
@@ -54,4 +54,4 @@ def _inspect(source: Source, stdin_format: str | None, verbose: bool) -> Inspect
         if verbose:
             say(f"{path}: skipped: {error.message}")
         return None
-    return Inspection(path, model.format, tuple(inspect(model)))
+    return Inspection(path, model.format, tuple(inspect(model, proves=verbose)))

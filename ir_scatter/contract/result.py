@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ir_scatter.contract.conditions import ContractCondition
 from ir_scatter.core.diagnostics import Location
+from ir_scatter.core.display import short_repr
 from ir_scatter.core.words import counted
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class InputContract:
     conditions: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contract:
     """What the inputs of a model must satisfy so that every index of its scatter nodes is legal.
 
@@ -117,6 +119,11 @@ class Contract:
             lines += [f"  {text}" for each in self.inputs for text in each.conditions]
             lines += [f"  {text}" for text in self.sizes]
         return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        counts = [f"{count} {status}" for status, count in self.summary.items() if count]
+        summary = ", ".join([counted(len(self.nodes), "scatter node"), *counts])
+        return short_repr(self, f"{PurePath(self.path).name}: {summary}")
 
     def lines(self) -> list[str]:
         """Return one line for all nodes of which the same is known: names, claims, reason."""

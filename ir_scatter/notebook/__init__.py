@@ -1,7 +1,9 @@
 """The public functions of the library, which accept models from any source, and their results."""
 
+from ir_scatter.contract import Contract
 from ir_scatter.notebook.functions import (
     compare,
+    contract,
     convert,
     devices,
     evaluate_model,
@@ -24,6 +26,7 @@ from ir_scatter.notebook.sources import InputShapes, Readable, read
 
 __all__ = [
     "ComparisonResult",
+    "Contract",
     "Conversion",
     "Devices",
     "Explanation",
@@ -34,6 +37,7 @@ __all__ = [
     "Readable",
     "ScatterNodes",
     "compare",
+    "contract",
     "convert",
     "devices",
     "evaluate_model",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ir_scatter.analysis.constants import MAX_CONSTANT_ELEMENTS
+from ir_scatter.contract import Contract, make_contract
 from ir_scatter.convert.conversion import DEFAULT_CASES
 from ir_scatter.core.errors import BadFeed, UnreadableModel, UsageError
 from ir_scatter.explain import explain as explain_topic
@@ -151,6 +152,38 @@ def explain(topic: str = "index") -> Explanation:
     if not isinstance(topic, str):
         raise TypeError(f"the topic is {type_with_article(topic)}, expected a string")
     return Explanation(explain_topic(topic))
+
+
+def contract(model: "Readable", *, given: str | Sequence[str] = ()) -> Contract:
+    """Return what the inputs of a model must satisfy so that every index of its scatter nodes is in range.
+
+    It is proven from the file alone, for all legal inputs; a run in NumPy only confirms what breaks an index.
+
+    Args:
+        model: a path, or anything else that `read` accepts.
+        given: what holds of inputs: "position in 0..15", or several such texts.
+
+    Returns:
+        `.nodes` and `.inputs` with conditions; `.check(feeds)` raises ValueError for inputs that break one;
+        `str` is the text of the command line.
+
+    Raises:
+        BadGiven: a text in `given` cannot be read, names no input, or cannot hold.
+        UnreadableModel: the model cannot be read.
+        TypeError: the model is not of a type that `read` accepts.
+
+    Example:
+        >>> import ir_scatter as irs
+        >>> contract = irs.contract("samples/kv_cache/decoder.xml")
+        >>> contract
+        <Contract decoder.xml: 2 scatter nodes, 2 conditional>
+        >>> contract.inputs[0].conditions
+        ('position in 0..15',)
+        >>> contract.check({"position": [16]})
+        Traceback (most recent call last):
+        ValueError: position[0] is 16, expected position <= 15 (value_cache/scatter)
+    """
+    return make_contract(read(model), _several(given, "given"))
 
 
 def convert(

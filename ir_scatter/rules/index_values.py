@@ -178,7 +178,16 @@ def negative_index(scatter: ScatterNode) -> Findings:
         yield finding
 
 
-@Rule("SCT310", "index-may-be-out-of-range", needs_given=True, is_legality=False)
+_OF_PROOFS = frozenset(
+    {
+        Fact.OPERATOR, Fact.ATTRIBUTES, Fact.AXIS, Fact.INPUTS, Fact.SHAPES, Fact.TYPES, Fact.CONSTANCY,
+        Fact.INDEX_FAULTS, Fact.INDICES, Fact.PRODUCERS, Fact.NAMES,
+    }
+)  # fmt: skip
+"""What proofs about indices read: all that is upstream of the node."""
+
+
+@Rule("SCT310", "index-may-be-out-of-range", reads=_OF_PROOFS, needs_given=True, is_legality=False)
 def index_may_be_out_of_range(scatter: ScatterNode) -> Findings:
     """Index may be out of range: what is given about inputs admits a value for which data has no position.
 

@@ -67,6 +67,19 @@ def range_conditions(scatter: ScatterNode) -> list[str]:
     return as_texts(proofs.of(scatter).range.conditions, proofs.merging)
 
 
+def proof_in_words(scatter: ScatterNode) -> str:
+    """Return what is known of the range of a node's indices: "in range if position in 0..15"."""
+    from ir_scatter.analysis.symbolic.proofs import IndexProofs
+    from ir_scatter.analysis.symbolic.targets import ProofStatus
+
+    status = scatter.facts.result_of(IndexProofs).status_of(scatter)
+    if status is ProofStatus.CONDITIONAL:
+        return f"in range if {' and '.join(range_conditions(scatter))}"
+    if status is ProofStatus.UNKNOWN:
+        return "range unknown"
+    return "in range" if status is ProofStatus.PROVEN else "out of range"
+
+
 def count_proofs(model: Model, facts: Facts) -> dict[str, int]:
     """Return the number of scatter nodes by how far it is known that their indices are in range.
 

@@ -36,8 +36,8 @@ class ContractNodeRecord(TypedDict):
     scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
     operator: Annotated[str, 'Type and version, "ScatterUpdate-3".']
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
-    range: RangeRecord
-    distinct: DistinctRecord
+    range: Annotated[RangeRecord, "Whether its indices are in range."]
+    distinct: Annotated[DistinctRecord, "Whether its targets are distinct."]
 
 
 class ContractInputRecord(TypedDict):
@@ -50,10 +50,10 @@ class ContractInputRecord(TypedDict):
 class ContractSummaryRecord(TypedDict):
     """Scatter nodes by the status of their range."""
 
-    proven: Natural
-    conditional: Natural
-    refuted: Natural
-    unknown: Natural
+    proven: Annotated[Natural, "Indices are in range for all inputs."]
+    conditional: Annotated[Natural, "Indices are in range if inputs satisfy the conditions."]
+    refuted: Annotated[Natural, "Some legal input breaks an index."]
+    unknown: Annotated[Natural, "Nothing is known."]
 
 
 class ContractModelRecord(TypedDict):
@@ -61,7 +61,7 @@ class ContractModelRecord(TypedDict):
 
     path: Annotated[str, "The path as it was given or found."]
     given: Annotated[list[str], "What was given about its inputs."]
-    summary: ContractSummaryRecord
+    summary: Annotated[ContractSummaryRecord, "Scatter nodes by the status of their range."]
     nodes: Annotated[list[ContractNodeRecord], "Its scatter nodes."]
     inputs: Annotated[list[ContractInputRecord], "What its inputs must satisfy."]
     sizes: Annotated[list[str], "Conditions on sizes alone."]
