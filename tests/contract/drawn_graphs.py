@@ -611,14 +611,22 @@ def feeds_of(graph: Drawn, rng: np.random.Generator) -> dict[str, np.ndarray[Any
     return feeds
 
 
-def violations(seed: int, runs: int = 50) -> Iterator[str]:
-    """Yield each claim about the graph of a seed that a run breaks; "" counts nothing."""
+def violations(seed: int, runs: int = 50, figures: "Counter[str] | None" = None) -> Iterator[str]:
+    """Yield each claim about the graph of a seed that a run breaks.
+
+    Figures count graphs, runs, and of the graphs with a conditional range those for which some inputs break a
+    condition, and those for which such inputs break an index, too.
+    """
+    figures = Counter() if figures is None else figures
     drawn = draw(seed)
     if drawn is None:
         return
     graph, model, plain, type, axis = drawn
     contract = make_contract(read("g.onnx", model.SerializeToString()))
     node = next(each for each in contract.nodes if each.name == "scatter")
+    figures["graphs"] += 1
+    figures[f"range {node.range.status}"] += 1
+    figures[f"distinct {node.distinct.status}"] += 1
     if node.range.status in {"unknown"} and node.distinct.status == "unknown":
         return
     try:
@@ -626,6 +634,7 @@ def violations(seed: int, runs: int = 50) -> Iterator[str]:
     except Error:
         return
     rng = np.random.default_rng(seed + 1_000_000_007)
+    outcomes = Counter[tuple[bool, bool]]()
     for _ in range(runs):
         feeds = feeds_of(graph, rng)
         try:
@@ -633,23 +642,42 @@ def violations(seed: int, runs: int = 50) -> Iterator[str]:
                 indices, data = program.run(feeds).values()
         except Error:
             continue
+        figures["runs"] += 1
+        if indices.size and node.range.status == "conditional":
+            outcomes[_holds_for(contract, feeds), _is_legal(indices, data, type, axis)] += 1
         yield from _broken(contract, feeds, indices, data, type, axis, seed)
+    if outcomes[False, True] or outcomes[False, False]:
+        figures["conditions broken"] += 1
+        figures["which broke an index"] += bool(outcomes[False, False])
+
+
+def _holds_for(contract: Contract, feeds: dict[str, Any]) -> bool:
+    try:
+        contract.check(feeds)
+    except ValueError:
+        return False
+    return True
+
+
+def _limits(indices: Any, data: Any, type: str, axis: int) -> list[int]:
+    return list(data.shape[: indices.shape[-1]]) if type == "ScatterND" else [data.shape[axis]]
+
+
+def _is_legal(indices: Any, data: Any, type: str, axis: int) -> bool:
+    limits = _limits(indices, data, type, axis)
+    rows = indices.reshape(-1, len(limits))
+    return bool(((rows >= [-limit for limit in limits]) & (rows < limits)).all())
 
 
 def _broken(
     contract: Contract, feeds: dict[str, Any], indices: Any, data: Any, type: str, axis: int, seed: int
 ) -> Iterator[str]:
     node = next(each for each in contract.nodes if each.name == "scatter")
-    limits = list(data.shape[: indices.shape[-1]]) if type == "ScatterND" else [data.shape[axis]]
+    limits = _limits(indices, data, type, axis)
     if (type == "ScatterND" and len(limits) < indices.shape[-1]) or not indices.size:
         return
     rows = indices.reshape(-1, len(limits))
-    is_legal = bool(((rows >= [-limit for limit in limits]) & (rows < limits)).all())
-    holds = True
-    try:
-        contract.check(feeds)
-    except ValueError:
-        holds = False
+    is_legal, holds = _is_legal(indices, data, type, axis), _holds_for(contract, feeds)
     if node.range.status in {"proven", "conditional"} and holds and not is_legal:
         yield f"{seed}: range {node.range.status}, {node.range.conditions}: {_shown(feeds)} gives {rows.tolist()} of {limits}"
     if node.range.status == "refuted" and is_legal and indices.size:
