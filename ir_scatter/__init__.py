@@ -4,7 +4,7 @@ import ir_scatter as irs
 irs.read("model.xml")               bytes, onnx.ModelProto, openvino.Model
 irs.inspect(model)                  scatter nodes: operator, shapes, indices
 irs.validate(model, select="SCT3")  violations of specifications
-irs.contract(model)                 what inputs must satisfy for legal indices
+irs.contract(model)                 what makes indices legal for all inputs
 irs.explain("SCT302")               a rule or an operator in words
 irs.convert(model, "ScatterND")     equal nodes of other operators
 irs.evaluate("ScatterND", data=..)  an operator in NumPy; evaluate_detailed

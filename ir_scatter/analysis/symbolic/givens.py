@@ -214,7 +214,10 @@ class _Reader:
                 token = self._next()
                 if token.kind != "number" or not int(token.text):
                     raise self._wrong(f"{token.text!r} where a positive number should be")
-                result = quotient(result, int(token.text), truncates=False, knowledge=self.walker.knowledge)
+                part = quotient(result, int(token.text), truncates=False, knowledge=self.walker.knowledge)
+                if part is None:
+                    raise self._wrong("too many quotients are in each other")
+                result = part
             else:
                 return result
 

@@ -249,10 +249,21 @@ def _divide(number: int, symbol: Symbol) -> int:
     return number // symbol.divisor
 
 
-def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Knowledge) -> Linear:
+MOST_NESTED_QUOTIENTS = 3
+"""Quotients in quotients that are kept: the range of each is computed from that of its dividend."""
+
+
+def _nesting(expression: Linear) -> int:
+    """Return how many quotients are in each other in an expression."""
+    depths = [1 + _nesting(symbol.dividend) for symbol in expression.symbols() if symbol.dividend is not None]
+    return max(depths, default=0)
+
+
+def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Knowledge) -> Linear | None:
     """Return dividend / divisor for a positive divisor, rounded down, or towards zero if `truncates`.
 
-    It is linear if all coefficients are multiples of the divisor, else a symbol of its own:
+    It is linear if all coefficients are multiples of the divisor, else a symbol of its own; None if too many
+    quotients would be in each other.
 
         (4 * S + 3) / 4     S
         S / 4               a symbol q, with 4 q <= S <= 4 q + 3
@@ -267,6 +278,8 @@ def quotient(dividend: Linear, divisor: int, *, truncates: bool, knowledge: Know
         return Linear(
             _divide(dividend.constant, Symbol(SymbolKind.QUOTIENT, None, -1, dividend, divisor, True))
         )
+    if _nesting(dividend) >= MOST_NESTED_QUOTIENTS:
+        return None
     return of_symbol(Symbol(SymbolKind.QUOTIENT, None, -1, dividend, divisor, truncates=not rounds_down))
 
 

@@ -21,6 +21,11 @@ from typing import NamedTuple, TypeAlias
 from ir_scatter.analysis.symbolic.linear import Knowledge, Linear, unique
 from ir_scatter.core.model import Value
 
+MOST_REQUIRED = 16
+"""Requirements of one case; with more, its bounds are unknown."""
+_MOST_TERMS = 24
+_MOST_BITS = 128
+"""Terms of a bound, and bits of its numbers: longer sums and larger numbers are no bounds of indices."""
 MOST_COLUMNS = 16
 """Positions on an axis with cases of their own: index tuples have one coordinate per dimension."""
 _MOST_CASES = 8
@@ -135,8 +140,11 @@ def multiply(left: CaseBounds, right: CaseBounds, knowledge: Knowledge) -> CaseB
 def _combined(
     left: CaseBounds, right: CaseBounds, lows: tuple[Linear, ...], highs: tuple[Linear, ...]
 ) -> CaseBounds:
+    result = CaseBounds(lows, highs, left.requires | right.requires, may_wrap=True)
+    if len(result.requires) > MOST_REQUIRED or _is_too_long(result):
+        return CaseBounds(requires=result.requires, may_wrap=True)
     exact = left.is_exact and right.is_exact
-    return CaseBounds(lows, highs, left.requires | right.requires, may_wrap=True, is_exact=exact)
+    return result._replace(is_exact=exact)
 
 
 def with_bounds(case: CaseBounds, lows: Iterable[Linear] = (), highs: Iterable[Linear] = ()) -> CaseBounds:
@@ -156,11 +164,22 @@ def settle(case: CaseBounds, low: int, high: int, knowledge: Knowledge) -> CaseB
     if not case.lows or not case.highs:
         return CaseBounds(requires=case.requires)
     requires = set(case.requires)
+    if len(requires) > MOST_REQUIRED or _is_too_long(case):
+        return CaseBounds(requires=case.requires)
     if not any(knowledge.proves(end.plus(-low)) for end in case.lows):
         requires.add(case.lows[0].plus(-low))
     if not any(knowledge.proves(Linear(high).minus(end)) for end in case.highs):
         requires.add(Linear(high).minus(case.highs[0]))
     return case._replace(requires=frozenset(requires), may_wrap=False)
+
+
+def _is_too_long(case: CaseBounds) -> bool:
+    return any(
+        len(end.terms) > _MOST_TERMS
+        or end.constant.bit_length() > _MOST_BITS
+        or any(coefficient.bit_length() > _MOST_BITS for _, coefficient in end.terms)
+        for end in (*case.lows, *case.highs)
+    )
 
 
 class Split(NamedTuple):

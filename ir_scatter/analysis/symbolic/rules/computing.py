@@ -28,6 +28,7 @@ from ir_scatter.analysis.symbolic.rules.shared import (
     align,
     copied_root,
     is_float,
+    joined_origin,
     operands,
     rank_of,
     settled,
@@ -42,7 +43,7 @@ def _elementwise(
     """Return the combined bounds of two operands, and both operands in the shape of the output."""
     (left, right), (first, second), dims = yield from operands(case)
     unknown = left.unknown or right.unknown
-    origin = " and ".join(dict.fromkeys(text for text in (left.origin, right.origin) if text))
+    origin = joined_origin([left, right], " and ")
     if dims is None:
         return TensorNumbers(combine(left.cases, right.cases), unknown=unknown, origin=origin), left, right
     left, right = align(left, first, dims, case.knowledge), align(right, second, dims, case.knowledge)
@@ -268,10 +269,11 @@ def _divided(case: NodeCase) -> Generator[Query, Any, TensorNumbers | None]:
 
 
 def _divided_case(part: CaseBounds, divisor: int, truncates: bool, knowledge: Knowledge) -> CaseBounds:
-    ends = [
-        tuple([quotient(end, divisor, truncates=truncates, knowledge=knowledge) for end in bounds])
+    quotients = [
+        [quotient(end, divisor, truncates=truncates, knowledge=knowledge) for end in bounds]
         for bounds in (part.lows, part.highs)
     ]
+    ends = [tuple([end for end in bounds if end is not None]) for bounds in quotients]
     return CaseBounds(ends[0], ends[1], part.requires, is_exact=part.is_exact)
 
 

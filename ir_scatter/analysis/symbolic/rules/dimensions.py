@@ -57,7 +57,10 @@ def _quotient_of_sizes(source: Sequence[Linear], sizes: Sequence[Linear]) -> Lin
                 return None
             if count.constant % size.constant:
                 return None
-            rest = [quotient(count, size.constant, truncates=False, knowledge=Knowledge())]
+            part = quotient(count, size.constant, truncates=False, knowledge=Knowledge())
+            if part is None:
+                return None
+            rest = [part]
     return product(rest)
 
 
@@ -360,7 +363,7 @@ def _split_dims(case: NodeCase) -> Generator[Query, Any, Dims]:
     if case.is_openvino:
         count = Attributes(case.node.attributes).integer("num_splits")
         if all(coefficient % count == 0 for _, coefficient in source[axis].terms):
-            size = quotient(source[axis], count, truncates=False, knowledge=case.knowledge)
+            size = quotient(source[axis], count, truncates=False, knowledge=case.knowledge) or size
     else:
         lengths = yield from split_lengths(case)
         if lengths is not None and case.output < len(lengths):

@@ -33,6 +33,7 @@ from ir_scatter.analysis.symbolic.rules.registry import operator_name, rule_for_
 from ir_scatter.analysis.symbolic.rules.shared import (
     EXACT_INTEGERS,
     MOST_NESTED,
+    joined_origin,
     moved_axes,
     rank_of,
     stretched,
@@ -221,7 +222,7 @@ def _joined_numbers(case: NodeCase) -> Generator[Query, Any, TensorNumbers]:
     dims = yield from case.output_dims()
     cases = union([part.cases for part in parts])
     unknown = next((part.unknown for part in parts if part.unknown is not None), None)
-    origin = ", ".join(dict.fromkeys(part.origin for part in parts if part.origin))
+    origin = joined_origin(parts, ", ")
     result = TensorNumbers(cases, rank=rank_of(dims), origin=origin, unknown=unknown)
     if dims is None or any(shape is None for shape in shapes):
         return result

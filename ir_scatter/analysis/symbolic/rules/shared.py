@@ -162,3 +162,16 @@ def copied_root(value: Value) -> Value:
             break
         value = source
     return value
+
+
+_LONGEST_ORIGIN = 80
+"""Characters of an origin in a message."""
+
+
+def joined_origin(parts: Sequence[TensorNumbers], separator: str) -> str:
+    """Return the origins of several operands, without constants beside others and without repetitions."""
+    texts = dict.fromkeys(text for part in parts for text in part.origin.split(separator) if text)
+    if len(texts) > 1:
+        texts.pop("constant", None)
+    joined = separator.join(texts)
+    return joined if len(joined) <= _LONGEST_ORIGIN else next(iter(texts))
