@@ -1,4 +1,4 @@
-"""A cache of keys whose positions are computed: total length minus the number of new rows, and one beside it."""
+"""A cache whose positions are computed: total length minus new rows, and a copy that is off by one."""
 
 from pathlib import Path
 
