@@ -1,1 +1,1 @@
-"""Runs one model on several runners and says who departs from the document."""
+"""Runs a model on several runners, and reports which of them departs from the operator specifications."""

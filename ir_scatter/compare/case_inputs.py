@@ -24,12 +24,12 @@ Feeds = Mapping[str, Array]
 
 @dataclass(slots=True, eq=False)
 class CaseInputs:
-    """The inputs of all cases.
+    """The inputs of all cases of a comparison; a case is one set of inputs for which all runners run.
 
     Attributes:
-        cases: one for each case, by names of the first model and in its types.
-        drawn: the generated cases; the first of them has the number `first_drawn`.
-        coverage: what the cases try, and what they do not.
+        cases: for each case, its arrays by input name, with the names and types of the first model.
+        drawn: the generated cases; `drawn[0]` is the case number `first_drawn`.
+        coverage: the conditions that the generated cases try, such as loop bodies that run, and those missed.
         notes: remarks for the user, a sentence each.
     """
 
@@ -41,7 +41,7 @@ class CaseInputs:
 
 
 def check_saved_inputs(saved: Compared, model: Model) -> Sequence[Feeds]:
-    """Return saved inputs; raise BadFeed if they do not fit a model."""
+    """Return the inputs that were saved with earlier results; raise BadFeed if they do not fit the model."""
     for feeds in saved.feeds:
         try:
             check_feeds(dataflow_of(model).inputs, feeds)
@@ -53,13 +53,14 @@ def check_saved_inputs(saved: Compared, model: Model) -> Sequence[Feeds]:
 def draw_inputs(
     sides: Sequence[ModelSide], pairing: Pairing | None, settings: CompareSettings, passed: Sequence[Feeds]
 ) -> CaseInputs:
-    """Return the caller's feeds as the first cases, and generated inputs for the others.
+    """Return the inputs of all cases: first those that the caller passed, then generated ones.
 
-    Generated inputs are legal for both models, if such inputs are found. Further cases are added in which
-    bodies run that do not run in the cases that the settings request, and in which indices repeat.
+    Generated inputs are legal for both models, if such inputs exist. If the requested number of cases leaves
+    some branch or loop body unused, or never repeats an index, cases that do so are added.
 
     Raises:
-        BadFeed: the feeds, or the ranges of inputs, do not fit a model, or the feeds break what is given.
+        BadFeed: the passed inputs, or the value ranges of inputs, do not fit a model, or the passed inputs break
+            the conditions that the user gave.
         NoInputs: no legal inputs were found.
     """
     model, inputs, shapes, ranges = sides[0].model, CaseInputs(), settings.input_shapes, settings.input_ranges
@@ -111,7 +112,7 @@ def draw_inputs(
 
 
 def _are_repeats_untried(model: Model, feeds: Feeds, pairing: Pairing) -> bool:
-    """Return whether only one of two models allows repeated targets, and the feeds have none."""
+    """Return whether only one of the models allows repeated indices, and the inputs contain none."""
     fixed = dict[int, Array]()
     for number, input in enumerate(dataflow_of(model).inputs):
         name = next((name for name in input.names if name in feeds), None)
@@ -129,7 +130,10 @@ def _are_repeats_untried(model: Model, feeds: Feeds, pairing: Pairing) -> bool:
 def _draw_further(
     sides: Sequence[ModelSide], draw: Callable[..., Drawn], drawn: Sequence[Drawn], seed: int
 ) -> Coverage:
-    """Draw cases in which further bodies run, and one with repeated indices if one model forbids them."""
+    """Draw cases that run the branches and loop bodies that no case has run, and one with repeated indices.
+
+    The latter is only drawn if one of two models forbids repeated indices.
+    """
     begin("drawing inputs for all bodies")
     bodies = [
         (place, body.scope)

@@ -1,4 +1,4 @@
-"""Writes a one-node model of each node that differs, with its inputs and the command that repeats it."""
+"""Writes each differing scatter node as a one-node model, with its inputs and a command to reproduce it."""
 
 import re
 from collections.abc import Iterator
@@ -23,17 +23,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that a folder name must not contain."""
 
 _LONGEST = 60
-"""Characters of a folder name: file systems allow 255, and the paths inside need room."""
+"""Maximum characters of a folder name: file systems allow 255, and the paths of the files inside need
+room."""
 
 _INPUTS, _README = "inputs.npz", "README.txt"
 
 
 def extract(compared: Compared, folder: Path, *, overwrite: bool = True) -> Iterator[str]:
-    """Write a folder for each node of each runner that differs; yield a line for each.
+    """Write a folder for each pair of a runner and a node that differs on it; yield a line of text for each.
 
-    A folder holds the one-node model, `inputs.npz`, and `README.txt` with the command that repeats the
-    difference: all of them appear together or none. Without `overwrite`, only folders of an earlier
-    extraction are replaced; any other content stays, and raises UsageError.
+    A folder holds the one-node model, `inputs.npz`, and `README.txt` with the command that reproduces the
+    difference; its files appear together or not at all. Without `overwrite`, only folders that an earlier
+    extraction has written are replaced; UsageError is raised where any other content is in the way.
     """
     model = read(compared.model)
     nodes = {(scatter.node.scope, output_name(scatter)): scatter for scatter in nodes_by_tap(model).values()}
@@ -72,7 +73,7 @@ def extract(compared: Compared, folder: Path, *, overwrite: bool = True) -> Iter
 
 
 def _one_node(comparison: Comparison, scatter: ScatterNode) -> OneNode:
-    """Return a node with the attributes of a scatter node, and the inputs that it had on a runner."""
+    """Return a one-node model with a scatter node's attributes, and the inputs that it got on a runner."""
     spec, node = scatter.spec, scatter.node
     inputs: list[OneInput | None] = []
     for port, input, array in zip(spec.ports, node.inputs, comparison.inputs, strict=False):

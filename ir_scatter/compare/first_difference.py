@@ -1,13 +1,13 @@
-"""Finds the first node of a model at which a runner adds a difference beyond the rounding of that node.
+"""Finds the first node of a model at which a runner adds a difference larger than the rounding of that node.
 
-Values that were read from the runner (taps) cut the model into parts. NumPy computes each part from the
-values before it, with and without rounding, and compares the result with the value after it:
+Intermediate tensors that were read from the runner (taps) cut the model into parts. NumPy computes each
+part from the tensors before it, with and without rounding, and compares the result with the tensor after it:
 
     taps of scatter nodes:   x -> MatMul -> [s] Scatter [t] -> MatMul -> Softmax -> [y]
                                   a part of one node            a part of two nodes
     taps of all nodes:       each node is a part of its own
 
-The value that was read then takes the place of the computed one, so that no difference is counted twice.
+The next part starts from the tensor that was read, not the computed one: no difference is counted twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,17 +35,17 @@ from ir_scatter.ops.lookup import Lookup
 from ir_scatter.runners.base import Outcome, Tap, tap_of
 
 _MOST_NODES = 512
-"""Nodes of a part that are remembered; of longer parts no single node is named anyway."""
+"""Maximum nodes stored for a part: if it has more, the report does not name the faulty node anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartDifference:
-    """A part of a model that adds a difference: its nodes that compute, or only move if none does.
+    """A part of a model that adds a difference.
 
     Attributes:
-        nodes: the scopes of the nodes.
-        types: their operators.
-        is_beyond_tolerance: whether the difference is beyond the tolerance of outputs, too.
+        nodes: the scopes of its nodes that compute values; if all of them only move elements, of all nodes.
+        types: the operator types of these nodes.
+        is_beyond_tolerance: whether the difference also exceeds the default tolerance of model outputs.
     """
 
     nodes: tuple[str, ...]
@@ -54,7 +54,10 @@ class PartDifference:
 
 
 def taps_of_all(program: Program, format: str) -> dict[Tap, Key]:
-    """Return taps for the first outputs of all nodes of the main graph but scatter nodes, with the values."""
+    """Return a tap for the first output of every main graph node that is not a scatter node.
+
+    The value of each entry is the key of the tapped tensor in the program.
+    """
     return {
         tap_of(step.node, format)._replace(outputs_only=True): step.outputs[0]
         for step in program.plan.steps
@@ -63,12 +66,12 @@ def taps_of_all(program: Program, format: str) -> dict[Tap, Key]:
 
 
 def values_of_taps(program: Program, run: Outcome, of_all: Mapping[Tap, Key]) -> dict[Key, Array]:
-    """Return the values of the main graph that a run with taps has shown.
+    """Return the tensors of the main graph that a run with taps has read, by their keys in the program.
 
     Args:
         program: the model.
-        run: the run.
-        of_all: the values of taps of nodes that are no scatter nodes.
+        run: the run with taps.
+        of_all: the taps of `taps_of_all`; the others are taps of scatter nodes.
     """
     steps = {step.node.scope: step for step in program.plan.steps if isinstance(step.work, Lookup)}
     values = dict[Key, Array]()
@@ -96,9 +99,10 @@ def find_first_difference(
     precision: Precision,
     deadline: float | None = None,
 ) -> PartDifference | None:
-    """Return the first part of a model that adds a difference; None if none does.
+    """Return the first part of a model that adds a difference; None if no part does.
 
-    A difference beyond the tolerance of outputs comes before one that is only beyond rounding.
+    Parts with a difference beyond the tolerance of outputs take precedence over parts whose difference only
+    exceeds rounding.
     """
     finder = _Finder(program.plans, program.plan, values, precision)
     finder.deadline = deadline
@@ -115,7 +119,8 @@ class _Finder(RoundingWatcher):
         self._values = values
         self._main = {id(step) for step in plan.steps}
         self._since: dict[Key, dict[Node, bool]] = {}
-        """The nodes between the last values that were read and a value, and whether they compute."""
+        """For each tensor, the nodes between it and the tensors last read from the runner (True: computes
+        values)."""
         self.differences: list[PartDifference] = []
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
@@ -158,7 +163,7 @@ class _Finder(RoundingWatcher):
 
 
 def _computes(step: Step) -> bool:
-    """Return whether a node does more than move elements."""
+    """Return whether a node computes values; False if it only moves elements, like Transpose."""
     work = step.work
     if isinstance(work, GeneralOp):
         return not work.moved_inputs(len(step.inputs)) or work.copies

@@ -8,8 +8,9 @@ them: the element is contested. The run stores, beside each tensor, where each o
     Add:          element by element: the value is computed      -> origins [0, -1, 0]   -1 is `COMPUTED`
     any other:    the whole tensor may depend on the element     -> origins [-1, -1, -1]
 
-A moved element may only have one of the values that the specification allows; of a computed one nothing is
-known. If NumPy does not support an operator, or a model breaks a rule, as much as possible is computed.
+An element that was only moved must have one of the values that the specification allows; an element that was
+computed from a contested one may have any value. If NumPy does not support an operator, or a model breaks a
+rule, the run computes as much of the model as possible.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -69,34 +70,36 @@ from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
 COMPUTED = np.int64(-1)
-"""Origin of an element that was, or may have been, computed from a contested one: its value is unknown."""
+"""Origin of an element that was, or may have been, computed from a contested element: any value is
+accepted."""
 
 _CERTAIN = np.int64(0)
-"""Origin of an element that depends on no contested one."""
+"""Origin of an element that depends on no contested element."""
 
 _MOST_COPIES = 16
-"""Copies of one contested element that are checked: each costs a pass over the result; others are excused."""
+"""Maximum copies of one contested element that are checked, as each costs a pass; further copies pass
+unchecked."""
 
 
 class ContestedElements:
-    """Numbers the contested elements, and knows the values that each may have."""
+    """Numbers the contested elements of a run, and checks whether a value is allowed for an element."""
 
     def __init__(self) -> None:
         self._results: list[tuple[int, DetailedResult]] = []
         self._next = 1
 
     def add(self, result: DetailedResult) -> Array:
-        """Return a new number for each element of a result."""
+        """Return an array of new element numbers, in the shape of a scatter result."""
         start, count = self._next, result.values.size
         self._results.append((start, result))
         self._next += count
         return np.arange(start, start + count, dtype=np.int64).reshape(result.values.shape)
 
     def allows(self, numbers: Array, values: Array, tolerance: Tolerance) -> Array:
-        """Return for each contested element whether the specification allows a value.
+        """Return a mask: whether the specification allows `values[i]` for the contested element `numbers[i]`.
 
-        A number may occur more than once, as elements are copied. `DetailedResult.allows` checks one value
-        for each element, so that each round checks one copy of every number.
+        A number occurs several times if the element was copied. `DetailedResult.allows` checks one value for
+        each element, so each round of the loop checks one copy of every number.
         """
         are_allowed = np.ones(numbers.shape, np.bool_)
         for start, result in self._results:
@@ -117,15 +120,16 @@ class ContestedElements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unspecified:
-    """The elements of a tensor whose values the specification does not determine."""
+    """Marks the elements of a tensor whose values the specification does not determine."""
 
     origins: Array | None
-    """i64 of the tensor's shape: 0 for a certain element, the number of a contested element that was only
-    moved, or `COMPUTED`. None if not even the shape is certain."""
+    """i64 array of the tensor's shape: 0 for a determined element, the number of a contested element that
+    was only moved, or `COMPUTED`. None if even the shape is undetermined."""
     why: str = ""
-    """The operator that made more elements unspecified than those that depend on a contested one."""
+    """The operator that spread uncertainty to elements that may not depend on a contested one; "" if there
+    is none."""
     contested: ContestedElements = field(default_factory=ContestedElements)
-    """For an output of a model: the values that its contested elements may have."""
+    """Set for model outputs: checks which values the contested elements may have."""
 
     @property
     def excuse(self) -> Excuse:
@@ -137,7 +141,8 @@ class Unspecified:
     def mask(self, tolerance: Tolerance, *arrays: Array) -> Array:
         """Return a mask of the unspecified elements.
 
-        An element that was only moved is left out if its value in one of the arrays is not allowed.
+        An element that was only moved is not in the mask if one of the arrays has a value for it that the
+        specification does not allow: such a value is wrong.
         """
         shape = arrays[0].shape
         if self.origins is None or self.origins.shape != shape:
@@ -162,18 +167,18 @@ def unspecified_where(mask: Array, why: str = "") -> Unspecified:
 
 
 def whole_tensor(why: str, shape: tuple[int, ...] | None) -> Unspecified:
-    """Mark a whole tensor as unspecified, including its shape if that is None."""
+    """Mark all elements of a tensor as computed from unspecified ones; with shape None, the shape as well."""
     return Unspecified(None if shape is None else np.broadcast_to(COMPUTED, shape), why)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkedTensor:
-    """A tensor on its way through a model, with a mark for its unspecified elements.
+    """A tensor of a running model, and the mark of its unspecified elements.
 
     Attributes:
-        array: None if its values are unknown.
-        declared: its shape if nothing else is known.
-        end: the node that is not computed, if the values are unknown for want of a kernel.
+        array: its values; None if they are unknown.
+        declared: the shape that the model declares, used if neither array nor mark has one.
+        end: the unsupported node because of which the values are unknown.
     """
 
     array: Array | None
@@ -192,7 +197,7 @@ class MarkedTensor:
 
     @property
     def numbers(self) -> Array:
-        """The origin of each element, 0 for certain ones; the shape must be known."""
+        """The origin of each element, 0 if the specification determines it; the shape must be known."""
         assert self.shape is not None
         return np.broadcast_to(_CERTAIN, self.shape) if self.origins is None else self.origins
 
@@ -204,7 +209,10 @@ def excuse_unspecified(
     of_subject: Unspecified | None,
     of_reference: Unspecified | None,
 ) -> Measure:
-    """Leave elements out of a mismatch that the specification does not determine in the model of a side."""
+    """Turn a mismatch into the verdict "contested" if it disappears without the unspecified elements.
+
+    An element is unspecified if the model of the subject or that of the reference leaves it so.
+    """
     sides = [(of_subject, [got]), (of_reference, [expected])]
     if of_subject is of_reference:
         sides = [(of_subject, [got, expected])]
@@ -233,11 +241,10 @@ def find_one_sided(
     of_reference: Unspecified | None,
     bound: Array | None = None,
 ) -> Measure | None:
-    """Return a mismatch in elements that one of two models specifies and the other does not.
+    """Return a mismatch in elements that only one of two models specifies; None if there is none.
 
     If the first model does not specify an element, the second may compute any value that the first allows.
-    None if there is no such mismatch, or single elements cannot be followed. Each element may also differ by
-    its `bound`.
+    Also None if the origins of single elements are unknown. Elements may differ by their `bound`.
     """
     marks = [mark for mark in (of_subject, of_reference) if mark is not None]
     if difference.verdict is not Verdict.MISMATCH or difference.remark or not marks:
@@ -275,7 +282,7 @@ def mark_scatter(
     tensors: Mapping[Role, MarkedTensor],
     elements: ContestedElements,
 ) -> Unspecified | None:
-    """Return the mark of the output of a scatter node; its contested elements are added to `elements`."""
+    """Return the mark of a scatter node's output; its contested elements get numbers in `elements`."""
     marks = {role: tensor.mark for role, tensor in tensors.items() if tensor.mark is not None}
     is_shape_unknown = any(mark.origins is None for mark in marks.values())
     deciding = next((role for role in marks if role not in {Role.DATA, Role.UPDATES}), None)
@@ -310,7 +317,7 @@ def mark_scatter(
 def mark_general(
     step: Step, tensors: Sequence[MarkedTensor | None], arrays: Sequence[Array | None]
 ) -> list[Unspecified | None]:
-    """Return the marks of the outputs of a node without bodies that is not a scatter node.
+    """Return the marks of a node's outputs; scatter nodes and nodes with bodies have functions of their own.
 
     Args:
         step: the node.
@@ -357,7 +364,7 @@ def _propagate_origins(
     marked_ports: set[int],
     arrays: Sequence[Array | None],
 ) -> Sequence[Array] | None:
-    """Return the origins of the elements of the outputs, None if single elements cannot be followed."""
+    """Return the origins of all output elements; None if they are only known for whole tensors."""
     first, is_computed = tensors[0], isinstance(step.work, GeneralOp)
     is_choice = op.is_elementwise and op.moves
     if op.copies:
@@ -392,7 +399,10 @@ def _propagate_origins(
 def _move_origins(
     step: Step, tensors: Sequence[MarkedTensor | None], moving: Sequence[int]
 ) -> Sequence[Array] | None:
-    """Compute a node that moves elements with origins in place of the inputs that it moves."""
+    """Return the origins of the outputs of a node that only moves elements, such as Transpose.
+
+    The node is computed with arrays of origins in place of the inputs numbered `moving`.
+    """
     inputs = [None if tensor is None else tensor.array for tensor in tensors]
     for number in moving:
         tensor = tensors[number]
@@ -408,7 +418,10 @@ def _move_origins(
 
 
 ContestedMasks = Mapping[str, Sequence[Array]]
-"""Masks of the contested elements that runners have shown, by scope of the node: one per computation."""
+"""Masks of contested elements found in tensors read from runners, by scope of the scatter node.
+
+A node has one mask for each time that it was computed, as in a loop.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -418,18 +431,22 @@ class Observations:
     nodes: Collection[str] = ()
     """The scopes of all scatter nodes, as `validate` prints them."""
     guarded: dict[str, Guarded] = field(default_factory=dict)
-    """A remark on the inputs of some of these nodes, by scope."""
+    """A remark on the indices or values that a node got, by scope; nodes without anything remarkable are
+    missing."""
     unspecified: Mapping[str, Unspecified] | None = None
-    """The marks of the outputs of the model that have one, by name; None if they are unknown."""
+    """The marks of model outputs with unspecified elements, by output name; None if they are unknown."""
     entered: set[str] = field(default_factory=set)
-    """The scopes of the bodies that ran."""
+    """The scopes of the branches, loop bodies and functions that ran."""
     unsure: set[str] = field(default_factory=set)
-    """The scopes of the bodies that may have run, as an unknown value decides it."""
+    """The scopes of branches and bodies that may have run: an unknown value decides it."""
     not_computed: dict[str, NotComputed] = field(default_factory=dict)
-    """The outputs that NumPy does not compute, as they depend on a node that is not computed."""
+    """The model outputs that NumPy does not compute, each with the node that stopped the computation."""
 
     def add(self, remark: Guarded) -> None:
-        """Enter a remark on a node: the first, or the first illegal one if there is any."""
+        """Store a remark on a node, unless it has one.
+
+        A remark on illegal inputs replaces one on legal inputs.
+        """
         scope = scope_in_report(remark.node, self.nodes) or remark.node
         earlier = self.guarded.get(scope)
         if earlier is None or (remark.is_illegal and not earlier.is_illegal):
@@ -442,9 +459,9 @@ class Observations:
 
 
 def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
-    """Return the scope under which `validate` prints a node, None if it is not among `scopes`.
+    """Return the shorter scope under which `validate` prints a node; None if it is not among `scopes`.
 
-    "call:own::Store/written", the path through all calls, is printed as "own::Store/written".
+    Example: the full path through a call, "call:own::Store/written", is printed as "own::Store/written".
     """
     while scope not in scopes:
         _, colon, scope = scope.partition(":")
@@ -457,9 +474,10 @@ def scope_in_report(scope: str, scopes: Collection[str]) -> str | None:
 
 
 class Watcher(Forward[MarkedTensor]):
-    """Computes a model, propagates marks beside the arrays, and enters observations.
+    """Computes a model in NumPy, propagates marks of unspecified elements, and stores observations.
 
-    What depends on an operator that NumPy does not compute is unknown; its marks are propagated all the same.
+    Tensors downstream of an operator that NumPy does not support have no values, but their marks are
+    propagated.
     """
 
     def __init__(self, plans: Plans, observations: Observations) -> None:
@@ -467,7 +485,7 @@ class Watcher(Forward[MarkedTensor]):
         self.elements = ContestedElements()
         self._observations = observations
         self._undecided: dict[Step, str] = {}
-        """Why a step, whose control input is unspecified, may compute anything."""
+        """For nodes whose branch or trip count depends on an unspecified element: the reason, as text."""
         self._scopes = {plan: flow.graph.scope for flow, plan in plans.items() if plan.is_body}
         self._facts = Facts()
         self._random_source = ""
@@ -510,7 +528,10 @@ class Watcher(Forward[MarkedTensor]):
         return self.follow(step, cells, control.end)
 
     def scalar(self, step: Step, cell: MarkedTensor | None, noun: str) -> Any:
-        """Return an element that controls the computation; if it is unspecified, so are all outputs."""
+        """Return the scalar that selects a branch or bounds a loop.
+
+        If it is unspecified, so are all outputs.
+        """
         if _is_unspecified(cell):
             node = step.node
             self._undecided[step] = f"{noun} of {node.type} {node.scope} depends on a contested element"
@@ -539,7 +560,10 @@ class Watcher(Forward[MarkedTensor]):
         done: int,
         limit: int | None,
     ) -> LoopProgress[MarkedTensor] | None:
-        """Compute iterations without marks; one in which a mark arises is computed as usual."""
+        """Compute loop iterations on plain arrays (fast) until one produces a mark.
+
+        That one is computed with marks.
+        """
         if self._follows:
             return None
         progress = advance_arrays(
@@ -572,7 +596,10 @@ class Watcher(Forward[MarkedTensor]):
     def with_declared_shapes(
         self, step: Step, outputs: Sequence[MarkedTensor], end: NotComputed | None
     ) -> list[MarkedTensor]:
-        """Return outputs of which the unknown ones have their declared shape, and the node that ends them."""
+        """Complete the outputs that have no array.
+
+        Set their declared shape and `end`, the unsupported node.
+        """
         values, complete = step.node.outputs, list[MarkedTensor]()
         for number, output in enumerate(outputs):
             if output.array is None:
@@ -587,7 +614,10 @@ class Watcher(Forward[MarkedTensor]):
         return [None] * len(step.outputs)
 
     def compute_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Compute a scatter node; zeros stand for unknown data and updates, whose output stays unknown."""
+        """Compute a scatter node, even if data or updates are unknown, to check its indices.
+
+        Zeros take the place of unknown data and updates; the output then has a mark but no array.
+        """
         assert isinstance(step.work, Lookup)
         assert step.work.spec is not None
         if not self._computes:
@@ -614,7 +644,7 @@ class Watcher(Forward[MarkedTensor]):
         return self.unknown_scatter(step, tensors)
 
     def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Return the output of a scatter node whose inputs are not known."""
+        """Return an output without an array: the indices are unknown, or nothing is computed."""
         if not any(map(_is_unspecified, tensors)):
             return MarkedTensor(None)
         return MarkedTensor(None, whole_tensor(_reason_of_whole(step), declared_shape(step, 0)))
@@ -622,9 +652,10 @@ class Watcher(Forward[MarkedTensor]):
     def compute_known_scatter(
         self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
     ) -> MarkedTensor:
-        """Return the output of a scatter node, and enter a remark on its indices.
+        """Compute a scatter node whose inputs have arrays, and store a remark on its indices.
 
-        Without `knows_updates` the values of the updates are unknown.
+        With `knows_updates` False the updates are placeholders, so that different updates cannot be ruled
+        out.
         """
         scatter = scatter_node_of(step)
         try:
@@ -643,12 +674,15 @@ class Watcher(Forward[MarkedTensor]):
         return MarkedTensor(result.values, mark)
 
     def note_scatter(self, case: CheckedCase, result: DetailedResult) -> None:
-        """Called with each scatter node that was computed; subclasses override it."""
+        """Hook: called with each scatter node that was computed."""
 
     def follow(
         self, step: Step, cells: list[MarkedTensor | None], end: NotComputed | None
     ) -> list[MarkedTensor | None]:
-        """Return unknown outputs of a node with bodies, marked if they depend on an unspecified value."""
+        """Return outputs without arrays for a node with bodies.
+
+        Mark those that depend on an unspecified value.
+        """
         self._random_source = ""
         depends = self._find_dependent_outputs(step, cells)
         why = first_reason([cell.mark for cell in cells if cell is not None]) or self._random_source
@@ -681,7 +715,10 @@ class Watcher(Forward[MarkedTensor]):
     def _find_dependent_outputs_of_loop(
         self, step: Step, work: Repeat, inputs: list[MarkedTensor | None]
     ) -> list[bool]:
-        """Iterate the body to a fixpoint of the marks of carried values."""
+        """Iterate the loop body until the marks of loop-carried values stop changing.
+
+        Return a flag per output.
+        """
         plan = self.plans[work.body]
         captured = self.captured(step, plan, inputs)
         body_inputs = [None if input.outer is None else inputs[input.outer] for input in work.inputs]
@@ -705,7 +742,7 @@ class Watcher(Forward[MarkedTensor]):
         return [output.inner in initial or _is_unspecified(outputs[output.inner]) for output in work.outputs]
 
     def watch(self, plan: Plan, arrays: Sequence[Array]) -> list[MarkedTensor | None]:
-        """Compute the main graph, and enter the marks of its outputs, and which are not computed."""
+        """Compute the main graph; store which of its outputs have marks, and which NumPy did not compute."""
         tensors = self.run(plan, list(map(MarkedTensor, arrays)))
         named = {output.name: tensor for output, tensor in zip(plan.outputs, tensors, strict=True)}
         self._observations.unspecified = {
@@ -732,7 +769,7 @@ def _bind_node(step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]
 
 
 def first_end(tensors: Iterable[MarkedTensor | None]) -> NotComputed | None:
-    """Return the node that ends the computation of the first unknown tensor."""
+    """Return the unsupported node that made the first of these tensors unknown; None if all are known."""
     return next((tensor.end for tensor in tensors if tensor is not None and tensor.end is not None), None)
 
 
@@ -765,7 +802,7 @@ def watch_partially(
 
 
 class _PartialWatcher(Watcher):
-    """Computes a graph some of whose values are unknown; bodies are not computed, only followed."""
+    """Computes the supported part of a graph; bodies are only searched for unspecified values."""
 
     def __init__(
         self, plans: Plans, observations: Observations, masks: ContestedMasks, *, computes: bool
@@ -783,7 +820,10 @@ class _PartialWatcher(Watcher):
             return MarkedTensor(None)
 
     def note_body(self, scope: str) -> None:
-        """Note nothing: bodies are followed whether they run or not."""
+        """Do nothing.
+
+        Bodies are searched for marks whether they run or not, so this says nothing about running.
+        """
 
     def step(self, step: Step, cells: list[MarkedTensor | None]) -> Sequence[MarkedTensor | None]:
         if isinstance(step.work, Call | Choice | Repeat):
@@ -800,14 +840,14 @@ class _PartialWatcher(Watcher):
     def compute_known_scatter(
         self, step: Step, tensors: Sequence[MarkedTensor | None], *, knows_updates: bool = True
     ) -> MarkedTensor:
-        """Compute a scatter node if its inputs are legal; the remark is entered otherwise."""
+        """Compute a scatter node; if its inputs are illegal, store a remark and return an unknown output."""
         try:
             return super().compute_known_scatter(step, tensors, knows_updates=knows_updates)
         except (Error, MemoryError):
             return self.unknown_scatter(step, tensors)
 
     def unknown_scatter(self, step: Step, tensors: Sequence[MarkedTensor | None]) -> MarkedTensor:
-        """Use the masks of runners for the output of a scatter node whose inputs are not known."""
+        """Return an output without an array, marked with the contested elements that runners have shown."""
         masks = self._masks.get(scope_in_report(step.node.scope, self._masks) or "", ())
         if any(map(_is_unspecified, tensors)) or not masks:
             return super().unknown_scatter(step, tensors)
@@ -820,7 +860,10 @@ _TRUE = np.ones((), np.bool_)
 
 
 def _any_truth(tensor: MarkedTensor | None) -> Array | None:
-    """Return the array of a tensor, true for an unknown one: it may make an operator draw random numbers."""
+    """Return a tensor's array.
+
+    For an unknown tensor an array of true, so that a random operator counts as random.
+    """
     return None if tensor is None else _TRUE if tensor.array is None else tensor.array
 
 

@@ -1,4 +1,4 @@
-"""Words the result of a comparison in one sentence, the same in every report."""
+"""Summarises the result of a comparison in one sentence, the same in every report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +23,14 @@ from ir_scatter.core.words import counted, listed
 from ir_scatter.runners.base import Outcome, Status
 
 _MOST_NAMES = 3
-"""Runners, nodes or bodies that a sentence names; if there are more, it gives their number."""
+"""Maximum runners, nodes or bodies that a sentence names; if there are more, it gives their number
+instead."""
 
 _LONGEST = 120
-"""Characters of a runtime's message that a sentence quotes."""
+"""Maximum characters of a runtime's error message that a sentence quotes."""
 
 NOTHING = "nothing was compared"
-"""The beginning of the remark that says why nothing was compared."""
+"""Start of the sentence for a comparison without any result."""
 
 _FAILURES = {
     Status.REFUSED: ("refuses the model", "refuse the model"),
@@ -42,7 +43,7 @@ _FAILURES = {
     Status.TIMEOUT: ("exceeded the time limit", "exceeded the time limit"),
     Status.INPUTS_DO_NOT_FIT: ("fails on the drawn inputs", "fail on the drawn inputs"),
 }
-"""Verb phrases for one runner and for several."""
+"""Verb phrases for each failure: for one runner, and for several."""
 
 
 class State(StrEnum):
@@ -50,7 +51,7 @@ class State(StrEnum):
 
     DIFFERS = "differs"
     ILLEGAL = "illegal"
-    """Nodes get indices that their specification forbids."""
+    """A node gets indices that its specification forbids."""
     FAILED = "failed"
     """Nothing differs, but a runner that the user named did not run the model."""
     INTERRUPTED = "interrupted"
@@ -62,7 +63,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headline:
-    """The sentence, and the result that it is about, which a report need not repeat."""
+    """The summary sentence of a comparison, and the result that it reports (pages need not repeat it)."""
 
     state: State
     sentence: str
@@ -70,7 +71,7 @@ class Headline:
 
 
 def headline(compared: Compared) -> Headline:
-    """Word the result for a model: what is wrong and where, which runner failed, or which runners agree."""
+    """Summarise one comparison: what is wrong and where, which runner failed, or which runners agree."""
     line = _headline(compared)
     if compared.apart:
         line = replace(line, sentence=_join(compared.apart, line.sentence))
@@ -78,7 +79,7 @@ def headline(compared: Compared) -> Headline:
 
 
 def _add_interruption(line: Headline, interrupted: str) -> Headline:
-    """Add what is missing to a headline; "" if nothing is."""
+    """Append what the interrupted comparison lacks to a headline; no change if `interrupted` is ""."""
     if not interrupted:
         return line
     is_worse = line.state in {State.DIFFERS, State.ILLEGAL, State.FAILED}
@@ -131,12 +132,15 @@ def _headline(compared: Compared) -> Headline:
 
 
 def is_single(done: ComparedModels) -> bool:
-    """Return whether the results are those of one model, and nothing else is to be reported."""
+    """Return whether the request has the result of a single model, without remarks about others."""
     return len(done.found) == 1 and not done.failures and done.interrupted in {"", done.found[0].interrupted}
 
 
 def headline_of_many(done: ComparedModels) -> Headline:
-    """Word the results for models that were compared separately; for a single model, its result."""
+    """Summarise the results of several models that were compared separately.
+
+    One model has its own sentence.
+    """
     if is_single(done):
         return headline(done.found[0])
     states = [*(headline(compared).state for compared in done.found), *(State.FAILED for _ in done.failures)]
@@ -187,7 +191,7 @@ def _subjects(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def _word_node(wrong: Sequence[Comparison], compared: Compared) -> str:
-    """Word the difference at the first node, and the number of the others."""
+    """Describe the difference at the first node that differs, and count the other nodes."""
     first = wrong[0]
     runners = {
         comparison.node: _subjects(each for each in wrong if each.node == comparison.node)
@@ -226,7 +230,7 @@ def _how_often(comparison: Comparison, compared: Compared) -> str:
 
 
 def _word_element(comparison: Comparison, runners: Sequence[str] = (), source: str = "") -> str:
-    """Word the worst element and its reference: "[0] is 2, NumPy computes 3"."""
+    """Describe the worst element of a tensor and its expected value: "[0] is 2, NumPy computes 3"."""
     difference = comparison.measure
     if difference.remark:
         return f"the output {difference.remark}"
@@ -250,7 +254,10 @@ def _word_illegal(illegal: Sequence[Guarded], compared: Compared) -> str:
 
 
 def _word_output(differing: list[Comparison], compared: Compared) -> str:
-    """Word the difference at the first output, if no node differs or nodes could not be tapped."""
+    """Describe the difference at the first output.
+
+    For models where no node differs or none could be tapped.
+    """
     order = list(Relation)
     if compared.other:  # the difference between the models comes first
         order.sort(key=lambda relation: relation is not Relation.MODELS)
@@ -322,7 +329,7 @@ def _word_output(differing: list[Comparison], compared: Compared) -> str:
 
 
 def _word_first_difference(first: Comparison, compared: Compared) -> list[str]:
-    """Word at which node the differing output of a runner begins to differ, if that is known."""
+    """Name the node at which a runner's output begins to differ; [] if it is unknown."""
     return [
         each.message
         for each in compared.first_differences
@@ -334,7 +341,7 @@ _SUSPECT_NODE = "a node before the output is suspect"
 
 
 def _word_right_nodes(first: Comparison, compared: Compared) -> str:
-    """Word the conclusion for an output that is wrong without taps although all nodes are right with taps."""
+    """Describe an output that is wrong in the plain run although all scatter nodes are right when tapped."""
     sentence, contradicts = "every scatter node is right", f"{first.subject} contradicts itself"
     do_taps_change = any(
         outlier.tapped and outlier.tensor == first.tensor and first.subject in outlier.runners
@@ -349,7 +356,7 @@ def _word_right_nodes(first: Comparison, compared: Compared) -> str:
 
 
 def _word_suspects(runner: str, compared: Compared) -> list[str]:
-    """Word which nodes may be affected by a known defect of a runner that taps hide."""
+    """Name nodes that may have a known defect of a runner which does not occur when nodes are tapped."""
     nodes = compared.suspects.get(runner.removeprefix(SAVED), {})
     codes = dict.fromkeys(nodes.values())
     names = {code: [node for node in nodes if nodes[node] == code][:_MOST_NAMES] for code in codes}
@@ -357,7 +364,7 @@ def _word_suspects(runner: str, compared: Compared) -> list[str]:
 
 
 def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
-    """Word how many outputs differ by the precision of their runner, and which have no verdict."""
+    """Count outputs that differ only by their runner's lower precision; name those without a verdict."""
     by_verdict: dict[Verdict, dict[str, Comparison]] = {Verdict.PRECISION: {}, Verdict.UNKNOWN: {}}
     for comparison in outputs:
         if comparison.measure.verdict in by_verdict:
@@ -386,7 +393,7 @@ def _is_random(comparison: Comparison) -> bool:
 
 
 def _word_random(compared: Compared) -> list[str]:
-    """Word which operators draw random numbers, and which outputs have no verdict therefore."""
+    """Name the operators that draw random numbers, and the outputs that have no verdict because of them."""
     reason_of = dict[str, str]()
     for comparison in filter(_is_random, compared.comparisons):
         assert comparison.measure.excuse is not None
@@ -401,14 +408,14 @@ def _word_random(compared: Compared) -> list[str]:
 
 
 def _agreeing(compared: Compared, first: Comparison, wrong: Sequence[str]) -> list[str]:
-    """Return the runners that agree with the reference of a comparison."""
+    """Return the runners whose results agree with the reference of comparison `first`."""
     key, disagreeing = attrgetter("level", "tensor", "case", "reference"), (*wrong, first.reference)
     subjects = (each.subject for each in compared.comparisons if key(each) == key(first))
     return [subject for subject in subjects if subject not in disagreeing]
 
 
 def _failures(failed: Sequence[Outcome]) -> list[str]:
-    """Word which runners did not run the model, grouped by status."""
+    """Describe which runners did not run the model, grouped by status."""
     groups: dict[Status, list[str]] = {}
     for outcome in failed:
         groups.setdefault(outcome.status, []).append(outcome.runner)
@@ -416,7 +423,7 @@ def _failures(failed: Sequence[Outcome]) -> list[str]:
 
 
 def _word_untried(compared: Compared) -> list[str]:
-    """Word which bodies ran in no case, and which other conditions may hide a difference."""
+    """Name the bodies that ran in no case, and other conditions that no case has tried."""
     names = compared.not_run
     if not names:
         return [*compared.not_tried]
@@ -425,7 +432,7 @@ def _word_untried(compared: Compared) -> list[str]:
 
 
 def _word_agreement(compared: Compared) -> str:
-    """Word which runners agree on what, and in how many cases."""
+    """Name the runners that agree, what they agree on, and the number of cases."""
     nodes = [comparison for comparison in compared.comparisons if comparison.level is Level.NODE]
     outputs = [comparison for comparison in compared.comparisons if comparison.level is Level.MODEL]
     random = {comparison.tensor for comparison in outputs if _is_random(comparison)}

@@ -66,24 +66,25 @@ from ir_scatter.runners.defaults import TAPS
 Feeds = Mapping[str, Array]
 
 Judgement = Comparison | FirstDifference | Guarded | NotTapped | Outlier | str
-"""A judgement about outputs, nodes or runners; a string is a remark."""
+"""A result of judging one case; a plain string is a remark for the user."""
 
 _Kind = TypeVar("_Kind")
 
 FindUnspecified = Callable[[], Mapping[str, Unspecified]]
-"""Returns the marks of the outputs of a model by name; called only if outputs differ, as it may be slow."""
+"""Returns the marks of outputs with unspecified elements, by name; slow, so called only if outputs differ."""
 
 Tapper = Callable[["ModelCase"], Iterable[Outcome]]
-"""Runs a case once more with taps."""
+"""Runs a case again with taps, that is, with intermediate tensors of scatter nodes as extra outputs."""
 
 ReadValues = Callable[["ModelCase", str, Sequence[Tap]], Outcome | None]
-"""Runs a case once more on a runner, with these taps; returns None if that runner is not here."""
+"""Runs a case again on the named runner with these taps; returns None if that runner is not available
+here."""
 
 _FEWEST_RUNNERS = 3
-"""Results that are needed to call one of them an outlier: between two, neither is in the majority."""
+"""Minimum results needed to call one of them an outlier: of two that differ, neither has a majority."""
 
 _SILENT = frozenset({Status.UNSUPPORTED, Status.UNAVAILABLE})
-"""Statuses of runners that say nothing about inputs."""
+"""Statuses of runners that did not judge the inputs: they never tried to run the model on them."""
 
 _NO_LATER_INFERENCES = "inferences after the first depend on states, and no other runner computes them"
 
@@ -105,15 +106,17 @@ def compare_outputs(
     """Yield a comparison for each output of two runs.
 
     Args:
-        subject: the run that is judged; of two models, the second, with output names of the first.
+        subject: the run that is judged; if two models are compared, that of the second model, with its
+            outputs renamed to those of the first.
         reference: the run that it is compared with.
         case: the number of the case.
         tolerances: those that the user sets.
-        unspecified: finds the marks of the subject's model, then those of the reference's if that is another.
+        unspecified: finds the marks of the subject's model, then those of the reference's model if it
+            differs.
         pairing: the matching outputs of two models.
-        model: the path of the model if two models are compared, and this is a comparison within one of them.
+        model: the path of the model if two models are compared, but both runs are of this one.
         is_settled: whether all marks are known, so that an element which only one model specifies counts.
-        rounding_judge: finds what rounding explains; only asked if outputs differ.
+        rounding_judge: decides what rounding explains; only asked if outputs differ.
     """
     precision, models = coarsest(subject.precision, reference.precision), (model, model)
     second_names: dict[str, str] = {}
@@ -149,9 +152,9 @@ def compare_outputs(
 def compare_runs(
     outcome: Outcome, case: int, model: str, unspecified: FindUnspecified
 ) -> Iterator[Comparison]:
-    """Yield a comparison of a runner with itself for each output that changes from run to run.
+    """Yield a comparison for each output that changes when the same runner runs twice on the same inputs.
 
-    Random numbers are expected to change.
+    Outputs that depend on random numbers are expected to change and are left out.
     """
     for name, first in outcome.outputs.items():
         got = None
@@ -181,11 +184,11 @@ def _measure_output(
     rounding_judge: RoundingJudge | None = None,
     stored: str = "",
 ) -> Measure:
-    """Compare two outputs, except in elements that are unspecified in the models of both.
+    """Compare two outputs, except for elements that are unspecified in the models of both.
 
-    What differs by more than the tolerance of f32 is judged by what rounding explains; where that was not
-    measured, by the tolerance of the precision. One of two models may have weights that are `stored` in a
-    coarser precision, which no computation shows.
+    A difference beyond the tolerance of f32 is judged by what rounding explains; if that was not measured, by
+    the tolerance of the precision. `stored` is set if one of two models stores its weights in a coarser
+    precision: that adds a difference that no computation of either model reveals.
     """
     if got is None or expected is None:
         size = sum(0 if array is None else array.size for array in (got, expected))
@@ -240,7 +243,7 @@ def _comparison_of_output(
 
 
 def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Comparison:
-    """Return the first of the worst comparisons of one output in several inferences."""
+    """Return the worst of the comparisons of one output over several inferences; of equal ones, the first."""
     comparisons = [comparison for each in inferences for comparison in each if comparison.tensor == name]
     order = list(Verdict)
     worst = max(comparisons, key=lambda comparison: order.index(comparison.measure.verdict))
@@ -248,7 +251,7 @@ def worst_inference(name: str, inferences: Sequence[Sequence[Comparison]]) -> Co
 
 
 def _count_wrong_runs(worst: Comparison, comparisons: Sequence[Comparison]) -> Comparison:
-    """Enter in how many runs a tensor is wrong, unless it is the same in all of them."""
+    """Set the number of runs in which a tensor is wrong; unchanged if all runs have the same verdict."""
     wrong = sum(comparison.measure.verdict is Verdict.MISMATCH for comparison in comparisons)
     if 0 < wrong < len(comparisons):
         return replace(worst, wrong_runs=(wrong, len(comparisons)))
@@ -256,9 +259,9 @@ def _count_wrong_runs(worst: Comparison, comparisons: Sequence[Comparison]) -> C
 
 
 def merge_repeats(runs: Sequence[Sequence[Judgement]]) -> list[Judgement]:
-    """Merge the judgements of several runs with taps: for each computation of a node, the worst remains.
+    """Merge the judgements of repeated runs with taps: the worst comparison of each node computation remains.
 
-    Computations that NumPy cannot judge are compared with each other if their inputs are equal.
+    Where NumPy cannot judge a computation, its results in the runs are compared if their inputs are equal.
     """
     merged: list[Judgement] = []
     computations: dict[tuple[object, ...], list[Comparison]] = {}
@@ -303,24 +306,26 @@ def _have_equal_inputs(first: Comparison, second: Comparison) -> bool:
 
 
 class ModelSide:
-    """One model, its nodes, and the state of the runners that compute it."""
+    """One of the compared models: its nodes, its NumPy reference, and what the runners did with it so far."""
 
     def __init__(self, model: Model, settings: CompareSettings, *, is_single: bool) -> None:
         self.model, self.settings, self.name = model, settings, "" if is_single else model.path
         self.reference, self.nodes = Reference(model, has_taps=is_single), nodes_by_tap(model)
         self.has_states = has_states(model)
         self.by_name = {(tap.scope, tap.output, tap.callers): node for tap, node in self.nodes.items()}
-        """Scatter nodes by the part of their tap that is saved in a folder."""
+        """Scatter nodes by (scope, output, callers) of their tap: the part of a tap that is stored on
+        disk."""
         self.may_draw = any(True for _ in model.walk(random_types(model.domain)))
         """Whether an operator of the model may draw random numbers."""
         self.outcomes: dict[str, Outcome] = {}
-        """If two models are compared, the outcome for this one that is reported, by runner."""
+        """If two models are compared, the outcome that is reported for this model, by runner."""
         self.final_outcomes: dict[str, Outcome] = {}
-        """The last outcome of runners that are not asked again, by runner."""
+        """The last outcome of each runner that is not started again for this model, as it timed out or is
+        unavailable."""
         self.entered: set[str] = set()
-        """The scopes of bodies that ran in some case."""
+        """The scopes of branches and bodies that ran in some case."""
         self.uncertain: set[str] = set()
-        """The scopes of bodies that may have run in some case; "" stands for all."""
+        """The scopes of branches and bodies that may have run in some case; "" stands for all."""
 
 
 @dataclass(eq=False)
@@ -333,16 +338,16 @@ class ModelCase:
     observations: Observations | None = None
     """What NumPy observed for these inputs; None if it did not compute them."""
     contested: dict[str, list[Array]] = field(default_factory=dict)
-    """Masks of contested elements by scope of the node, one for each computation that differs."""
+    """Masks of contested elements found in tapped nodes, by scope; one for each computation that differs."""
     runs: list[Runs] = field(default_factory=list)
-    """One for each runner; runs with taps only if the settings keep them."""
+    """The runs of each runner; runs with taps are stored only if the settings ask for it."""
     judgements: list[Judgement] = field(default_factory=list)
     changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
-    """Outputs that change if nodes are tapped: the plain run, the name, and the array with taps."""
+    """Outputs that change when nodes are tapped: (plain run, output name, array of the run with taps)."""
     has_blamed_taps: bool = field(default=False, init=False)
-    """Whether a node got illegal indices only with taps."""
+    """Whether a runner computed illegal indices only in the run with taps."""
     roundings: dict[object, Sequence[Roundings]] = field(default_factory=dict, init=False)
-    """What rounding explains, by precision and seeds; computed when two outputs differ."""
+    """Cache of what rounding explains, by precision and seeds; filled when two outputs differ."""
 
     @property
     def settings(self) -> CompareSettings:
@@ -350,16 +355,16 @@ class ModelCase:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """The runs without taps."""
+        """The outcomes of the runs without taps."""
         return [runs.plain for runs in self.runs]
 
     @property
     def numpy_outcome(self) -> Outcome | None:
-        """The run of NumPy, of today or saved; None if it did not compute the model."""
+        """The outcome of NumPy, computed now or loaded from disk; None if NumPy did not compute the model."""
         return next((outcome for outcome in self.outcomes if outcome.runner.endswith(NUMPY)), None)
 
     def add_runs(self, plain: Outcome, tapped: Iterable[Outcome]) -> None:
-        """Add the runs of a runner, and judge those with taps."""
+        """Store the runs of a runner, and judge the nodes in those with taps."""
         judgements, kept_runs = list[list[Judgement]](), list[Outcome]()
         for run in tapped:
             for name in plain.outputs if run.runs else ():
@@ -375,7 +380,7 @@ class ModelCase:
         self.runs.append(Runs(plain, tuple(kept_runs)))
 
     def judge_taps(self, run: Outcome) -> list[Judgement]:
-        """Judge every computation of every node in a run with taps.
+        """Judge every computation of every tapped node in a run.
 
         A computation that NumPy cannot judge becomes a comparison of the runner with itself.
         """
@@ -424,7 +429,8 @@ class ModelCase:
     def find_unspecified(self, tapper: Tapper | None = None) -> Mapping[str, Unspecified]:
         """Return the marks of the outputs with unspecified elements, by name.
 
-        The tapper shows contested elements of nodes before which NumPy cannot compute the model.
+        If NumPy cannot compute the model up to some scatter node, `tapper` runs the model with taps, and the
+        contested elements of that node are taken from there.
         """
         if self.observations is None and (tapper is not None or self.contested):
             with suppress(Error):
@@ -450,7 +456,10 @@ class ModelCase:
         return self.find_unspecified()
 
     def measure_rounding(self, precision: Precision, seeds: Sequence[int] = ()) -> Sequence[Roundings]:
-        """Return what rounding explains in each inference; nothing if NumPy cannot compute the model."""
+        """Return, per inference, which differences rounding explains.
+
+        Empty if NumPy cannot compute the model.
+        """
         key = precision, tuple(seeds)
         if key not in self.roundings:
             begin(f"rounding{case_of(self.number, self.settings.cases)}")
@@ -460,15 +469,15 @@ class ModelCase:
         return self.roundings[key]
 
     def rounding_judge(self, subject: Outcome, reference: Outcome, number: int = 0) -> RoundingJudge:
-        """Return what explains differences between two runs of this case by rounding."""
+        """Return a judge that decides whether rounding explains differences of two runs of this case."""
         side = RoundedSide(self.measure_rounding, number)
         is_numpy = reference.runner.removeprefix(SAVED) == NUMPY
         return RoundingJudge((side,) if is_numpy else (side, side), precisions_of(subject, reference))
 
     def compare_all(self, *, repeats: bool = True) -> None:
-        """Compare outputs with those of NumPy if it computed the model, else with the first runner's.
+        """Compare the outputs of all runs with those of NumPy, or of the first runner if NumPy has none.
 
-        With `repeats` the runs of each runner are compared as well.
+        With `repeats`, repeated runs of each runner are also compared with each other.
         """
         completed = [outcome for outcome in self.outcomes if outcome.status is Status.OK]
         completed.sort(key=lambda outcome: not outcome.runner.endswith(NUMPY))
@@ -486,7 +495,10 @@ class ModelCase:
                 self.judgements.append(f"{outcome.runner}: {_NO_LATER_INFERENCES}")
 
     def compare(self, subject: Outcome, reference: Outcome, only: Collection[str] | None = None) -> None:
-        """Compare the outputs of two runs, maybe only some; of a model with states, in each inference."""
+        """Compare the outputs of two runs, or only those named in `only`.
+
+        In each inference if the model has states.
+        """
         inferences = list[list[Comparison]]()
         count = min(len(subject.runs), len(reference.runs)) if self.side.has_states else 1
         for number in range(max(count, 1)):
@@ -504,11 +516,11 @@ class ModelCase:
         self.judgements += [worst_inference(name, inferences) for name in names]
 
     def blame_taps(self) -> None:
-        """Withdraw illegal indices that a runner computes only with taps, as the plain run decides.
+        """Withdraw remarks on illegal indices that a runner computes only because of taps.
 
-        Taps may change how a plugin computes the nodes before the tapped one. If NumPy computes the model,
-        taps are to blame if the inputs are legal and the plain outputs are right; otherwise, if some output
-        of the plain run is a different one.
+        Taps may change how a plugin computes the nodes upstream of the tapped one. If NumPy computes the
+        model, taps are to blame if NumPy finds the indices legal and the plain run has the right outputs. If
+        it does not, they are to blame if some output of the plain run differs from the run with taps.
         """
         numpy = self.numpy_outcome
         is_computed = numpy is not None and numpy.status is Status.OK and not numpy.not_computed
@@ -544,11 +556,11 @@ class ModelCase:
         return measure(got, expected, tolerance).verdict is not Verdict.MISMATCH
 
     def find_outliers(self) -> None:
-        """Name the runner that disagrees if there are at least three results.
+        """Name the runner that disagrees with the others, for tensors with at least three results.
 
-        Runners that disagree with NumPy, but agree with each other, are a sign that NumPy is wrong, that is,
-        our reading of the specification. Of the iterations of a loop, and the calls of a function, only the
-        first with an outlier is named.
+        If several runners disagree with NumPy but agree with each other, NumPy is probably wrong: we may have
+        misread the specification. For nodes in loops and functions, only the first computation with an
+        outlier is named.
         """
         by_tensor: dict[tuple[object, ...], list[Comparison]] = {}
         key: tuple[object, ...]
@@ -569,7 +581,7 @@ class ModelCase:
         self.judgements += outliers.values()
 
     def _find_outlier(self, comparisons: Sequence[Comparison]) -> Outlier | None:
-        """Return the outlier among the results for one tensor, None if there is none."""
+        """Return the outlier among the results for one tensor; None if there is none."""
         first, reference = comparisons[0], comparisons[0].reference
         verdicts = {
             comparison.subject: comparison.measure.verdict
@@ -618,10 +630,11 @@ class ModelCase:
         return Outlier(first.level, first.node, first.tensor, self.number, runners, message)
 
     def explain_changes(self) -> None:
-        """Explain outputs that differ between the tapped and the plain run.
+        """Explain outputs that differ between the run with taps and the plain run of a runner.
 
-        A change is either rounding, or one of the two is wrong: NumPy decides which, otherwise the nodes if
-        all of them are right when they are tapped. Each output of a runner is explained once.
+        Such a change is either rounding, or one of the two is wrong. NumPy decides which; without NumPy's
+        result, the plain run is wrong if all tapped nodes are right. Each output of a runner is explained
+        once.
         """
         numpy = self.numpy_outcome
         expected_outputs = {} if numpy is None or numpy.status is not Status.OK else numpy.outputs
@@ -685,9 +698,10 @@ class ModelCase:
             self.judgements.append(message if is_named else outlier)
 
     def find_first_differences(self, read_values: ReadValues) -> None:
-        """Find where the outputs of runners begin to differ from those of NumPy.
+        """Find the node at which the wrong output of each runner begins to differ from NumPy.
 
-        The values that decide are read in one more run, and only if an output is wrong and no scatter node.
+        Each such runner runs the case once more with taps. Skipped if a scatter node is known to be wrong
+        already.
         """
         program, takes_all = self.side.reference.program, self.settings.taps != TAPS[0]
         if program is None:
@@ -753,7 +767,7 @@ def _select_inference(outcome: Outcome, number: int) -> Outcome:
 
 
 def _runners_right_at_all_nodes(judgements: Sequence[Judgement]) -> set[str]:
-    """Return the runners whose scatter nodes were all tapped, unless they did not run, and are right."""
+    """Return the runners with right results at all scatter nodes, if all that ran could be tapped."""
     of_nodes = [comparison for comparison in comparisons_in(judgements) if comparison.level is Level.NODE]
     hidden = {failure.runner for failure in of_kind(NotTapped, judgements) if failure.reason != NOT_COMPUTED}
     wrong = {comparison.subject for comparison in of_nodes if comparison.measure.verdict.is_difference}
@@ -783,9 +797,9 @@ def compare_models(
     *,
     keeps_types: bool = False,
 ) -> Iterator[Comparison]:
-    """Yield comparisons of the second of two models with the first, then of each with itself.
+    """Yield comparisons of the second of two models with the first, then of repeated runs of each model.
 
-    Of models with states each inference is compared, and the worst of each output counts.
+    If a model has states, each inference is compared, and the worst comparison of each output is yielded.
     """
     finders = [cache(partial(case.find_unspecified, tapper)) for case in cases]
     if before.status is Status.OK and after.status is Status.OK:
@@ -822,7 +836,10 @@ def compare_models(
 def rounding_judge_of_models(
     before: Outcome, after: Outcome, cases: Sequence[ModelCase], pairing: Pairing, number: int
 ) -> RoundingJudge:
-    """Return what explains differences between two models by rounding, with output names of the first."""
+    """Return a judge that decides whether rounding explains a difference between two models.
+
+    It takes output names of the first model.
+    """
     second_names = {match.first.name: match.second.name for match in pairing.outputs}
     sides = (
         RoundedSide(cases[1].measure_rounding, number, lambda name: second_names.get(name, name)),
@@ -838,16 +855,18 @@ def find_deviations(
     of_sides: Sequence[Sequence[Comparison]],
     unspecified_place: str,
 ) -> Iterator[Outlier]:
-    """Yield for each output whether the models differ as specified, and which runners deviate.
+    """Yield for each output that differs.
 
-    If NumPy computes only one of the models, a runner that is right there stands in for the other model.
+    A runner that departs from NumPy, or that the models differ by themselves.
+
+    If NumPy computes only one of the models, a runner that is right there serves as reference for the other.
 
     Args:
         number: the case.
         pairing: the matching outputs.
         between_models: comparisons of the second model with the first.
         of_sides: for each model, its comparisons with NumPy.
-        unspecified_place: elements that one model may not specify: "where an index is repeated".
+        unspecified_place: text for elements that one model may not specify: "where an index is repeated".
     """
     second_names = {match.first.name: match.second.name for match in pairing.outputs}
     paths = [model.path for model in pairing.models]
@@ -916,7 +935,7 @@ def _describe_worst(comparison: Comparison) -> str:
 
 
 def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Yield a remark for each runner whose results were compared with nothing."""
+    """Yield a remark for each runner that ran a model but whose results were compared with nothing."""
     comparisons = comparisons_in(judgements)
     judged = {name for comparison in comparisons for name in (comparison.subject, comparison.reference)}
     for side, name in zip(sides, short_names(*(side.name for side in sides)), strict=True):
@@ -932,11 +951,13 @@ def find_idle_runners(sides: Sequence[ModelSide], judgements: Sequence[Judgement
 def bodies_not_run(
     sides: Sequence[ModelSide], judgements: Sequence[Judgement], never: Collection[tuple[int, str]]
 ) -> tuple[list[str], list[str]]:
-    """Return the bodies that ran in no case, and those that may have run, by names for a sentence.
+    """Return two lists of body names for a sentence.
+
+    Bodies that ran in no case, and bodies that may have run.
 
     Args:
         sides: the models.
-        judgements: about the nodes of one model: a body of a judged node has run.
+        judgements: about the nodes of a single model: the body around a judged node has run.
         never: (number of the model, scope) of bodies that can never run.
     """
     is_single = len(sides) == 1
@@ -968,9 +989,9 @@ def bodies_not_run(
 
 
 def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, dict[str, str]]:
-    """Return nodes with a known defect that taps hide, for each runner whose outputs may be wrong.
+    """Return nodes with a known defect that taps hide, by runner, for runners whose outputs may be wrong.
 
-    Outputs may be wrong if one differs, or if none was compared.
+    Outputs may be wrong if one differs, or if they were compared with nothing.
     """
     comparisons = list(comparisons)
     of_outputs = [comparison for comparison in comparisons if comparison.level is Level.MODEL]
@@ -983,11 +1004,11 @@ def find_suspects(model: Model, comparisons: Iterable[Comparison]) -> dict[str, 
 
 
 def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
-    """Give outcomes the status `INPUTS_DO_NOT_FIT` if generated inputs are to blame for all failures.
+    """Set the status `INPUTS_DO_NOT_FIT` if generated inputs, not the runners, are to blame for the failures.
 
-    That is so if no runner ran a model, and all that accepted it failed on these inputs. A runner may fold
-    nodes while it loads the model: its refusal then counts if NumPy, too, fails on these inputs. Illegal
-    indices are reported as such.
+    That is so if no runner ran the model, and all that loaded it failed on these inputs. A runtime may
+    compute nodes while it loads the model, so a refusal at that time counts if NumPy also fails on these
+    inputs. Illegal indices have a report of their own.
     """
     outcomes = [outcome for case in cases for outcome in case.outcomes]
     does_numpy_fail = any(outcome.runner == NUMPY and outcome.at_inference for outcome in outcomes)
@@ -1026,17 +1047,17 @@ def why_nothing_compared(outcomes: Sequence[Outcome]) -> str:
 
 
 def unfit_inputs(outcomes: Sequence[Outcome]) -> str:
-    """Return where a model failed on generated inputs, in the words of a runtime, else of NumPy."""
+    """Return a sentence with the error that a model raised on generated inputs; "" if there was none."""
     unfit = [outcome for outcome in outcomes if outcome.status is Status.INPUTS_DO_NOT_FIT]
     unfit.sort(key=lambda outcome: (not outcome.at_inference, outcome.runner == NUMPY))
     return f"drawn inputs do not fit: {unfit[0].message}" if unfit else ""
 
 
 def pairs_with_saved(new: Sequence[Outcome], saved: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
-    """Yield the pairs (subject, reference) of outcomes of today and saved ones.
+    """Yield the pairs (subject, reference) of new and saved outcomes to compare.
 
-    A runner is compared with its own saved outcome; a saved runner that does not run today with NumPy, of
-    today or saved, or else with the first runner.
+    A new outcome is compared with the saved one of its runner. A saved outcome whose runner does not run now
+    is compared with NumPy (new or saved), or with the first runner if NumPy has no result.
     """
     completed = [outcome for outcome in new if outcome.status is Status.OK]
     by_name = {outcome.runner: outcome for outcome in saved if outcome.status is Status.OK}
@@ -1058,6 +1079,6 @@ def of_kind(kind: type[_Kind], judgements: Iterable[object]) -> list[_Kind]:
 
 
 def comparisons_in(judgements: Iterable[Judgement]) -> list[Comparison]:
-    """Return the comparisons of outputs, then those of nodes."""
+    """Return the comparisons of model outputs, then those of nodes; other judgements are left out."""
     comparisons = of_kind(Comparison, judgements)
     return sorted(comparisons, key=lambda comparison: comparison.level is Level.NODE)

@@ -40,13 +40,13 @@ FRACTION_BITS = {
     "float8_e5m2": 2, "float8_e5m2fnuz": 2, "float8_e8m0fnu": 0, "float4_e2m1fn": 1, "float6_e2m3fn": 3,
     "float6_e3m2fn": 2, "complex64": 23, "complex128": 52,
 }  # fmt: skip
-"""Explicit fraction bits of the floating-point types, by dtype name."""
+"""Explicit fraction bits of the floating-point types, by NumPy dtype name."""
 
 PRECISION_BITS = {"f16": 10, "bf16": 7, "f32": 23}
-"""Fraction bits of the precisions of inference."""
+"""Fraction bits of the precisions in which a runtime may run a whole model."""
 
 _MOST_PRECISION_BITS = 23
-"""Fraction bits above which an inference precision does not apply: f64 computed as f32 is a difference."""
+"""Maximum fraction bits to which an inference precision applies: f64 computed as f32 is a real difference."""
 
 _SMALLEST = {52: 2.0**-1022, 23: 2.0**-126, 7: 2.0**-126, 10: 2.0**-24}
 """Smallest magnitude that a device must not flush to 0, by fraction bits.
@@ -55,24 +55,24 @@ Many devices flush subnormal numbers; those of f16 count as ordinary numbers, as
 """
 
 _DEEP_ULPS, _SHALLOW_ULPS = 1024, 32
-"""Units in the last place by which an output of a model may differ: f32 and wider types, narrower types."""
+"""Maximum difference of model outputs in units in the last place: of f32 and f64, and of narrower types."""
 
 _SAMPLE_SIZE = 1 << 16
-"""Elements of which the median magnitude is computed: enough for a scale, and fast for large tensors."""
+"""Maximum elements used for the median magnitude: enough for a scale, and fast for large tensors."""
 
 
 def default_tolerance(array: Array, precision: str = "", *, is_node: bool = False) -> Tolerance:
     """Return the tolerance that applies unless the user sets one.
 
     Integers, booleans and strings must be equal. A scatter node only moves elements, so its output must be
-    equal but for subnormal numbers, and for the rounding of each element in a coarsest precision; the bounds
-    of its reduction are added elsewhere. An output of a model may pass any operators: it may differ by a
-    share of each element, plus the same share of the median magnitude, because sums of large numbers that
-    cancel out keep the rounding errors of the large numbers.
+    equal except for subnormal numbers, and rounding to a coarser inference precision; the caller adds the
+    rounding error of reductions. A model output may go through any operators, so each element may differ by a
+    fraction of its own magnitude plus the same fraction of the median magnitude: where large numbers cancel,
+    their rounding errors stay.
 
     Args:
         array: the expected values.
-        precision: the precision of the inference: "f32", "f16" or "bf16"; any other means unknown.
+        precision: the precision of the inference: "f32", "f16" or "bf16"; any other text means unknown.
         is_node: whether the tensor is the output of a scatter node that was computed from given inputs.
     """
     type_bits = FRACTION_BITS.get(array.dtype.name)
@@ -86,19 +86,19 @@ def default_tolerance(array: Array, precision: str = "", *, is_node: bool = Fals
 
 
 def computed_bits(type_bits: int, precision: str) -> int:
-    """Return the fraction bits of a computation: those of its type, or of a coarsest inference precision."""
+    """Return the fraction bits of a computation: those of the type, or fewer if inference is coarser."""
     if type_bits > _MOST_PRECISION_BITS:
         return type_bits
     return min(type_bits, PRECISION_BITS.get(precision, type_bits))
 
 
 def coarsest(*precisions: str) -> str:
-    """Return the precision with the fewest fraction bits; an unknown one only if all are unknown."""
+    """Return the precision with the fewest fraction bits, ignoring unknown ones; unknown if all are."""
     return min(precisions, key=lambda word: PRECISION_BITS.get(word, 99))
 
 
 def median_magnitude(array: Array) -> float:
-    """Return the median magnitude of the finite elements other than 0, of large tensors from a sample."""
+    """Return the median magnitude of the finite non-zero elements; large tensors are sampled."""
     flat = array.reshape(-1)
     flat = flat[:: max(flat.size // _SAMPLE_SIZE, 1)]
     with np.errstate(all="ignore"):
@@ -109,7 +109,10 @@ def median_magnitude(array: Array) -> float:
 
 @dataclass(init=False, eq=False)
 class Tolerances:
-    """The tolerances that the user sets, by the name of an output or node; "" for all other tensors."""
+    """The tolerances that the user sets, by the name of an output or node.
+
+    "" is the default for all others.
+    """
 
     named: Mapping[str, Tolerance]
 
@@ -118,7 +121,7 @@ class Tolerances:
         self.named = dict(map(_parse, texts))
 
     def find(self, *names: str | None) -> Tolerance | None:
-        """Return the tolerance of the first name that has one, else that of all tensors, else None."""
+        """Return the tolerance of the first of these names that has one, else the default, else None."""
         matches = (self.named[name] for name in (*names, "") if name is not None and name in self.named)
         return next(matches, None)
 
@@ -148,16 +151,16 @@ class Verdict(StrEnum):
     """The judgement on one tensor, from best to worst."""
 
     EQUAL = "equal"
-    """Bit by bit; NaN equals NaN."""
+    """Identical bits, except that any NaN equals any NaN."""
     CLOSE = "close"
     """Within the tolerance."""
     CONTESTED = "contested"
-    """The specification allows several values: updates collide without a reduction, NaN meets numbers, or
-    rounding decides which of two equal values comes first."""
+    """The specification allows several results: different updates target one element without a reduction,
+    a NaN takes part in a minimum or maximum, or rounding decides which of two equal values comes first."""
     PRECISION = "precision"
-    """Beyond what f32 rounding explains, but the runner may compute more coarsely, and that explains it."""
+    """More than f32 rounding explains, but the runner may compute in f16 or bf16, and that explains it."""
     UNKNOWN = "unknown"
-    """Rounding explains any difference of this size, so that the tensor has no verdict."""
+    """No verdict: the rounding error may be so large that it explains any difference of this size."""
     NONDETERMINISTIC = "nondeterministic"
     """The same runner gives different results for the same inputs."""
     MISMATCH = "mismatch"
@@ -177,7 +180,10 @@ class Worst:
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """Texts for reports: "[0, 1] is" (or "it is" for a scalar), and both values."""
+        """Return texts for reports.
+
+        "[0, 1] is" (or "it is" for a scalar), the value, and the reference value.
+        """
         place = f"{list(self.index)} is" if self.index else "it is"
         return place, format_element(self.got), format_element(self.expected)
 
@@ -187,36 +193,36 @@ def format_element(element: object) -> str:
 
 
 RANDOM = "draws random numbers"
-"""The end of an excuse's reason if the output depends on random numbers and not on contested elements."""
+"""Last words of `Excuse.why` if the elements depend on random numbers instead of contested elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """The part of an output that is not judged: it depends on contested elements or random numbers."""
+    """Counts elements of an output that are not judged: contested, computed from such, or random."""
 
     elements: int | None
-    """Number of elements that were not judged; None if not even the shape is certain."""
+    """Number of elements that are not judged; None if even the shape is undetermined."""
     why: str = ""
-    """The operator because of which more elements were not judged than those that a collision of updates
-    reaches; "" if there is none."""
+    """The operator that made elements unspecified beyond those that depend on colliding updates; "" if
+    there is none."""
     is_whole: bool = False
-    """Whether no element was judged, because of that operator."""
+    """Whether that operator made all elements unspecified."""
 
     @property
     def is_random(self) -> bool:
-        """Whether an operator draws random numbers, so that no result is the correct one."""
+        """Whether the elements depend on random numbers, so that there is no correct result."""
         return self.why.endswith(RANDOM)
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDifference:
-    """What rounding explains of the differences between two tensors, as measured by computing both ways.
+    """What rounding explains of the differences between two tensors, measured with and without rounding.
 
     Attributes:
         precision: the precision in which the differences are explained: "f32", "f16" or "bf16".
-        differing: number of elements that differ by more than the tolerance, contested ones left out.
-        difference: that of the worst of these elements.
-        bound: the greatest difference that rounding explains there.
+        differing: number of elements that differ by more than the tolerance, without contested ones.
+        difference: the difference at the worst of these elements.
+        bound: the greatest difference that rounding explains at that element.
     """
 
     precision: str
@@ -227,15 +233,16 @@ class ExplainedDifference:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The differences between two tensors; pairs are (subject, reference)."""
+    """The differences between two tensors; pairs of values are (subject, reference)."""
 
     verdict: Verdict
     elements: int = 0
     mismatched: int = 0
     contested: int = 0
-    """Elements with several allowed values: those of a node, or those of an output that depend on one."""
+    """Number of elements with several allowed values: in a node's output, or in an output that depends on
+    it."""
     max_abs: float = 0.0
-    """Infinite if only one of two elements is finite."""
+    """Largest absolute difference; infinite if only one of two elements is finite."""
     max_rel: float = 0.0
     max_ulp: int = 0
     worst: Worst | None = None
@@ -246,14 +253,15 @@ class Measure:
     """Why the tensors could not be compared element by element."""
     excuse: Excuse | None = None
     explanation: ExplainedDifference | None = None
-    """What rounding explains; None if that was not measured, as the tensors do not differ that much."""
+    """What rounding explains; None if that was not measured because the tensors agree well enough."""
     unspecified_in: str = ""
-    """The one of two models that does not specify the differing elements: `SUBJECT`, `REFERENCE`, or ""."""
+    """If only one of two models specifies the differing elements, the other one: `SUBJECT` or `REFERENCE`;
+    else ""."""
 
 
 SUBJECT, REFERENCE = "subject", "reference"
 _ULP_LIMIT = 2**63 - 1
-"""The largest distance in units in the last place; also that of a number from infinity or NaN."""
+"""Largest distance in units in the last place; also stands for the distance to infinity or NaN."""
 
 _UNSIGNED_FLOATS = frozenset({"float8_e8m0fnu"})
 """Floating-point types without a sign bit, by dtype name."""
@@ -267,16 +275,16 @@ def measure(
     bound: Array | None = None,
     contested: Array | None = None,
 ) -> Measure:
-    """Compare two tensors.
+    """Compare two tensors element by element.
 
-    NaN equals NaN. -0.0 and 0.0 have different bits, but are close under any tolerance.
+    Any NaN equals any NaN. -0.0 and 0.0 have different bits, but are close under any tolerance.
 
     Args:
         got: the tensor that is judged.
         expected: the tensor that it is compared with.
-        tolerance: for every element.
-        bound: for each element a difference that is allowed on top, as rounding depends on the order.
-        contested: a mask of elements that are not compared, because the specification allows the value.
+        tolerance: applies to every element.
+        bound: for each element, a difference allowed in addition: the rounding error of a sum in any order.
+        contested: mask of elements that are left out, because the specification allows their value.
     """
     got, expected = in_own_dtype(got), in_own_dtype(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
@@ -322,7 +330,7 @@ def elements_beyond(
     bound: Array | None = None,
     contested: Array | None = None,
 ) -> Array:
-    """Return a mask of the elements that differ by more than `measure` allows, of tensors of one shape."""
+    """Return a mask of the elements whose difference `measure` would reject; both tensors have one shape."""
     rest = ~same_bits(got, expected)
     if contested is not None:
         rest &= ~contested
@@ -342,7 +350,7 @@ def measure_node(
     precision: str = "f32",
     requested: Tolerance | None = None,
 ) -> Measure:
-    """Compare the output of a scatter node with its specification, which may allow several values."""
+    """Compare a scatter node's output with NumPy's result, in which elements may have several values."""
     values = expected.values
     tolerance = requested or default_tolerance(values, precision, is_node=True)
     if reduction is not Reduction.NONE and are_equal(got, values):
@@ -369,7 +377,7 @@ def to_python(element: Any) -> Any:
 
 
 def _wide(array: Array) -> Array:
-    """Convert numbers to a type that can represent their differences."""
+    """Convert numbers to a type wide enough for the differences of any two of them."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if kind(array) == "float":
@@ -391,7 +399,7 @@ def distances(got: Array, expected: Array) -> Array:
 
 
 def _ulps(got: Array, expected: Array) -> int:
-    """Return the largest difference of two elements, counted in representable values."""
+    """Return the largest difference of two elements in units in the last place."""
     if got.dtype.kind == "c":
         return 0
     if kind(got) == "float":
@@ -402,7 +410,7 @@ def _ulps(got: Array, expected: Array) -> int:
 
 
 def _ordered(array: Array) -> Array:
-    """Map floating-point numbers to integers of the same order; neighbours differ by 1, both zeros are 0."""
+    """Map floating-point numbers to integers that sort alike: neighbours differ by 1, both zeros are 0."""
     size = array.dtype.itemsize
     if array.dtype.name in _UNSIGNED_FLOATS:
         return array.view(np.uint8).astype(np.int64)
@@ -419,7 +427,7 @@ def _worst(got: Array, expected: Array, candidates: Array, distance: Array) -> W
 
 
 def _specials(got: Array, expected: Array) -> dict[str, Any]:
-    """Count NaN and infinities of both tensors, as fields of a `Measure`."""
+    """Count NaN and infinities in both tensors; return them as keyword arguments of `Measure`."""
     if kind(got) not in INEXACT:
         return {}
     with np.errstate(all="ignore"):

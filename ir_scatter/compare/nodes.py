@@ -1,4 +1,4 @@
-"""Facts about a model and its nodes: taps, names, states, and the kernels that a runtime chose."""
+"""Facts about a model and its nodes: taps, names, states, and the kernels that a runtime has chosen."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _SUFFIX = re.compile(r"(?:\.\d+)+$")
 
 
 def facts_about_model(model: Model) -> ModelFacts:
-    """Return the facts that identify a model; files that cannot be read are left out."""
+    """Return the format, opsets and file hashes that identify a model; unreadable files are left out."""
     opsets = [f"{domain or 'ai.onnx'} {version}" for domain, version in model.opset_imports.items()]
     if not opsets:
         names = {str(node.opset) for node in model.walk() if node.opset is not None}
@@ -49,7 +49,10 @@ def is_one_node(model: Model) -> bool:
 
 
 def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
-    """Map taps to scatter nodes, those of bodies included; a node unknown to its opset is left out."""
+    """Return the scatter node of each tap, in bodies too.
+
+    Nodes whose opset does not define them are left out.
+    """
     facts, nodes = Facts(), {}
     for node in model.walk(scatter_types(model.domain)):
         lookup = find(node.domain, node.type, node.opset)
@@ -59,13 +62,13 @@ def nodes_by_tap(model: Model) -> dict[Tap, ScatterNode]:
 
 
 def output_name(scatter: ScatterNode) -> str:
-    """Return the name of the first output's tensor, else that of the node."""
+    """Return the name of the tensor at a scatter node's first output; if it has no name, that of the node."""
     name = scatter.node.outputs[0].name if scatter.node.outputs else ""
     return name or scatter.node.name
 
 
 def has_states(model: Model) -> bool:
-    """Return whether a model keeps values from one inference to the next."""
+    """Return whether a model has states: variables whose values one inference passes to the next."""
     ops = (find_general(node.domain, node.type) for node in model.graph.walk())
     return any(op is not None and op.state == "written" for op in ops)
 
@@ -76,20 +79,20 @@ def tolerance_names(scatter: ScatterNode) -> tuple[str, ...]:
 
 
 def inference_precision(facts: Sequence[NodeFacts]) -> str:
-    """Return the coarsest floating-point precision of any node; "" if none is known."""
+    """Return the coarsest precision in which a runtime has executed a node: "f16"; "" if none is known."""
     precisions = {node.precision.lower() for node in facts} & PRECISION_BITS.keys()
     return coarsest(*sorted(precisions)) if precisions else ""
 
 
 def facts_about(facts: Sequence[NodeFacts], scopes: Mapping[str, str]) -> tuple[NodeFacts, ...]:
-    """Return the runtime's facts about some nodes, with scopes instead of its own names in `originals`.
+    """Return the facts about some nodes, renamed from the runtime's names to scopes of the model.
 
-    Of several facts about a node the one with the shortest suffix counts: of "node" and "node.0", both about
-    the node "node", the first; the second is a conversion that the plugin has inserted beside it.
+    A plugin calls a conversion that it inserts beside node "a" "a.0". If there are facts about "a" and
+    "a.0", those with the shorter suffix are returned.
 
     Args:
         facts: about all nodes that the runtime has executed.
-        scopes: the scopes of the nodes in question, by every name that the runtime may use for them.
+        scopes: the scopes of the requested nodes, by every name that the runtime may use for them.
     """
     best: dict[str, tuple[int, int]] = {}
     for number, fact in enumerate(facts):

@@ -1,4 +1,4 @@
-"""NumPy as a source of tensors: it computes a model in a thread while runners compute it elsewhere."""
+"""Runs NumPy as the reference: it computes a model in a thread while other processes run the runtimes."""
 
 import re
 import threading
@@ -35,17 +35,17 @@ from ir_scatter.runners.base import Outcome, Status
 from ir_scatter.version import versions
 
 _MOST_ENDS = 3
-"""Nodes without a kernel that a message names; further ones are counted."""
+"""Maximum unsupported nodes that a message names; it counts the others."""
 
 _MOST_OUTPUTS = 8
-"""Outputs that a message names for each of these nodes."""
+"""Maximum outputs downstream of an unsupported node that a message names."""
 
 
 class Reference:
-    """Computes one model in a thread, and observes the indices of its scatter nodes."""
+    """Computes one model with NumPy in a thread, and observes the indices of its scatter nodes."""
 
     def __init__(self, model: Model, *, has_taps: bool = True) -> None:
-        """Set up the reference of a model; `has_taps` if runners show the values at its scatter nodes."""
+        """Prepare a model; `has_taps` says whether runners read the tensors at its scatter nodes."""
         self._model, self._has_taps = model, has_taps
         self._nodes = frozenset(node.scope for node in model.walk(scatter_types(model.domain)))
         self._timed_out: Outcome | None = None
@@ -80,7 +80,7 @@ class Reference:
         return finish
 
     def optional_bodies(self, *, has_scatter: bool) -> list[OptionalBody]:
-        """Return the bodies that need not run; none if the model cannot be analysed."""
+        """Return the branches and loop bodies that may not run; [] if the model cannot be analysed."""
         program = self.__dict__.get("_program")  # only if it was prepared before
         model = program if isinstance(program, Sketch) else self._sketch
         return [] if model is None else optional_bodies(model, has_scatter=has_scatter)
@@ -115,14 +115,14 @@ class Reference:
         precision: Precision = MODEL_TYPES,
         seeds: Sequence[int] = (),
     ) -> list[Roundings]:
-        """Return what rounding explains in each of `times` inferences; [] if NumPy cannot compute the model.
+        """Return, per inference, which differences rounding explains; [] if NumPy cannot compute the model.
 
         Args:
             feeds: the inputs by name.
-            times: inferences in a row, if the model keeps states.
+            times: number of consecutive inferences, if the model keeps states.
             timeout: in seconds.
-            precision: that of the computation with rounding.
-            seeds: as for `measure_rounding` of the module `rounding`.
+            precision: the precision in which the runner computes.
+            seeds: see `rounding.measure_rounding`.
         """
         program = self.program
         if program is None:
@@ -137,19 +137,19 @@ class Reference:
 
     @property
     def program(self) -> Program | None:
-        """The model prepared for its computation; None if NumPy cannot compute it, or not in time."""
+        """The model prepared for NumPy; None if NumPy cannot compute it, or took too long before."""
         program = self._program if self._timed_out is None else None
         return program if isinstance(program, Program) else None
 
     def find_first_difference(
         self, feeds: Mapping[str, Array], values: Mapping[Key, Array], precision: Precision, timeout: float
     ) -> PartDifference | None:
-        """Return the first part of the model that adds a difference; None if none does, or it takes too long.
+        """Return the first part of the model that adds a difference; None if no part does, or time runs out.
 
         Args:
             feeds: the inputs by name.
-            values: those that were read from a runner.
-            precision: that of the runner.
+            values: tensors that were read from a runner.
+            precision: the precision in which that runner computes.
             timeout: in seconds.
         """
         if self.program is None:
@@ -218,7 +218,7 @@ class Reference:
         )
 
     def _describe_ends(self, not_computed: Mapping[str, NotComputed]) -> str:
-        """Word after which nodes NumPy computes nothing, and which outputs that concerns."""
+        """Describe the nodes that NumPy does not support, and the outputs that depend on them."""
         outputs_of = dict[str, list[str]]()
         for name, end in not_computed.items():
             outputs_of.setdefault(end.source, []).append(name)
@@ -246,12 +246,12 @@ class Reference:
 
 
 def _cell(tensor: MarkedTensor | None) -> Computed | None:
-    """Return the array of a tensor, or the node that is not computed."""
+    """Return the array of a tensor, or the unsupported node because of which it has none."""
     return None if tensor is None else tensor.end if tensor.array is None else tensor.array
 
 
 def run_in_background(work: Callable[[], Any]) -> "Future[Any]":
-    """Call a function in a daemon thread, which does not keep the process from ending."""
+    """Call a function in a daemon thread, which does not prevent the process from exiting."""
     future: Future[Any] = Future()
 
     def run() -> None:

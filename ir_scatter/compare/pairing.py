@@ -28,27 +28,27 @@ _Value = TypeVar("_Value")
 _End = TypeVar("_End", GraphInput, GraphOutput)
 
 NamePair = str | tuple[str, str]
-"""An input or output of the first model and one of the second: two names, or the text "A=B"."""
+"""An input or output of the first model and its counterpart in the second: two names, or the text "A=B"."""
 
 _INTEGER_KINDS = frozenset({"signed", "unsigned"})
 _BYTES = frozenset({"u8", "i8"})
-"""Types to which some converters change booleans."""
+"""8-bit types by which some converters replace booleans."""
 
 
 class By(StrEnum):
-    """The criterion by which two inputs or outputs were matched."""
+    """How two inputs or outputs were matched."""
 
     MAP = "map"
     """The caller pairs them."""
     NAME = "name"
     ORDER = "order"
     SHAPE = "shape"
-    """No other end has a compatible type and shape."""
+    """No other input or output has a compatible type and shape."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(Generic[_End]):
-    """An input or output of the first model, and its counterpart in the second model."""
+    """An input or output of the first model (`first`), and its counterpart in the second model (`second`)."""
 
     first: _End
     second: _End
@@ -62,12 +62,15 @@ class Match(Generic[_End]):
 
     @property
     def narrower(self) -> ElementType | None:
-        """The element type whose values both ends can hold."""
+        """The element type whose values both inputs or outputs can hold: of f32 and f16, f16."""
         first, second = self.first.element_type, self.second.element_type
         return first or second if first is None or second is None else narrower(first, second)
 
     def name_in(self, values: Mapping[str, object]) -> str | None:
-        """Return the name of the first model's end under which `values` has an entry."""
+        """Return which of the names of the first model's input or output is a key of `values`.
+
+        None if none is.
+        """
         return next((name for name in self.first.names if name in values), None)
 
 
@@ -76,7 +79,7 @@ class Pairing:
     """The matching inputs and outputs of two models.
 
     Attributes:
-        ends: all inputs of both models.
+        ends: all graph inputs of each model.
         notes: remarks for the user, a sentence each.
     """
 
@@ -86,10 +89,14 @@ class Pairing:
     outputs: tuple[Match[GraphOutput], ...]
     notes: tuple[str, ...]
     precision: str = ""
-    """The precision in which one model stores its weights, if coarser than that of the other; else ""."""
+    """The precision in which one model stores its weights, if it is coarser than in the other model; else
+    ""."""
 
     def twin(self) -> Twin:
-        """Return the second model, with an input of the first or a constant as source of each input."""
+        """Return the second model, prepared so that inputs can be generated that are legal for both models.
+
+        Each of its inputs gets its values from an input of the first model, or from a constant.
+        """
         firsts = [input for input in self.ends[0] if input.default is None]
         matches = {match.second: match for match in self.inputs}
         types = {match.first: match.narrower for match in self.inputs}
@@ -106,10 +113,10 @@ class Pairing:
         return Twin(make_sketch(self.models[1]), tuple(sources), drawn)
 
     def shapes(self, input_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-        """Intersect the shapes of the first model's inputs with those of the second and of the caller.
+        """Combine the shapes of inputs that the caller sets with those that both models declare.
 
         Raises:
-            BadFeed: the caller contradicts the second model.
+            BadFeed: the caller's shape contradicts the second model.
         """
         shapes = {self._name_in_first(name): shape for name, shape in input_shapes.items()}
         for match in self.inputs:
@@ -122,14 +129,14 @@ class Pairing:
         return shapes
 
     def ranges(self, input_ranges: Mapping[str, ValueRange]) -> dict[str, ValueRange]:
-        """Return ranges of inputs by names of the first model."""
+        """Rename the inputs in a mapping of value ranges to their names in the first model."""
         return {self._name_in_first(name): ends for name, ends in input_ranges.items()}
 
     def adapt_feeds(self, feeds: Feeds) -> tuple[dict[str, Array], list[str]]:
-        """Return the caller's feeds by names of the first model, in types that both accept; and notes.
+        """Return the caller's arrays under the first model's input names, in types that both models accept.
 
-        The feeds may have names and types of the second model. Floating-point numbers that the narrower
-        type cannot represent are rounded for both models.
+        Also return notes for the user. The caller may use names and types of the second model. If one model
+        has a narrower floating-point type, numbers are rounded to it for both models.
 
         Raises:
             BadFeed: a number is outside the range of a type.
@@ -150,7 +157,7 @@ class Pairing:
         return adapted, notes
 
     def feeds(self, feeds: Feeds) -> tuple[Feeds, Feeds]:
-        """Return the feeds of both models, each in its own names and types.
+        """Return the input arrays for the first and the second model, each in its own names and types.
 
         Raises:
             BadFeed: a type cannot represent a number.
@@ -167,7 +174,8 @@ class Pairing:
     def by_first(self, outputs: Mapping[str, _Value]) -> dict[str, _Value]:
         """Rename the outputs of the second model to their counterparts in the first.
 
-        An output without a counterpart whose name another output has in the first model gets a prime.
+        An output without a counterpart keeps its name; if the first model uses that name, it gets a prime:
+        "y'".
         """
         names = {match.second.name: match.first.name for match in self.outputs}
         matched = set(names.values())
@@ -217,7 +225,7 @@ def pair_text(pair: NamePair) -> str:
 
 
 def pair_names(pair: NamePair) -> tuple[str, str]:
-    """Return the names of a pair; those of a text as if the first of them contained no "="."""
+    """Split "A=B" at the first "=" into two names; a tuple is returned unchanged."""
     if not isinstance(pair, str):
         return pair
     first, _, second = pair.partition("=")
@@ -229,8 +237,9 @@ def pair(
 ) -> Pairing:
     """Match the inputs and the outputs of two models.
 
-    The caller's pairs come first, then ends with a common name. The rest are matched in their order if
-    their types and shapes are compatible that way only, or else one by one if only one end is compatible.
+    The caller's pairs come first, then inputs and outputs of the same name. The rest are matched in order if
+    types and shapes allow only one such matching; otherwise one by one, where only one candidate is
+    compatible.
 
     Raises:
         BadFeed: an input of the second model has no counterpart, or a name of the caller does not exist.
@@ -285,14 +294,14 @@ def pair(
 
 
 def _stored_precision(model: Model) -> str:
-    """Return the coarsest precision of the stored weights of a model: "f16"."""
+    """Return the coarsest precision in which a model stores weights: "f16"."""
     values = (input.value for node in model.walk() for input in node.inputs)
     types = {value.element_type for value in values if value is not None and value.constant is not None}
     return coarsest("f32", *(type.name for type in types if type is not None and type.name in PRECISION_BITS))
 
 
 class _Matcher(Generic[_End]):
-    """Matches the inputs, or the outputs, of two models, by the surest criterion first."""
+    """Matches the inputs, or the outputs, of two models; the most reliable criterion is applied first."""
 
     def __init__(
         self,
@@ -319,7 +328,7 @@ class _Matcher(Generic[_End]):
         return first, second
 
     def match_by_name(self) -> None:
-        """Match ends with a common name: first the usual names, then all names."""
+        """Match inputs or outputs that share a name: first by their main names, then by all their names."""
         for count in (1, None):
             first, second = self.unmatched()
             by_name = {name: end for end in reversed(second) for name in reversed(end.names[:count])}
@@ -332,9 +341,10 @@ class _Matcher(Generic[_End]):
                     }
 
     def match_in_order(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
-        """Match by order, if only one way is possible; ends of the first model may remain.
+        """Match in order if only one such matching is possible; return whether it is.
 
-        The way is unique if matching from the front and from the back gives the same pairs.
+        It is if matching from the front and from the back gives the same pairs. Inputs or outputs of the
+        first model may be left over.
         """
         earliest, latest = _in_order(first, second), _in_order(first[::-1], second[::-1])
         if earliest is None or latest is None or earliest != latest[::-1]:
@@ -344,7 +354,7 @@ class _Matcher(Generic[_End]):
         return True
 
     def match_by_shape(self, first: Sequence[_End], second: Sequence[_End]) -> bool:
-        """Match, one after the other, ends that only one remaining end fits; none if an end is left over.
+        """Match one by one where only one candidate is compatible; match nothing unless all can be matched.
 
         Before: a fits {x}, b fits {x, y}. After a=x was matched, b fits {y} only: b=y.
         """
@@ -365,7 +375,7 @@ class _Matcher(Generic[_End]):
         return bool(matches)
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence for matches that rest on no name, and for those of different types."""
+        """Yield a sentence for each match that is not based on names, and for each with different types."""
         paths = self.models[0].path, self.models[1].path
         for by, how in ((By.ORDER, "by their order"), (By.SHAPE, "by type and shape")):
             ends = [(match.first.names[0], match.second.names[0]) for match in self.matches if match.by is by]
@@ -395,7 +405,7 @@ class _Matcher(Generic[_End]):
         return f"{end.names[0]} ({type}{show(end.shape)})"
 
     def _ends_of(self, pair: NamePair) -> tuple[_End, _End]:
-        """Return the ends that a pair names; in "A=B" both names may contain "=" themselves."""
+        """Return the input or output of each model that a pair names; in "A=B" both names may contain "="."""
         by_name = [
             {name: end for end in reversed(side) for name in reversed(end.names)} for side in self._ends
         ]
@@ -420,19 +430,22 @@ class _Matcher(Generic[_End]):
 
 
 def _in_order(first: Sequence[_End], second: Sequence[_End]) -> list[_End] | None:
-    """Return for each second end the earliest first end that fits, in their order; None if one has none."""
+    """Assign to each item of `second` the earliest compatible item of `first`, keeping the order.
+
+    None if stuck.
+    """
     rest = iter(first)
     matches = [next((end for end in rest if _fit(end, target)), None) for target in second]
     return None if None in matches else [end for end in matches if end is not None]
 
 
 def _fit(first: GraphInput | GraphOutput, second: GraphInput | GraphOutput) -> bool:
-    """Return whether the types and shapes of two ends are compatible."""
+    """Return whether the types and shapes of two inputs or outputs are compatible."""
     return _are_compatible(first.element_type, second.element_type) and agree(first.shape, second.shape)
 
 
 def _are_compatible(first: ElementType | None, second: ElementType | None) -> bool:
-    """Return whether a converter may replace one type by the other, or one of them is unknown."""
+    """Return whether a converter may replace one type by the other; True if one of them is unknown."""
     if first is None or second is None or first.kind == second.kind:
         return True
     kinds = {first.kind: first, second.kind: second}
@@ -442,10 +455,10 @@ def _are_compatible(first: ElementType | None, second: ElementType | None) -> bo
 
 
 def in_one_type(got: Array, expected: Array, precision: str) -> tuple[Array, Array, Tolerance | None]:
-    """Convert outputs of two models to a type that can represent the numbers of both.
+    """Convert outputs of two models to a common type, and return its tolerance.
 
-    They stay unchanged if there is no such type. The tolerance is that of the narrower type; None if the
-    types are not compatible.
+    The arrays stay unchanged if no type can represent the numbers of both. The tolerance is that of the
+    narrower type; None if the types are not compatible.
     """
     first, second = from_dtype(got.dtype), from_dtype(expected.dtype)
     if first is None or second is None or not _are_compatible(first, second):

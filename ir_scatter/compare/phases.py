@@ -1,4 +1,4 @@
-"""Progress of a comparison, reported to a listener; and the exception for an interrupted one."""
+"""Reports the progress of a comparison to a listener; defines the exception of an interrupted comparison."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,26 +22,29 @@ def report_to(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def within(whole: str) -> Iterator[None]:
-    """Report the phases of this block as parts of a whole: "2 of 5, model.xml: reading"."""
+    """Prefix the phases that this block reports: "reading" becomes "2 of 5, model.xml: reading"."""
     listener = _LISTENER.get()
     with report_to(None if listener is None else lambda part: listener(f"{whole}: {part}")):
         yield
 
 
 def begin(phase: str) -> None:
-    """Report that a phase begins."""
+    """Report to the listener that a phase, such as "reading", begins."""
     if listener := _LISTENER.get():
         listener(phase)
 
 
 def case_of(number: int, total: int) -> str:
-    """Return ", case 2 of 5", "" if there is only one; cases may be added to those that were requested."""
+    """Return ", case 2 of 5", or "" if there is only one.
+
+    `number` may exceed `total`, as cases may be added.
+    """
     total = max(total, number + 1)
     return f", case {number + 1} of {total}" if total > 1 else ""
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user interrupted; `found` is the result of the finished part, and names the missing one."""
+    """The user interrupted; `found` is the result so far, whose field `interrupted` says what is missing."""
 
     def __init__(self, result: Any) -> None:
         super().__init__("interrupted")

@@ -1,4 +1,4 @@
-"""One call of `compare`: its request, runners by the names that users write, and the files that it writes."""
+"""The entry of `compare` for the command line: resolves runner names, runs the request, writes files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ir_scatter.jobs.machine import Machine
 
 _USED = WeakSet[Runner]()
-"""Runners whose processes have already run a model in this process, and may be damaged by it."""
+"""Runners whose processes have run a model before: memory errors of that model may have damaged them."""
 
 _SAVED = "saved"
-"""The name that users write for "no runner": only saved results are judged."""
+"""The runner name "saved": run nothing, and judge only saved results."""
 
 _INPUTS, _AGAINST, _EACH = Parameter("inputs"), Parameter("against"), Parameter("each", True)
 _SAVE, _EXTRACT, _CASES = Parameter("save"), Parameter("extract"), Parameter("cases")
@@ -48,10 +48,10 @@ _MAP_INPUTS, _MAP_OUTPUTS = Parameter("map_inputs"), Parameter("map_outputs")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """The runners of a comparison, and whether NumPy is named among them.
+    """The runners of a comparison, and whether the caller named NumPy.
 
     Attributes:
-        skipped: runners that are not available here, and why.
+        skipped: (name, reason) of runners that are not available here.
     """
 
     runners: tuple[Runner, ...]
@@ -66,12 +66,12 @@ def find_sources(
     skip_missing: bool = False,
     directory: runners.Directory = runners.HERE,
 ) -> Sources:
-    """Return the runners of these names; without names NumPy and all default runners available here.
+    """Return the runners of these names; without names, NumPy and all default runners that are available.
 
     Args:
-        names: as users write them, "CPU" or "numpy".
-        format: default runners must read this format.
-        skip_missing: whether a named runner that is not available is skipped.
+        names: as users write them: "CPU" or "numpy".
+        format: default runners are limited to those that read this format.
+        skip_missing: whether to skip a named runner that is not available, instead of raising an error.
         directory: resolves the names.
     """
     runner_names = [name for name in names if name.strip().lower() != NUMPY]
@@ -91,7 +91,7 @@ def find_sources(
 
 
 def survey() -> list[Availability]:
-    """Return the availability of NumPy and of every other runner."""
+    """Return whether NumPy and every other known runner are available here."""
     numpy = Availability(
         NUMPY,
         is_available=True,
@@ -107,27 +107,29 @@ class CompareRequest:
     """The arguments of a comparison; `save`, `against` and `extract` are folders."""
 
     models: tuple[str, ...]
-    """One path, or two to compare with each other; with `each`, any number of files and folders."""
+    """The paths: of one model, or of two to compare with each other; with `each`, any number of files and
+    folders."""
     names: tuple[str, ...] = ()
     """The names of the runners; empty for NumPy and all default runners that are available."""
     settings: CompareSettings = field(default_factory=CompareSettings)
     each: bool = False
-    """Whether every model is compared separately."""
+    """Whether each model is compared by itself, instead of two models with each other."""
     inputs: str | Mapping[str, Array] | None = None
     """The inputs of the first cases: a path as `read_cases` reads it, or arrays by name; None to generate
     them."""
     skip_missing: bool = False
-    """Whether runners that are not available here are skipped."""
+    """Whether to skip runners that are not available here."""
     save: str | None = None
-    """Where the results are saved."""
+    """The folder in which to save the results; None to save nothing."""
     against: str | None = None
-    """Saved results to compare with."""
+    """A folder with saved results to compare with."""
     extract: str | None = None
-    """Where a one-node model of each node that differs is written."""
+    """The folder in which to write a one-node model of each node that differs."""
     overwrite: bool = True
-    """Whether results and models that these folders already contain are replaced."""
+    """Whether earlier results and models in these folders are replaced."""
     loaded: tuple[Model | None, ...] = ()
-    """The models in the order of `models`, None for a model that is still to be read; or empty."""
+    """Models that are in memory already, in the order of `models`; None where the file is still to be
+    read."""
 
 
 @record(eq=False, is_brief=True)
@@ -141,20 +143,20 @@ class NotCompared:
 
 @record(eq=False)
 class ComparedModels:
-    """The results of a request.
+    """The results of a `CompareRequest`.
 
     Attributes:
-        found: one for each model, or for two that were compared with each other.
+        found: one result per model; a single one if two models were compared with each other.
     """
 
     found: tuple[Compared, ...]
     failures: tuple[NotCompared, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
-    """Runners that were skipped, and why."""
+    """(name, reason) of runners that were skipped."""
     written: tuple[str, ...] = ()
-    """Lines about saved results and extracted models."""
+    """Lines of text about the saved results and extracted models."""
     unwritten: tuple[str, ...] = ()
-    """Lines about files that could not be written."""
+    """Lines of text about files that could not be written."""
     interrupted: str = ""
     """What is missing because the user interrupted the comparison; "" if it is complete."""
     machines: "tuple[Machine, ...]" = ()
@@ -164,17 +166,17 @@ class ComparedModels:
 def run_job(
     request: CompareRequest, executor: Executor | None = None, directory: runners.Directory = runners.HERE
 ) -> ComparedModels:
-    """Compare models, save results and extract nodes.
+    """Compare models, save results and write one-node models, as the request says.
 
     Args:
         request: the arguments.
-        executor: compares the models of a request with `each`; None for this process.
+        executor: runs the comparisons of a request with `each`; None for this process.
         directory: resolves the names of runners.
 
     Raises:
-        Interrupted: by the user, with the `ComparedModels` of the finished part; an unfinished model is not
-            saved.
-        UsageError: a name does not exist, options do not fit each other, or feeds do not fit a model.
+        Interrupted: by the user; it holds the `ComparedModels` of the finished part. An unfinished model is
+            not saved.
+        UsageError: a name does not exist, options exclude each other, or inputs do not fit a model.
         UnreadableModel: a model cannot be read.
         NoInputs: no legal inputs were found.
     """
@@ -234,7 +236,7 @@ def run_job(
 
 
 def _check(request: CompareRequest) -> None:
-    """Raise UsageError if arguments exclude each other."""
+    """Raise UsageError if arguments of the request exclude each other."""
     is_one_or_two = 1 <= len(request.models) <= 2
     if STANDARD_INPUT in request.models:
         raise UsageError("standard input cannot be compared, expected the path of a model")
@@ -255,7 +257,7 @@ def _check(request: CompareRequest) -> None:
 
 
 def _explain_machines(compared: Compared, machines: "Sequence[Machine]") -> str:
-    """Say how two machines differ that gave different results on the same device; "" if none did."""
+    """Describe how two machines differ if the same device gave different results on them; else ""."""
     results: dict[str, dict[str, object]] = {}
     for outcome in compared.outcomes:
         machine, _, device = outcome.runner.rpartition("/")
@@ -300,10 +302,10 @@ def _compare_models(request: CompareRequest, models: list[Model], sources: Sourc
 def _compare_each(
     request: CompareRequest, sources: Sources, executor: Executor | None
 ) -> Iterator[tuple[Compared | NotCompared, str]]:
-    """Yield the result of each model, and the name of a folder for its files.
+    """Yield the result of each model, and the name of the folder for its files.
 
-    The folder is named like the model, with the names of parent folders in front if the name is taken. After
-    an interrupt the results of models that are finished already follow, before it is raised.
+    The folder is named after the model file, preceded by parent folders if that name is taken. After an
+    interrupt, the results of models that are already finished are yielded before the interrupt is raised.
     """
     folder_names, interrupt = set[str](), None
     models = find_files(request.models, ()).sources
@@ -343,10 +345,10 @@ def _compare_each(
 def compare_file(
     source: Source, names: Sequence[str], settings: CompareSettings
 ) -> Compared | NotCompared | None:
-    """Compare one of many models on runners that keep their processes; None if the file is not a model.
+    """Compare one of many models on runners that stay alive between models; None if the file is not a model.
 
-    A plugin that has written outside of its memory for an earlier model may fail for later ones. So a
-    difference counts only if it also occurs in fresh processes.
+    A plugin that wrote out of bounds on an earlier model may fail on later ones. So a difference counts only
+    if it also occurs in fresh processes.
     """
     try:
         sources = find_sources(names)

@@ -1,4 +1,4 @@
-"""Settings and results of comparisons: one `Comparison` for each tensor, and remarks about the runs."""
+"""Settings and results of comparisons: one `Comparison` per tensor, and remarks about the runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,11 +29,14 @@ SAVED = "saved:"
 """Prefix of the name of a runner whose results were loaded from a folder."""
 
 NOT_COMPUTED = "it is not computed with these inputs"
-"""Why a node was not tapped whose branch is not taken, or whose loop does not run."""
+"""Reason why a node has no tapped values: its branch is not taken, or its loop does not iterate."""
 
 
 def short_names(first: str, second: str) -> tuple[str, str]:
-    """Return the names of two files, each with as many parent folders as are needed to distinguish them."""
+    """Return the shortest distinct names of two files.
+
+    "a/model.xml" and "b/model.xml" if both are model.xml.
+    """
     first_parts, second_parts = PurePath(first).parts, PurePath(second).parts
     for count in range(1, max(len(first_parts), len(second_parts))):
         names = "/".join(first_parts[-count:]), "/".join(second_parts[-count:])
@@ -48,32 +51,35 @@ def with_verb(names: Sequence[str], singular: str, plural: str) -> str:
 
 
 class Level(StrEnum):
-    """The kind of tensor: an output of the model, or of a node for the inputs that it had on its runner."""
+    """Whether a compared tensor is a model output or a node output.
+
+    For a node, the reference is computed from the inputs that the node got on its runner.
+    """
 
     MODEL = "model"
     NODE = "node"
 
 
 class Relation(StrEnum):
-    """The kind of reference that a tensor is compared with; it decides which side can be called wrong."""
+    """What a tensor is compared with; this decides which of the two can be called wrong."""
 
     DOCUMENT = "document"
-    """The result of NumPy, which follows the specification: the expected result."""
+    """The result of NumPy, which implements the specification: the expected result."""
     RUNNERS = "runners"
-    """The result of another runtime: if the two differ, neither is known to be wrong."""
+    """The result of another runtime: if they differ, it is unknown which is wrong."""
     REPEAT = "repeat"
-    """Another run of the same runner."""
+    """Another run of the same runner on the same inputs."""
     MODELS = "models"
     """The result of the same runner for the first of two models."""
     EARLIER = "earlier"
-    """The saved result of the same runner."""
+    """The saved result of the same runner from an earlier comparison."""
 
 
 @record(eq=False)
 class Comparison:
-    """One tensor of one runner, compared with that of another runner or of another run of the same runner.
+    """The comparison of one tensor of a runner with that of another runner, or of another run of this one.
 
-    `got`, `expected` and the `inputs` of a node are for reports; they are missing if the tensors are equal.
+    `got`, `expected` and the `inputs` of a node are for reports; they are None if the tensors are equal.
     """
 
     level: Level
@@ -85,9 +91,9 @@ class Comparison:
     reference: str
     measure: Measure
     place: tuple[int, ...] = ()
-    """The iteration numbers of the loops around the node, outermost first."""
+    """For a node in loops, the iteration of each loop, outermost first."""
     operator: str = ""
-    """The operator of the node: "ScatterUpdate-3"."""
+    """The operator of the node and its version: "ScatterUpdate-3"."""
     got: Array | None = field(default=None, repr=False)
     expected: Array | None = field(default=None, repr=False)
     inputs: tuple[Array | None, ...] = field(default=(), repr=False)
@@ -96,9 +102,9 @@ class Comparison:
     caller: str = ""
     """For a node in a function, the scope of the node that calls the function."""
     tapped: bool = False
-    """Whether one of two runs of the same runner had taps."""
+    """Whether one of two runs of the same runner had taps (intermediate tensors as extra outputs)."""
     wrong_runs: tuple[int, int] | None = None
-    """(runs with a wrong result, all runs); None if all runs gave the same verdict."""
+    """(number of runs with a wrong result, number of runs); None if all runs have the same verdict."""
 
     @property
     def relation(self) -> Relation:
@@ -112,7 +118,10 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Labels of the two tensors: "on openvino:CPU" and "on onnxruntime", or "got" and "expected"."""
+        """Labels of the two tensors for a report.
+
+        "on openvino:CPU" and "on onnxruntime", or "got" and "expected".
+        """
         match self.relation:
             case Relation.DOCUMENT:
                 return "got", "expected"
@@ -129,7 +138,7 @@ class Comparison:
         return sides if self.measure.verdict is Verdict.NONDETERMINISTIC else sides[::-1]
 
     def describe_pair(self, got: object, expected: object) -> str:
-        """Label two values: "2, expected 3", or "2 on openvino:CPU, 3 on onnxruntime"."""
+        """Return two values with labels: "2, expected 3", or "2 on openvino:CPU, 3 on onnxruntime"."""
         first, second = self.sides
         if self.relation is Relation.DOCUMENT:
             return f"{got}, expected {expected}"
@@ -138,14 +147,15 @@ class Comparison:
 
 @record(is_brief=True)
 class Guarded:
-    """A remark on the inputs of a node: illegal or negative indices, or several updates of one element."""
+    """A remark on a node's inputs: illegal or negative indices, several updates of one element, or NaN."""
 
     runner: str
     node: str
     operator: str
     case: int
     kind: str
-    """"out-of-range", "negative", "repeated", "illegal", or "nan" where it meets numbers."""
+    """"out-of-range", "negative", "repeated", "illegal", or "nan" (NaN in a minimum or maximum with
+    numbers)."""
     message: str
     is_illegal: bool = True
     """False for "repeated" and "nan": these inputs are legal, but several results are correct."""
@@ -161,7 +171,10 @@ class Guarded:
 
     @classmethod
     def contested(cls, runner: str, scatter: ScatterNode, case: int, result: DetailedResult) -> Self | None:
-        """Report how many elements have several allowed values; None if each has only one."""
+        """Return a remark with the number of elements that have several allowed values.
+
+        None if there are none.
+        """
         count = int(np.count_nonzero(result.contested))
         if not count:
             return None
@@ -176,40 +189,40 @@ class Guarded:
 
 @record(is_brief=True)
 class Outlier:
-    """Runners that disagree with the others, if there are at least three, or one that contradicts itself."""
+    """Runners that disagree with the majority of at least three, or one runner that contradicts itself."""
 
     level: Level
     node: str | None
     tensor: str
     case: int
     runners: tuple[str, ...]
-    """Empty if two models differ although each is computed as specified."""
+    """Their names; empty if two models differ although NumPy confirms the results of each."""
     message: str
     tapped: bool = False
-    """Whether the outputs of the runner change when nodes are tapped."""
+    """Whether the runner contradicts itself: its outputs change when nodes are tapped."""
     model: str = ""
-    """The path of the model concerned; "" for both of two models, or if there is only one."""
+    """The path of the model, if only one of two models is concerned; else ""."""
 
 
 @record(is_brief=True)
 class FirstDifference:
     """Where an output of a runner begins to differ: the first part of the model that adds a difference.
 
-    A part lies between values that were read from the runner, and NumPy computes it from these values.
+    A part is the nodes between tensors that were read from the runner; NumPy computes it from these tensors.
     """
 
     runner: str
     case: int
     nodes: tuple[str, ...]
-    """The scopes of the nodes of the part that compute something; empty if no part adds a difference."""
+    """The scopes of the nodes of the part that compute values; empty if no part adds a difference."""
     operators: tuple[str, ...]
-    """Their types."""
+    """The operator types of `nodes`."""
     message: str
 
 
 @record()
 class NotTapped:
-    """A node whose inputs could not be read on a runner, and why."""
+    """A node whose input tensors could not be read on a runner, and the reason."""
 
     runner: str
     node: str
@@ -227,34 +240,35 @@ class CompareSettings:
     """Numbers in generated inputs: "plain" for ordinary ones, "edge" for extreme ones."""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     input_ranges: Mapping[str, ValueRange] = field(default_factory=dict)
-    """The lowest and the highest number of generated inputs, by name."""
+    """(lowest, highest) number of generated inputs, by input name."""
     given: tuple[str, ...] = ()
-    """What holds of inputs, by names of the first model: "position in 0..15"."""
+    """Conditions that inputs satisfy, by names of the first model: "position in 0..15"."""
     tolerances: Tolerances = field(default_factory=Tolerances)
     precision: str = PRECISION
     pairwise: bool = False
-    """Whether outputs of every pair of runners are compared, not only those with the reference."""
+    """Whether outputs of all pairs of runners are compared, instead of each runner with the reference
+    only."""
     map_inputs: tuple[NamePair, ...] = ()
     """Inputs of the first model and the inputs of the second that get the same values."""
     map_outputs: tuple[NamePair, ...] = ()
     """Outputs of the first model and the outputs of the second that are compared with them."""
     reference: bool = True
-    """Whether NumPy computes the model as the reference even if the caller does not name it."""
+    """Whether NumPy computes the model as the reference even if it is not among the runners."""
     timeout: float = TIME_LIMIT
-    """Seconds for each run."""
+    """Time limit of each run, in seconds."""
     taps: str = TAPS[0]
     """Nodes whose values are read to find where a difference arises: "scatter" or "all"."""
     tap_memory: int = TAP_MEMORY
-    """Bytes of tapped tensors in memory at once, at most."""
+    """Maximum bytes of tapped tensors in memory at once."""
     keeps_runs: bool = False
-    """Whether outputs and tapped values stay in the result, to be saved."""
+    """Whether the result keeps all outputs and tapped tensors, so that they can be saved."""
     describes: bool = False
-    """Whether the result describes devices, and models with the hashes of their files."""
+    """Whether the result includes descriptions of devices, and hashes of model files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts that identify a model, so that a reader of a report can check that they have the same."""
+    """Facts that identify a model, so that readers of a report can check that they have the same one."""
 
     path: str
     format: str
@@ -280,41 +294,43 @@ class Compared:
     model: str
     settings: CompareSettings
     outcomes: tuple[Outcome, ...] = ()
-    """One for each runner, without outputs: the first that is not ok, else the first."""
+    """One per runner, without output arrays: its first failure, or its first outcome if it has not failed."""
     comparisons: tuple[Comparison, ...] = ()
-    """First those of outputs, then those of nodes."""
+    """The comparisons of model outputs, then those of nodes."""
     guarded: tuple[Guarded, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     first_differences: tuple[FirstDifference, ...] = ()
-    """For runners with a wrong output of one model, where it begins to differ."""
+    """If one model is compared: where the output of each wrong runner begins to differ."""
     not_tapped: tuple[NotTapped, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: Mapping[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
     feeds: tuple[Mapping[str, Array], ...] = ()
     """The inputs of each case, by name."""
     passed_cases: int = 0
-    """Number of the first cases, whose inputs the caller passed; those of the others are generated."""
+    """How many of the first cases use inputs that the caller passed; the inputs of later cases are
+    generated."""
     runs: tuple[tuple[Runs, ...], ...] = ()
     """The runs of all runners for each case; empty unless the settings keep them."""
     other: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
-    """The element type of each scatter node's output, by scope."""
+    """The element type of each scatter node's output, by scope of the node."""
     operators: Mapping[str, str] = field(default_factory=dict)
-    """The operator of each scatter node, by scope."""
+    """The operator of each scatter node, by scope of the node."""
     devices: Mapping[str, Availability] = field(default_factory=dict)
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Limits of the results of a runner, by its name."""
+    """Limits on how far a runner's results can be trusted, by runner name."""
     suspects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Nodes that may be affected by a known defect which taps hide, with its code, by runner and scope.
+    """Codes of known defects that taps hide and that nodes may have, by runner and scope of the node.
 
     Only for runners with a wrong output, or whose outputs were compared with nothing.
     """
     is_one_node: bool = False
-    """Whether the model is a single scatter node with its inputs, so that its output is that of the node."""
+    """Whether the model is a single scatter node with its inputs, so that its output is the node's output."""
     pairing: Pairing | None = None
     """The matching inputs and outputs of two models; None if there is only one."""
     by_model: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
-    """For two models, the outcomes of each runner for both, as in `outcomes`."""
+    """If two models are compared: the outcomes of each runner for the first and the second, as in
+    `outcomes`."""
     model_facts: tuple[ModelFacts, ...] = ()
     """One for each model; empty unless the settings ask for it."""
     interrupted: str = ""
@@ -322,15 +338,15 @@ class Compared:
     machine: str = ""
     """The machine of a fleet that made this comparison."""
     not_run: tuple[str, ...] = ()
-    """Bodies that ran in no case: those with a scatter node; if two models are compared, all bodies."""
+    """Branches and bodies that ran in no case: those with a scatter node; all, if two models are compared."""
     not_tried: tuple[str, ...] = ()
-    """Conditions that no case tried and that may hide a difference."""
+    """Conditions that no case tried, such as repeated indices: a difference may occur under them."""
     apart: str = ""
-    """How two machines differ that gave different results on the same device; "" if none did."""
+    """How two machines differ whose results for the same device differ; "" if none do."""
 
     @property
     def differs(self) -> bool:
-        """Whether a result differs or changes from run to run, or a node gets illegal indices."""
+        """Whether some result differs, changes from run to run, or is based on illegal indices."""
         is_any_different = any(comparison.measure.verdict.is_difference for comparison in self.comparisons)
         return is_any_different or any(guarded.is_illegal for guarded in self.guarded)
 
@@ -341,9 +357,9 @@ class Compared:
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
-        """Outcomes of named runners that failed.
+        """The outcomes of runners that the user named and that failed.
 
-        It is no failure if NumPy does not support an operator, or a runtime does not read the format.
+        An operator that NumPy does not support, or a format that a runtime does not read, is not a failure.
         """
         return tuple(
             outcome
@@ -357,10 +373,10 @@ class Compared:
 
 
 def has_failed(results: Sequence[Compared]) -> bool:
-    """Return whether the runners that the user named failed to do their part.
+    """Return whether a comparison that the user asked for could not be made.
 
-    That is so if one of them could not run, if none of them reads the format of a model, if generated inputs
-    do not fit a model, or if nothing at all was compared although there was something to compare.
+    That is so if a named runner failed, no named runner reads the format of a model, generated inputs do not
+    fit a model, or nothing was compared although there was something to compare.
     """
     for compared in results:
         named = [
