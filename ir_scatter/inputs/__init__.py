@@ -1,1 +1,1 @@
-"""Makes legal inputs for a model."""
+"""Generates legal inputs for a model."""

@@ -1,4 +1,4 @@
-"""The constraints of a node on the values and shapes of its inputs, for the sizes of one run."""
+"""The constraints that one node puts on the values and shapes of its inputs, given the sizes of one run."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -25,37 +25,38 @@ from ir_scatter.ops.lookup import Lookup, opset_number
 from ir_scatter.ops.spec import IndexRange, IndicesLimit, Layout, OpSpec, Reduction, Role
 
 _MOST_NUMBERS = 64
-"""Most elements of an input that is read as a list of numbers."""
+"""Maximum elements of an input that is read as a list of numbers, such as a shape or axes."""
 _FARTHEST = 2**62
-"""Upper bound for counts of targets, within int64."""
+"""Cap on the number of possible targets, to stay within int64."""
 _MOST_DIMENSIONS = 8
-"""Highest rank for which all choices of dimensions are tried."""
+"""Maximum rank for which all combinations of dimensions are tried."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 Conditions: TypeAlias = Set[str]
-"""Words of `Condition` that indices of a scatter node must satisfy in addition to its operator; FULL implies
-EQUAL."""
+"""Extra conditions on the indices of a scatter node, as words of `Condition`; FULL implies EQUAL."""
 
 _Size = TypeVar("_Size")
-"""A dimension: its size, or its position."""
+"""A dimension, given as its size or as its position in the shape."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputUse:
-    """One use of an array as positions or sizes: n targets of k coordinates that must lie in a range.
+    """One use of an integer input as positions or sizes: n targets, each of k coordinates with a legal range.
+
+    Example: indices [[0, 3], [5, 1]] of ScatterNDUpdate are n = 2 targets of k = 2 coordinates.
 
     Attributes:
         name: the scope of the node.
-        terms: [n, k], where each coordinate comes from, see `Terms`.
+        terms: [n, k], the model input element that each coordinate is computed from, see `Terms`.
         values: [n, k], the coordinates of this run.
         lows, highs: [k], inclusive bounds of the coordinates.
-        lanes: [n]; targets of different lanes never overlap.
+        lanes: [n], a group number for each target; targets of different groups never overlap.
         shape: the shape of the array.
         is_legal: whether all coordinates of this run are legal.
-        is_unique: whether targets of one lane must differ.
+        is_unique: whether the targets of a lane must differ.
         are_equal: whether all lanes must have the same targets.
-        is_violated: whether targets repeat, or lanes differ, in this run against `is_unique` or `are_equal`.
-        is_strict: whether other coordinates are illegal, rather than only useless.
+        is_violated: whether this run breaks `is_unique` or `are_equal`.
+        is_strict: whether coordinates out of bounds are illegal; if False, they are only useless.
         is_scatter: whether the node is a scatter node.
         wraps: whether negative coordinates count from the end.
     """
@@ -77,12 +78,15 @@ class InputUse:
 
     @property
     def least(self) -> Array:
-        """The lowest legal coordinates, including those that count from the end."""
+        """[k]: the lowest legal coordinates; negative if negative coordinates count from the end."""
         return self.lows - (self.highs + 1) if self.wraps else self.lows
 
     @property
     def room(self) -> int:
-        """The number of different targets in a lane."""
+        """The number of possible different targets in a lane.
+
+        The product of the sizes of the legal ranges.
+        """
         sizes: list[int] = (self.highs - self.lows + 1).tolist()
         return min(prod(max(size, 0) for size in sizes), _FARTHEST)
 
@@ -92,7 +96,7 @@ class InputUse:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether some lane has more targets than there are different ones, though they must differ."""
+        """Whether the targets of a lane must differ, but there are fewer legal targets than needed."""
         return self.is_unique and self.lane_size > self.room
 
     @property
@@ -104,7 +108,7 @@ class InputUse:
 
     @property
     def has_terms(self) -> bool:
-        """Whether a model input determines some coordinate."""
+        """Whether some coordinate is computed from a model input, so that new inputs can change it."""
         return bool((self.terms != NO_TERM).any())
 
     def describe(self) -> str:
@@ -114,19 +118,22 @@ class InputUse:
         return f"positions between {self.values.min()} and {self.values.max()}, expected {spans}"
 
     def beyond(self) -> Pairs:
-        """Return pairs of a size that coordinates exceed, and the size that they need."""
+        """Return (size, needed size) for each dimension that the coordinates of this run exceed."""
         pairs = zip(self.highs.tolist(), self.values.max(axis=0, initial=0).tolist(), strict=True)
         return [(high + 1, most + 1) for high, most in pairs if most > high]
 
     def repair(self, array: Array) -> Array:
-        """Replace illegal coordinates by legal ones."""
+        """Return an array of coordinates with the lowest legal value in place of each illegal one."""
         highest = np.maximum(self.highs, self.lows)
         values = np.where(_is_within(self.values, self.least, highest), self.values, self.lows)
         return values.reshape(array.shape).astype(array.dtype)
 
 
 class NodeInRun:
-    """A node and its inputs in one run; arrays are None for omitted inputs and unknown shapes."""
+    """A node and its inputs in one run of the model.
+
+    Arrays are None for omitted inputs and unknown shapes.
+    """
 
     def __init__(
         self,
@@ -137,7 +144,7 @@ class NodeInRun:
         *,
         may_repeat: bool = False,
     ) -> None:
-        """Set up a node with its input cells; `may_repeat` allows repeated targets without a reduction."""
+        """Set up a node; with `may_repeat`, its targets may repeat even without a reduction."""
         self.may_repeat = may_repeat
         self.step, self.cells, self.symbols, self.conditions = step, cells, symbols, conditions
         self.arrays: list[Array | None] = [None if cell is None else cell.array for cell in cells]
@@ -152,7 +159,10 @@ class NodeInRun:
         return None if cell is None else cell.shape
 
     def size(self, port: int, axis: int | None) -> int | None:
-        """Return the size of a dimension of an input, the smallest one if axis is None; None if unknown."""
+        """Return the size of an input's dimension, or its smallest size if `axis` is None.
+
+        None if unknown.
+        """
         shape = self.shape(port)
         if not shape:
             return None
@@ -191,13 +201,16 @@ class NodeInRun:
         return array.astype(np.float64).reshape(-1).tolist() if 0 < array.size <= _MOST_NUMBERS else None
 
     def output_shapes(self) -> list[tuple[int, ...] | None] | None:
-        """Return the known shapes of the first outputs; raise ShapesDiffer if the inputs do not fit."""
+        """Return the shapes of the first outputs, None for unknown ones.
+
+        Raise ShapesDiffer if inputs do not fit.
+        """
         node = self.step.node
         return shapes_of_outputs(node.domain, node.type, self.shape_case, self.floats)
 
     @cached_property
     def declared(self) -> list[Shape]:
-        """The shapes of the outputs as the model declares them, with the sizes of this run for symbols."""
+        """The output shapes that the model declares; symbols are replaced by their sizes in this run."""
 
         def size(dim: Dim) -> Dim:
             symbol = dim.symbol if isinstance(dim, Bounds) else None
@@ -214,7 +227,7 @@ class NodeInRun:
         return None if self.output is None or axis is None else _size_at(self.output, axis)
 
     def too_small(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of a size that is too small for constant positions, and the size that they need."""
+        """Yield (size, needed size) for each dimension that is too small for constant positions."""
         for constraint in self.constraints:
             cell = self.cell(constraint.port)
             if (
@@ -228,7 +241,10 @@ class NodeInRun:
                 )
 
     def size_conflicts(self) -> tuple[Pairs, Pairs]:
-        """Return pairs of sizes that should be equal, and pairs of a size and the larger one it needs."""
+        """Return two lists.
+
+        Pairs of sizes that should be equal, and pairs (size, larger size that is needed).
+        """
         if isinstance(self.step.work, Lookup):
             return _size_conflicts_of_scatter(self, self.step.work)
         try:
@@ -239,10 +255,11 @@ class NodeInRun:
 
 
 def uses_of(node: NodeInRun) -> Iterator[tuple[int, InputUse]]:
-    """Yield the ports that hold positions or sizes, and how the node uses them.
+    """Yield (port, use) for each input of a node that holds positions or sizes.
 
-    Inputs with inconsistent shapes are left out, as the node will refuse them. So are positions that no model
-    input determines; the node itself checks them.
+    Inputs with inconsistent shapes are left out, as the node will refuse them. So are constant positions,
+    which
+    no input can change: the node itself checks them.
     """
     if isinstance(node.step.work, Lookup):
         yield from _scatter_uses(node, node.step.work)
@@ -279,7 +296,7 @@ def _general_use(step: Step, constraint: Constraint, cell: TracedCell, ranges: P
 
 
 def _reached_sizes(indices: Array | None, size: int | None) -> Iterator[tuple[int, int]]:
-    """Yield the pair of a size and the size that positions in this dimension need."""
+    """Yield (size, needed size) for positions in a dimension: positions [0, 7] in size 5 yield (5, 8)."""
     if size is not None and indices is not None and indices.size and indices.dtype.kind in "iu":
         yield size, max(int(indices.max()) + 1, -int(indices.min()))
 
@@ -311,7 +328,10 @@ def _scatter_uses(node: NodeInRun, lookup: Lookup) -> Iterator[tuple[int, InputU
 
 
 def _span_of_axes(axes: Sequence[int], axis: int) -> tuple[int, int]:
-    """Return the range of axes that may be drawn: all axes if they are consecutive, otherwise one."""
+    """Return (lowest, highest) axis to draw from.
+
+    All of `axes` if they are consecutive, otherwise a single one.
+    """
     if axes[-1] - axes[0] + 1 == len(axes):
         return axes[0], axes[-1]
     chosen = axis if axis in axes else axes[0]
@@ -319,7 +339,10 @@ def _span_of_axes(axes: Sequence[int], axis: int) -> tuple[int, int]:
 
 
 def _fitting_axes(node: NodeInRun, scatter: ScatterNode, lookup: Lookup, rank: int) -> list[int]:
-    """Return the axes for which the shapes of this run, else the declared ones, fit; otherwise all axes."""
+    """Return the axes for which the shapes of this run fit, or else the declared shapes.
+
+    If none fits, all axes.
+    """
     of_run = {role: cell.shape for role, cell in by_role(lookup, node.cells).items()}
     ports = by_role(lookup, node.step.node.inputs)
     declared = {role: port.value.shape for role, port in ports.items() if port.value is not None}
@@ -343,7 +366,7 @@ def _demands_equal_lanes(conditions: Conditions) -> bool:
 
 
 def _axis_of(scatter: ScatterNode, operands: Mapping[Role, Array]) -> int | None:
-    """Return the axis of a scatter node as written, None if it is unknown or the operator has no axis."""
+    """Return the axis of a scatter node, maybe negative; None if it is unknown or the operator has none."""
     source = scatter.spec.axis
     if source is not None and source.attribute is not None:
         number = scatter.attribute(source.attribute)
@@ -447,7 +470,10 @@ def shape_ties(
     spec: OpSpec, data: Sequence[_Size], indices: Sequence[_Size], updates: Sequence[_Size], axis: int,
     depth: int, *, are_indices_equal: bool = False,
 ) -> tuple[list[tuple[_Size, _Size]], list[tuple[_Size, _Size]]]:  # fmt: skip
-    """Return pairs of dimensions that must be equal, and pairs of which the first must not be larger."""
+    """Return pairs of dimensions that must be equal, and pairs (smaller or equal, larger).
+
+    For example, ScatterElementsUpdate needs updates of the shape of indices.
+    """
     updates_shape, pairs = [*indices], list(zip(indices, data, strict=False))
     equal, most = list[tuple[_Size, _Size]](), list[tuple[_Size, _Size]]()
     match spec.layout:
@@ -477,7 +503,7 @@ def _holds_numbers(array: Array) -> bool:
 
 
 def columns(array: Array, depth: int) -> Array:
-    """Return an array as rows of `depth` integers; values that do not fit become -1."""
+    """Reshape an array to rows of `depth` int64 values; values too large for int64 become -1."""
     if array.dtype.kind == "f":
         wide = array.astype(np.float64)
         array = np.where(np.abs(wide) < 2.0**62, wide, -1)
@@ -494,7 +520,7 @@ def _size_at(shape: Sequence[Dim], axis: int) -> int | None:
 
 
 def _known_sizes(shape: Shape) -> list[int]:
-    """Return the sizes of dimensions, 1 for unknown ones."""
+    """Return the sizes of the dimensions of a shape, with 1 for unknown ones."""
     return [dim if isinstance(dim, int) else 1 for dim in shape or ()]
 
 
@@ -505,7 +531,7 @@ _ON_AXIS = {Meaning.POSITION, Meaning.COUNT, Meaning.SIZE, Meaning.KEPT, Meaning
 def _range_of_number(
     constraint: Constraint, meaning: Meaning, old: int | None, new: int | None
 ) -> tuple[int, int]:
-    """Return the range of a number from the size of its dimension in the input and in the output."""
+    """Return the legal range of a number (a slice start, say) for its dimension before and after the node."""
     size, exact, free = old or 1, new, (constraint.low, constraint.high)
     match meaning:
         case Meaning.POSITION | Meaning.COORDINATES:
@@ -536,7 +562,12 @@ def _range_of_number(
 
 
 def _ranges_of_input(constraint: Constraint, node: NodeInRun, cell: TracedCell) -> Pairs | None:
-    """Return the legal or useful range of an input: one range for all numbers, or one for each column."""
+    """Return the range of numbers for an input: a single one for all elements, or one per column.
+
+    None if free.
+
+    Numbers out of the range are illegal or useless.
+    """
     assert cell.array is not None
     array, of, count, shape = cell.array, constraint.of, cell.array.size, node.shape(constraint.of)
     sizes = _known_sizes(shape)
@@ -597,7 +628,7 @@ def _exact_ranges(numbers: Sequence[int]) -> Pairs:
 def _old_and_new(
     constraint: Constraint, node: NodeInRun, indices: tuple[int, ...], count: int
 ) -> list[tuple[int | None, int | None]]:
-    """Return for each number the sizes of its dimension in the input and in the output, None if unknown."""
+    """Return for each number the size of its dimension before and after the node, None where unknown."""
     shape, attributes = node.shape(constraint.of), node.step.node.attributes
     if constraint.meaning in _ON_AXIS:
         axis = node.axis(constraint.axis)
@@ -627,7 +658,7 @@ def _old_and_new(
 
 
 def _fitting_dimensions(constraint: Constraint, node: NodeInRun, rank: int) -> list[int]:
-    """Return the axes for which outputs have the declared shapes, and constant positions are in range."""
+    """Return the axes for which outputs have their declared shapes, and constant positions are in range."""
     port, axes = constraint.port, list[int]()
     original, array = node.arrays[port], node.arrays[port]
     assert array is not None
@@ -658,7 +689,10 @@ def _fitting_dimensions(constraint: Constraint, node: NodeInRun, rank: int) -> l
 
 
 def _ranges_of_dimensions(constraint: Constraint, node: NodeInRun, count: int) -> Pairs | None:
-    """Return ranges for distinct dimensions: those that the output adds or removes, if its shape is known."""
+    """Return ranges for distinct axes, such as those of Squeeze.
+
+    If the output shape is known, they are those that the output adds or removes.
+    """
     before, after = node.shape(constraint.of), node.output
     is_new = constraint.meaning is Meaning.NEW_DIMENSION
     full_shape = after if is_new else before
@@ -674,7 +708,7 @@ def _ranges_of_dimensions(constraint: Constraint, node: NodeInRun, count: int) -
 
 
 def _new_shape(constraint: Constraint, node: NodeInRun, cell: TracedCell) -> list[int]:
-    """Return the new shape of a Reshape: constant dimensions stay, free ones get the remaining elements."""
+    """Return the target shape of a Reshape: constant dimensions stay, one free dimension gets the rest."""
     assert cell.array is not None
     count, sizes = cell.array.size, _known_sizes(node.shape(constraint.of))
     if is_static(node.output) and len(node.output or ()) == count:

@@ -1,4 +1,4 @@
-"""Draws further inputs so that every body of interest runs, and that indices repeat.
+"""Draws further inputs so that every branch and loop body of interest runs, and that indices repeat.
 
 Conditions and trip counts decide which bodies run. The inputs that they depend on are set to values that were
 not tried yet: both booleans, and numbers on both sides of the constants in comparisons.
@@ -24,19 +24,20 @@ from ir_scatter.inputs.search import Body, Run
 from ir_scatter.ops.lookup import Lookup
 
 REPEATED = "repeated indices were not tried"
-"""Remark if one of two models forbids repeated indices, and none were found that the other one accepts."""
+"""Remark if only one of two models forbids repeated indices, and no inputs with repeated indices were
+found."""
 
 _MOST_DRAWS = 64
-"""Most draws for the bodies of one or two models: each costs about as much as a case."""
+"""Maximum draws to make bodies run, for one or two models: each takes about as long as a case."""
 
 _MOST_CASES = 16
-"""Most cases that are added so that bodies run."""
+"""Maximum cases that are added to make bodies run."""
 
 _MOST_CANDIDATES = 24
-"""Most choices of values for the inputs that decide whether one body runs."""
+"""Maximum combinations of input values that are tried to make one body run."""
 
 _MOST_BOOLEANS = 4
-"""Most inputs for which all combinations of values are tried."""
+"""Maximum inputs for which all combinations of values are tried."""
 
 _SMALL = (1, 0, 2, 3, -1)
 """Numbers that are tried for an input with one element."""
@@ -47,13 +48,13 @@ DrawCase = Callable[..., Drawn]
 
 @dataclass(slots=True, eq=False)
 class Coverage:
-    """Further cases, and what all cases together do not cover.
+    """Cases that were added, and what no case covers.
 
     Attributes:
-        cases: the further cases.
-        never: bodies that run for no input.
-        not_tried: remarks on what was not tried and may hide a difference.
-        unspecified: scatter nodes without reduction, whose targets do not repeat in any case.
+        cases: the added cases.
+        never: bodies that cannot run, whatever the inputs are.
+        not_tried: remarks on conditions that no case tried, under which a difference may occur.
+        unspecified: scatter nodes without a reduction whose indices repeat in no case.
     """
 
     cases: list[Drawn] = field(default_factory=list)
@@ -64,7 +65,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalBody:
-    """A body that may not run: of a loop, or a branch of a choice."""
+    """A body that may not run: a loop body, or a branch of If."""
 
     scope: str
     is_branch: bool
@@ -72,14 +73,14 @@ class OptionalBody:
 
     @property
     def name(self) -> str:
-        """The name in a sentence: "branch if:else_branch"."""
+        """The name for a sentence: "branch if:else_branch"."""
         return f"{'branch' if self.is_branch else 'body'} {self.scope.rstrip('/')}"
 
 
 def optional_bodies(model: Sketch, *, has_scatter: bool) -> list[OptionalBody]:
-    """Return the bodies that may not run; with `has_scatter` only those with a scatter node.
+    """Return the bodies that may not run; with `has_scatter`, only those that contain a scatter node.
 
-    Scatter nodes of called functions count, those of bodies inside a body do not.
+    Scatter nodes in functions that the body calls count; those in an inner body count for that body.
     """
 
     def holds(plan: Plan) -> bool:
@@ -102,9 +103,10 @@ def optional_bodies(model: Sketch, *, has_scatter: bool) -> list[OptionalBody]:
 
 
 def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body], seed: int) -> Coverage:
-    """Draw cases in which bodies run that did not run yet, and one in which indices repeat.
+    """Draw cases that run bodies which have not run yet, and a case with repeated indices.
 
-    Indices repeat if only one of two models allows it. Seeds are `seed`, `seed` + 1, ...
+    The latter is drawn only if one of two models allows repeated indices and the other does not. The draws
+    use the seeds `seed`, `seed` + 1, ...
     """
     coverage = Coverage()
     runs = [case.run for case in drawn if case.run is not None]
@@ -148,16 +150,16 @@ def draw_further(draw: DrawCase, drawn: Sequence[Drawn], bodies: Collection[Body
 
 
 def are_repeats_untried(drawn: Run, actual: Run) -> bool:
-    """Return whether only one of two models allows repeated targets, and none repeat in the actual inputs.
+    """Return whether only one of two models allows repeated indices, and the actual inputs contain none.
 
-    Only the run on drawn inputs, of the same shapes, knows where targets come from.
+    `drawn` is a run of the same shapes on drawn inputs: it knows which inputs the indices are computed from.
     """
     is_between = len(drawn.uses_of_models) == 2 and _are_forbidden_once(drawn)
     return is_between and not any(use.has_repeats for use in actual.uses if use.is_scatter)
 
 
 def _remove(missing: dict[Body, None], run: Run) -> bool:
-    """Remove the bodies that ran; return whether there were any."""
+    """Remove the bodies that ran from `missing`; return whether there were any."""
     entered = [body for body in missing if body in run.entered]
     for body in entered:
         del missing[body]
@@ -165,7 +167,7 @@ def _remove(missing: dict[Body, None], run: Run) -> bool:
 
 
 def _excluded(missing: Collection[Body], runs: Sequence[Run]) -> set[Body]:
-    """Return missing bodies that depend on constants only, and those inside of them."""
+    """Return the missing bodies that constants keep from running, and the bodies inside them."""
     controlled = {body for run in runs for body in run.controls}
     uncertain = {body for run in runs for body in run.unsure}
     input_dependent = {body for run in runs for body, inputs in run.controls.items() if inputs}
@@ -178,9 +180,9 @@ def _excluded(missing: Collection[Body], runs: Sequence[Run]) -> set[Body]:
 
 
 def _candidates(missing: Collection[Body], runs: Sequence[Run], seed: int) -> Iterator[Mapping[int, Array]]:
-    """Yield choices of values for the inputs that decide whether missing bodies run.
+    """Yield values, by input number, to try so that missing bodies run.
 
-    The first choice flips all booleans that had the same value in every case so far.
+    The first candidate flips all booleans that had the same value in every case so far.
     """
     run_of_body = {
         body: next((run for run in reversed(runs) if body in run.controls), None) for body in missing
@@ -209,13 +211,13 @@ def _deciding(run: Run, body: Body) -> list[int]:
 
 
 def _around(run: Run, body: Body) -> dict[int, Array]:
-    """Return the values in a run of the inputs that decide whether the node of a body is computed."""
+    """Return the input values that made the graph around a body run, to keep them in new cases."""
     outer = [entered for entered in run.entered if entered[0] == body[0] and body[1].startswith(entered[1])]
     return {number: run.arrays[number] for entered in outer for number in _deciding(run, entered)}
 
 
 def _values(run: Run, number: int) -> Iterator[Array]:
-    """Yield values for an input, those first that are likeliest to change a condition."""
+    """Yield values to try for one input, most likely to change a condition first."""
     array, type = run.arrays[number], run.search.types[number]
     if type.kind == "boolean":
         yield ~array
@@ -251,12 +253,12 @@ def _values(run: Run, number: int) -> Iterator[Array]:
 
 
 def _is_of_targets(use: InputUse) -> bool:
-    """Return whether targets that depend on an input can repeat."""
+    """Return whether a use is the indices of a scatter node, computed from inputs, that could repeat."""
     return use.is_scatter and use.has_terms and use.lane_size > 1
 
 
 def _are_forbidden_once(run: Run) -> bool:
-    """Return whether only one of two models allows repeated targets from some input."""
+    """Return whether one of two models forbids and one allows repeated indices from the same input."""
     before, after = _kinds_of_uses(run, 0), _kinds_of_uses(run, 1)
     nothing = (False, False)
     pairs = [(before.get(number, nothing), after.get(number, nothing)) for number in before | after]
@@ -267,7 +269,7 @@ def _are_forbidden_once(run: Run) -> bool:
 
 
 def _kinds_of_uses(run: Run, model: int) -> dict[int, tuple[bool, bool]]:
-    """Return for each input of targets whether some targets must not repeat, and whether some may."""
+    """Return, for each input that indices come from, (some must not repeat, some may repeat)."""
     kinds: dict[int, tuple[bool, bool]] = {}
     for use in run.uses_of_models[model]:
         if _is_of_targets(use):

@@ -1,8 +1,9 @@
-"""Makes legal inputs for a whole model.
+"""Generates legal inputs for a whole model.
 
 Sizes of dynamic dimensions are chosen so that shapes fit. The model is run on arrays whose elements are
-traced; the constraints of nodes on positions become ranges of input elements, which are drawn again until all
-constraints hold. Finally, indices of scatter nodes get special features that their operators allow.
+traced; the constraints that nodes put on positions become ranges of input elements, which are drawn again
+until all constraints hold. Finally, indices of scatter nodes get special values that their operators allow,
+such as negative or repeated ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,33 +33,33 @@ from ir_scatter.ops.lookup import Lookup
 
 PLAIN, EDGE = "plain", "edge"
 VALUES = (PLAIN, EDGE)
-"""The kinds of numbers for inputs that are not indices."""
+"""The kinds of numbers for inputs other than indices: ordinary ones, or edge values such as infinity."""
 
 _LARGEST_SHAPE = 8
-"""Constants of at most this many integers may be shapes."""
+"""Maximum integers in a constant that may be a shape."""
 
 _REPEATING_DRAW = 0
-"""A number of a draw that tries repeated indices."""
+"""The number of a draw in which repeated indices are tried; see `solver`."""
 
 _RANKS = (2, 1, 3, 4, 0)
-"""Ranks that are tried for unknown ones."""
+"""Ranks to try for inputs of unknown rank, in this order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Drawn inputs of a model.
+    """Generated inputs of a model.
 
     Attributes:
         feeds: the inputs by name.
-        repeated: scatter nodes whose targets repeat although they have no reduction.
+        repeated: scatter nodes whose indices repeat although they have no reduction.
     """
 
     feeds: dict[str, Array]
     repeated: tuple[str, ...] = ()
     run: Run | None = None
-    """The run of the model, and of its twin, on these inputs."""
+    """The trace of the model (and its twin, a second model for the same inputs) on these inputs."""
     plain: tuple[str, ...] = ()
-    """Inputs that data or updates are computed from, but that could not get the requested edge values."""
+    """Inputs that reach data or updates of a scatter node, but could not get the requested edge values."""
 
 
 def make_feeds(
@@ -149,7 +150,7 @@ def draw_feeds(
 
 
 def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]) -> list[Shape]:
-    """Return the shapes of inputs, narrowed by those that the caller requests."""
+    """Return the shapes of inputs, with sizes that the caller requests in place of dynamic ones."""
     shapes = [input.shape for input in inputs]
     numbers = number_by_name(inputs, requested)
     for number, (name, shape) in zip(numbers, requested.items(), strict=True):
@@ -160,7 +161,7 @@ def _partial_shapes(inputs: Sequence[GraphInput], requested: Mapping[str, Shape]
 
 
 def number_by_name(inputs: Sequence[GraphInput], requested: Iterable[str]) -> Iterator[int]:
-    """Yield the number of the input for each of the names.
+    """Yield the position in `inputs` of the input with each name.
 
     Raises:
         BadFeed: no input has the name.
@@ -177,10 +178,10 @@ def number_by_name(inputs: Sequence[GraphInput], requested: Iterable[str]) -> It
 def ranges_by_number(
     inputs: Sequence[GraphInput], requested: Mapping[str, ValueRange]
 ) -> dict[int, ValueRange]:
-    """Return the ranges that the caller requests by the numbers of the inputs.
+    """Return the value ranges that the caller requests, by input number instead of name.
 
     Raises:
-        BadFeed: there is no such input, or it holds no number of its range.
+        BadFeed: there is no such input, or its type can represent no number of the range.
     """
     numbers = number_by_name(inputs, requested)
     ranges = dict[int, ValueRange]()
@@ -200,7 +201,10 @@ def _first_legal(
     twin: Twin | None,
     make: "partial[Search]",
 ) -> tuple[Search, Run]:
-    """Return the first run without problems, or else the best one; unknown ranks are tried."""
+    """Return the first run without problems, or else the best one.
+
+    Tries several ranks for inputs of unknown rank.
+    """
     unknown = [input.names[0] for input, shape in zip(inputs, shapes, strict=True) if shape is None]
     best: tuple[Search, Run] | None = None
     failed: NoInputs | None = None
@@ -227,9 +231,9 @@ def _first_legal(
 
 
 def _sizes_in(plan: Plan) -> set[int]:
-    """Return the sizes of constants, sizes in shape-like constants, and stored sizes at scatter nodes.
+    """Return the sizes of constants, numbers in shape-like constants, and declared sizes at scatter nodes.
 
-    They are avoided when sizes are drawn, as code that uses such a size by mistake would be right for it.
+    Dynamic dimensions get other sizes: code that used a constant's size by mistake would be right by chance.
     """
     sizes: set[int] = set()
     for step in plan.steps:
@@ -249,7 +253,10 @@ def _sizes_in(plan: Plan) -> set[int]:
 def _with_ranks(
     plan: Plan, inputs: Sequence[GraphInput], shapes: Sequence[Shape]
 ) -> Iterator[list[tuple[Dim, ...]]]:
-    """Yield shapes of known rank: from stored shapes of nodes that use the inputs, else each of `_RANKS`."""
+    """Yield input shapes of known rank.
+
+    As declared at the nodes that use the inputs, else each of `_RANKS`.
+    """
     known_shapes = {input.key: shape for input, shape in zip(inputs, shapes, strict=True)}
     unknown = {key for key, shape in known_shapes.items() if shape is None}
     for step in plan.steps if unknown else ():

@@ -1,7 +1,7 @@
-"""Shapes of operators of whole networks that only drawing needs: resizing, transposed windows, recurrence.
+"""Output shapes of further network operators for drawing inputs: resizing, transposed windows, recurrence.
 
-A row is a rule as in `ops/general_shapes`. The rules of that module also serve findings, so that they must
-hold for every version of an operator. These only have to lead to sizes that fit, as a runtime then shows.
+These rules resemble those of `ops/general_shapes`. Those also serve findings, so they must hold for every
+version of an operator; these need only lead to sizes that a runtime is likely to accept.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from ir_scatter.ops.general import output_shapes
 from ir_scatter.ops.general_shapes import ShapeCase, ShapesDiffer
 
 Floats: TypeAlias = Callable[[int], "list[float] | None"]
-"""Returns the numbers of a floating-point input, None if they are unknown or omitted."""
+"""Returns the numbers of a floating-point input by port; None if they are unknown or omitted."""
 
 _Shape: TypeAlias = "tuple[int, ...] | None"
 _Rule: TypeAlias = Callable[[ShapeCase, Floats], "list[_Shape]"]
@@ -37,14 +37,17 @@ def _require_equal(*pairs: tuple[int, int]) -> None:
 
 
 def _suppressed(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """Boxes [batch, boxes, 4] and scores [batch, classes, boxes]; how many boxes stay is unknown."""
+    """NonMaxSuppression: boxes [batch, boxes, 4], scores [batch, classes, boxes].
+
+    The number kept is unknown.
+    """
     boxes, scores = case.shape(0), case.shape(1)
     _require_equal((boxes[0], scores[0]), (boxes[1], scores[2]))
     return []
 
 
 def _resized(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """Input 3 has the new sizes, or input 2 the factors (before opset 11 input 1), of some axes."""
+    """ONNX Resize: input 3 holds the new sizes, or input 2 (before opset 11: input 1) the scale factors."""
     data = case.shape(0)
     if str(case.attributes.get("keep_aspect_ratio_policy", "stretch")) not in {"stretch", "b'stretch'"}:
         return [None]
@@ -55,7 +58,10 @@ def _resized(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _interpolated(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """Input 1 has the new sizes of the axes in the last input, or input 2, else input 1, has the factors."""
+    """OpenVINO Interpolate: sizes or scale factors for the axes that the last input names.
+
+    Input 1 holds the new sizes; scale factors are in input 2, or else in input 1.
+    """
     data = list(case.shape(0))
     for name in ("pads_begin", "pads_end"):
         pads = case.written.integers(name, ())
@@ -83,7 +89,7 @@ def _with_sizes(
 
 
 def _transposed_windows(case: ShapeCase, *, groups: int, channels: int, kernel: Sequence[int]) -> _Shape:
-    """Return [batch, groups * channels, ...], where windows of a kernel cover the spatial dimensions."""
+    """Return [batch, groups * channels, ...] for a transposed convolution with windows of size `kernel`."""
     data, written = case.shape(0), case.written
     spatial = data[2:]
     ones, zeros = [1] * len(spatial), [0] * len(spatial)
@@ -133,7 +139,10 @@ def _group_backprop(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _recurrent(case: ShapeCase, floats: Floats) -> list[_Shape]:
-    """[time, batch, in], lengths [batch], states [directions, batch, hidden]; layout 1 is batch first."""
+    """ONNX LSTM, GRU, RNN: [time, batch, in], lengths [batch], states [directions, batch, hidden].
+
+    With layout 1 the batch is the first dimension.
+    """
     data, weights, recurrence = case.shape(0), case.shape(1), case.shape(2)
     is_batch_first = case.written.integer("layout", 0) == 1
     time, batch = data[:2][::-1] if is_batch_first else data[:2]
@@ -150,7 +159,7 @@ def _recurrent(case: ShapeCase, floats: Floats) -> list[_Shape]:
 
 
 def _recurrent_in_order(case: ShapeCase, states: int) -> list[_Shape]:
-    """[batch, time, in], states [batch, directions, hidden], lengths [batch], weights of the input."""
+    """OpenVINO sequences: [batch, time, in], states [batch, directions, hidden], lengths [batch], weights."""
     data, state, weights = case.shape(0), case.shape(1), case.shape(states + 2)
     of_states = [(case.shape(port + 1)[0], data[0]) for port in range(states)]
     _require_equal((data[2], weights[2]), *of_states, (case.shape(states + 1)[0], data[0]))

@@ -1,4 +1,4 @@
-"""Draws legal inputs for one scatter node, consistent with the facts of its model."""
+"""Draws legal inputs for one scatter node, consistent with the shapes, types and constants of its model."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -37,27 +37,27 @@ from ir_scatter.ops import index_values
 from ir_scatter.ops.spec import IndexRange, Layout, Role
 
 MOST_ELEMENTS = 1 << 24
-"""Most elements of all inputs: computing with them takes some hundred bytes per element."""
+"""Maximum elements of all inputs together: computing with them takes some hundred bytes per element."""
 
 _RANKS = (2, 1, 3, 4, 0, 5, 6, 7, 8)
-"""Ranks that are tried for unknown ones."""
+"""Ranks to try for inputs of unknown rank, in this order."""
 
 _ROLES = (Role.AXIS, Role.INDICES, Role.DATA, Role.UPDATES)
-"""Roles in the order that decides about a value with several roles."""
+"""If one tensor is used at several ports, the first of these roles decides its values."""
 
 _ROLES_WITH_SHAPES = (Role.DATA, Role.INDICES, Role.UPDATES)
 _DEFAULT_TYPES = {Role.DATA: "f32", Role.UPDATES: "f32", Role.INDICES: "i64", Role.AXIS: "i64"}
-"""Element types that are used for unknown ones."""
+"""Element types for inputs of unknown type."""
 
 _MOST_RANKS = 24
-"""Choices of consistent ranks that are tried."""
+"""Maximum combinations of ranks that are tried."""
 
 _TURNS = 2
-"""Choices of ranks and axes that cases take turns with."""
+"""Number of choices of ranks and axes among which the cases alternate."""
 
 
 class Misfit(Exception):
-    """The shapes of a node are inconsistent; rules report how."""
+    """The shapes of a node are inconsistent; the rules of `validate` report how."""
 
 
 class InputsTooLarge(NoInputs):
@@ -66,7 +66,7 @@ class InputsTooLarge(NoInputs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeInputs:
-    """Inputs of one node by port, the same as arguments of `evaluate`, and the data."""
+    """The inputs of one node by port, the same as arguments of `evaluate`, and the data array among them."""
 
     inputs: tuple[Array | None, ...]
     arguments: Mapping[str, Any]
@@ -128,7 +128,7 @@ def _fitting_runs(
     *,
     keeps_constants: bool,
 ) -> Iterator[Run]:
-    """Yield a run for each choice of the unknown ranks, depth and axis."""
+    """Yield a trace of legal inputs for each choice of the unknown ranks, index depth and axis."""
     indices, axis, constants = scatter.indices, scatter.operand(Role.AXIS), dict[Role, Array]()
     is_axis = indices is not None and axis is not None and indices.value is axis.value
     if scatter.index_array is not None and (keeps_constants or is_axis):
@@ -166,7 +166,7 @@ def _possible_axes(scatter: ScatterNode, rank: int) -> list[int]:
 def _with_axes(
     random: np.random.Generator, scatter: ScatterNode, constants: dict[Role, Array], rank: int
 ) -> Iterator[dict[Role, Array]]:
-    """Yield the constants with each possible axis, in random order if it is unknown."""
+    """Yield the constants completed with each possible axis; in random order if the axis is unknown."""
     operand = scatter.operand(Role.AXIS)
     if operand is None or Role.AXIS in constants:
         yield constants
@@ -177,7 +177,7 @@ def _with_axes(
 
 
 def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[dict[Role, tuple[Dim, ...]]]:
-    """Yield the known shapes with each choice of consistent ranks for unknown ones."""
+    """Yield the known shapes completed with each consistent choice of the unknown ranks."""
     shapes = {Role.DATA: scatter.data_shape, Role.INDICES: scatter.indices_shape}
     shapes[Role.UPDATES] = scatter.updates.shape if scatter.updates else None
     layout, has_no_indices = scatter.spec.layout, scatter.indices is None
@@ -206,10 +206,10 @@ def _with_ranks(random: np.random.Generator, scatter: ScatterNode) -> Iterator[d
 def _fitted(
     scatter: ScatterNode, shapes: Mapping[Role, tuple[Dim, ...]], axis: int | None
 ) -> dict[Role, tuple[Dim, ...]]:
-    """Return shapes narrowed by each other.
+    """Return shapes in which dimensions that must be equal have the same size or bounds.
 
-    The search identifies dimensions by their sizes, so dimensions that it cannot make different have to fit
-    from the beginning.
+    The search tells dimensions apart by their sizes. Dimensions whose bounds leave it no choice must fit from
+    the start.
     """
     places = {
         role: [(role, position) for position in range(len(shapes.get(role, ())))]
@@ -239,7 +239,7 @@ def _search(
     conditions: Conditions,
     number: int,
 ) -> Run:
-    """Search inputs for a one-node model with an unused output."""
+    """Search inputs for a model of this node alone."""
     operands = {role: operand for role in _ROLES if (operand := scatter.operand(role)) is not None}
     inputs: dict[int, GraphInput] = {}
     fixed: dict[int, Array] = {}

@@ -13,12 +13,12 @@ from ir_scatter.core.errors import BadFeed, NoInputs
 from ir_scatter.core.value_ranges import ValueRange, show_range
 
 LARGEST = 8
-"""Largest absolute value of random numbers."""
+"""Maximum absolute value of ordinary random numbers."""
 
 _STEPS_PER_UNIT = 8
-"""Random floating-point numbers are multiples of 1/8: exact in most types, and so are their sums."""
+"""Random floating-point numbers are multiples of 1/8: they and their sums are exact in most types."""
 _LARGEST_IN_EIGHTHS = 2**20
-"""Largest absolute value of the ends of a range from which multiples of 1/8 are drawn: exact in f32."""
+"""Multiples of 1/8 are drawn only from ranges with ends up to this: larger ones are not exact in f32."""
 
 _STRINGS = ("", "a", "b", "ab", "ba", "scatter")
 
@@ -111,7 +111,7 @@ def random_array_within(
 
 
 def float_ends(element_type: ElementType, ends: ValueRange) -> ValueRange:
-    """Return the part of a range that is finite in a floating-point type; maybe none is left."""
+    """Return the part of a range that a floating-point type can represent as finite numbers; may be empty."""
     finfo: Any = np.finfo
     numpy_type = dtype_of(element_type)
     if numpy_type.isbuiltin != 1:
@@ -122,7 +122,10 @@ def float_ends(element_type: ElementType, ends: ValueRange) -> ValueRange:
 
 
 def whole_ends(element_type: ElementType, ends: ValueRange) -> tuple[int, int]:
-    """Return the lowest and the highest integer of a range that a type can represent; maybe none is left."""
+    """Return the lowest and highest integer of a range that a type can represent.
+
+    Low > high if there is none.
+    """
     low, high = ceil(ends[0]), floor(ends[1])
     if element_type.kind == "boolean":
         return max(low, 0), min(high, 1)
@@ -133,7 +136,7 @@ def whole_ends(element_type: ElementType, ends: ValueRange) -> tuple[int, int]:
 
 
 def check_range(name: str, element_type: ElementType, ends: ValueRange) -> None:
-    """Raise BadFeed if an input of a type holds no number of a range."""
+    """Raise BadFeed if the type of an input can represent no number of a range."""
     if element_type.kind not in {"boolean", "signed", "unsigned", "float"}:
         raise BadFeed(f"{name} is {element_type.name}, expected numbers for the range {show_range(ends)}")
     low, high = (float_ends if element_type.kind == "float" else whole_ends)(element_type, ends)

@@ -1,15 +1,15 @@
-"""Provenance domain of `Forward`: maps every number to (input element, affine function).
+"""Provenance domain of `Forward`: maps every number to (input element, slope, offset).
 
-A term says that a number is element * slope + offset for one element of a model input. Terms have numbers, so
-operators that move elements move terms like values. Term 0 stands for a number that depends on no input, or
-on several.
+A term says that a number equals element * slope + offset for one element of a model input. Terms are
+numbered, so that operators that move elements can move arrays of term numbers just like values. Term 0 stands
+for a number that depends on no input, or on several.
 
 Example:
     input       [5, 3]    terms [1, 2]
     reversed    [3, 5]    terms [2, 1]
     times 2     [6, 10]   terms [3, 4]: 3 = (element 1, slope 2, offset 0), 4 = (element 0, slope 2, offset 0)
 
-A target that must be 8 instead of 6 is then reached by setting element 1 to 4.
+If the 6 is an index that must become 8, input element 1 is set to 4.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,17 +27,18 @@ from ir_scatter.core.shapes import static as static_shape
 from ir_scatter.ops.general import Arithmetic
 
 NO_TERM = 0
-"""The term of a number that depends on no input element, or on several."""
+"""The term number of a value that depends on no input element, or on several."""
 
 
 class Terms:
-    """Numbers for affine terms of input elements in one run: term n + 1 is element n of all inputs in a row.
+    """The table of terms (element, slope, offset) of one run; terms are referred to by number.
 
-    Term 0 (`NO_TERM`) stands for a number that depends on no element, or on several.
+    Term n + 1 is element n of all inputs, concatenated. Term 0 (`NO_TERM`) stands for a number that depends
+    on no element, or on several.
     """
 
     def __init__(self, values: Array) -> None:
-        """Set up the terms of the elements, given their values in this run."""
+        """Create the terms 1 to n of the input elements; `values` are the elements in this run."""
         self.values = values.astype(np.int64)
         count = len(values)
         rows = np.zeros((3, count + 1), np.int64)
@@ -45,14 +46,14 @@ class Terms:
         self._rows, self._count = [rows], count + 1
 
     def add(self, elements: Array, slopes: Array, offsets: Array) -> Array:
-        """Add new terms; return their numbers, NO_TERM for elements below 0."""
+        """Add terms and return their numbers; entries whose element is negative get NO_TERM."""
         numbers = np.arange(self._count, self._count + elements.size).reshape(elements.shape)
         self._count += elements.size
         self._rows.append(np.stack([part.reshape(-1) for part in (elements, slopes, offsets)]))
         return np.where(elements < 0, NO_TERM, numbers)
 
     def look_up(self, numbers: Array) -> tuple[Array, Array, Array]:
-        """Return the elements (-1 for NO_TERM), slopes and offsets of terms."""
+        """Return the elements, slopes and offsets of terms by number; the element of NO_TERM is -1."""
         if len(self._rows) > 1:
             self._rows = [np.concatenate(self._rows, axis=1)]
         elements, slopes, offsets = self._rows[0]
@@ -61,15 +62,15 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedCell:
-    """A value of the model in one run, with its provenance.
+    """A tensor of the model in one run, with the input elements that its numbers are computed from.
 
     Attributes:
         array: the numbers of this run; None if the shape is unknown.
-        shape: the shape, maybe partial.
-        terms: a term for each number; None if all are NO_TERM.
-        is_opaque: whether the numbers without a term are unknown; the array then has placeholders.
-        origins: the inputs that the numbers depend on, as a bit mask.
-        direct: the inputs of `origins` that they depend on only through operators that were computed.
+        shape: the shape, maybe with unknown dimensions.
+        terms: a term number for each element; None if all are NO_TERM.
+        is_opaque: whether numbers without a term are unknown; `array` then holds placeholders for them.
+        origins: bit mask of the inputs that the numbers depend on.
+        direct: those of `origins` whose path to this tensor has only operators that were computed.
     """
 
     array: Array | None
@@ -81,7 +82,7 @@ class TracedCell:
 
     @property
     def is_unclear(self) -> bool:
-        """Whether some number is unknown."""
+        """Whether some number is unknown, so that `array` has placeholders or is None."""
         return self.array is None or (self.is_opaque and (self.terms is None or not bool(np.all(self.terms))))
 
     @property
@@ -96,7 +97,7 @@ def known_cell(array: Array, terms: Array | None = None, inputs: int = 0) -> Tra
 def unknown_cell(
     shape: Shape, type: "ElementType | np.dtype[Any] | None", origins: int = 0, direct: int = 0
 ) -> TracedCell:
-    """Return a cell with unknown numbers; its array is a broadcast placeholder without memory."""
+    """Return a tensor with unknown numbers; its array is a broadcast placeholder that takes no memory."""
     if isinstance(type, ElementType):
         type = np.dtype(object) if type.kind == "string" else dtype(type)
     static = static_shape(shape)
@@ -108,28 +109,28 @@ def unknown_cell(
 
 
 def origins_of(cells: Iterable[TracedCell | None]) -> int:
-    """Return the inputs that some of the cells depend on, as a bit mask."""
+    """Return a bit mask of the inputs that any of these tensors depends on."""
     return reduce(or_, (cell.origins for cell in cells if cell is not None), 0)
 
 
 def direct_of(cells: Iterable[TracedCell | None]) -> int:
-    """Return the inputs that some of the cells are directly computed from, as a bit mask."""
+    """Return a bit mask of inputs that any tensor is computed from by supported operators only."""
     return reduce(or_, (cell.direct for cell in cells if cell is not None), 0)
 
 
 _LINEAR = {Arithmetic.SUM, Arithmetic.DIFFERENCE}
 
 _Operand: TypeAlias = tuple[Array | None, Array | None]
-"""Numbers and terms of an operand."""
+"""The values and the term numbers of an operand."""
 
 
 def combine(
     terms: Terms, kind: Arithmetic | None, operands: Sequence[_Operand], output: Array
 ) -> Array | None:
-    """Return the terms of the output of an elementwise operator; None if all are NO_TERM.
+    """Return the term numbers of the output of an elementwise operator; None if all are NO_TERM.
 
-    The operator is linearised at the values of this run. If a number depends on several inputs, the one with
-    the smallest slope counts, and the others are treated as constants.
+    The operator is linearised at the values of this run. For a number that depends on several inputs, the one
+    with the smallest slope is kept, and the others are treated as constants.
     """
     if kind is None or output.dtype.kind not in "iu":
         return None

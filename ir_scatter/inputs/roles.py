@@ -1,11 +1,11 @@
-"""What the inputs of a network stand for, as their uses show: masks, positive numbers, pictures.
+"""Guesses from the uses of a network input what it holds: a mask, positive numbers, or a picture.
 
     mask      compared with 0 or 1, converted to booleans, subtracted from 1, counted, or choosing elements
     numbers   positive at a square root, a logarithm, a divisor: rows of `ops/general_preferences`
     picture   spatial dimensions at windows with strides: multiples of the product of all strides
 
-These are preferences for drawing, no constraints: the solver may leave them. An input whose elements a
-scatter node reads has none, so that its data, indices and updates keep all kinds of numbers.
+Roles are preferences for drawing inputs; the solver may deviate from them. An input that reaches a scatter
+node gets no role, so that data, indices and updates are tested with all kinds of numbers.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ from ir_scatter.ops.general_shapes import normalized, transposed
 from ir_scatter.ops.lookup import Lookup
 
 _MOST_PIXELS = 128
-"""Largest multiple for spatial dimensions: larger pictures cost more than they show."""
+"""Maximum multiple for spatial dimensions: larger pictures take more time and test nothing more."""
 
 _ONES_SHARE = 0.75
-"""Share of ones in a mask."""
+"""Fraction of ones in a mask."""
 
 _WHOLE, _NUMBERS = {"signed", "unsigned"}, {"signed", "unsigned", "float"}
 _COMPARISONS = frozenset(
@@ -50,17 +50,18 @@ _WINDOWS = frozenset(
 )  # fmt: skip
 
 _Source = tuple[int, int, int]
-"""The number of an input, a dimension of it, and the factor by which it is larger."""
+"""(number of an input, dimension of it, factor by which that dimension is larger than the one in
+question)."""
 
 
 @dataclass(slots=True)
 class Roles:
-    """The roles of some inputs, by number.
+    """The roles of inputs, by input number.
 
     Attributes:
-        masks: inputs of zeros and ones.
-        ranges: the preferred numbers of floating-point inputs.
-        multiples: for some dimensions of inputs, a number that their size should be a multiple of.
+        masks: inputs that hold zeros and ones.
+        ranges: preferred ranges of floating-point inputs.
+        multiples: (input, dimension) -> number of which the size should be a multiple.
     """
 
     masks: set[int] = field(default_factory=set)
@@ -104,7 +105,7 @@ def roles_of(plan: Plan, inputs: Sequence[GraphInput]) -> Roles:
 
 
 def _note_use(plan: Plan, step: Step, port: int, number: int, type: ElementType, roles: Roles) -> None:
-    """Note what one use of the elements of an input shows."""
+    """Update `roles` from one use of an input's elements at a port of a node."""
     node = step.node
     if type.kind == "float" and port in (preferred := preferred_numbers(node.domain, node.type)):
         low, high = preferred[port]
@@ -138,7 +139,7 @@ def _converts_to_booleans(attributes: Attributes) -> bool:
 
 
 def _constant(plan: Plan, key: Key | None) -> Any:
-    """Return the number of a constant of one element, None for other values."""
+    """Return the number in a constant of one element; None for any other value."""
     constant = None if key is None else plan.constants.get(key)
     if constant is None or any(dim != 1 for dim in constant.shape):
         return None
@@ -152,7 +153,7 @@ def _constant(plan: Plan, key: Key | None) -> Any:
 def _follow_axes(
     plan: Plan, step: Step, axes: dict[Key | None, tuple[_Source | None, ...]], roles: Roles
 ) -> None:
-    """Follow the dimensions of inputs through a node; note where windows need multiples."""
+    """Trace input dimensions through a node, and record where windows with strides need multiples."""
     op, first = find(step.node.domain, step.node.type), axes.get(step.inputs[0]) if step.inputs else None
     if op is None or not step.outputs:
         return
@@ -207,7 +208,7 @@ def _permuted(plan: Plan, step: Step, before: tuple[_Source | None, ...]) -> tup
 
 
 def draw_mask(random: np.random.Generator, shape: Sequence[int], numpy_type: "np.dtype[Any]") -> Array:
-    """Return zeros and ones that begin and end every row with a one, so that no row is empty."""
+    """Return random zeros and ones; every row begins and ends with a one, so that no row is empty."""
     mask = random.random(tuple(shape)) < _ONES_SHARE
     if mask.ndim and mask.shape[-1]:
         mask[..., 0] = mask[..., -1] = True

@@ -67,39 +67,42 @@ from ir_scatter.ops.lookup import Lookup
 from ir_scatter.ops.spec import Reduction, Role
 
 _MOST_SIZE_CHANGES = 32
-"""Most changes of sizes for one choice of sizes."""
+"""Maximum size changes after one initial choice of sizes."""
 _MOST_PASSES = 12
-"""Most attempts to solve values for the same sizes."""
+"""Maximum attempts to solve values for the same sizes."""
 _SOFT_PASSES = 3
-"""Attempts after which constraints that are not strict may be violated."""
+"""Attempts after which violations of non-strict constraints (useless, but legal numbers) are accepted."""
 _NON_NEGATIVE_PASSES = 6
-"""Attempts in which indices are not negative, except for the features of a draw."""
+"""Attempts in which indices are non-negative, except those that are chosen to test negative indices."""
 
 _FEWEST_RUNS = 8
 _MOST_STEPS, _MOST_SKETCHED = 1_000_000, 50_000
-"""A search ends after at least `_FEWEST_RUNS` runs when this many nodes were computed: of a program that runs
-completely, or of a sketch."""
+"""Maximum nodes computed in one search, for a fully supported model and for a partly supported one (sketch).
+
+At least `_FEWEST_RUNS` runs are made in any case.
+"""
 
 _STUCK_STARTS = 2
-"""Start ranges that are tried if nodes cannot be computed."""
+"""Number of `_START_RANGES` that are tried if nodes cannot be computed."""
 
 _LARGEST_VALUE = 2**31 - 1
 
 _MOST_ITERATIONS = (256, 16, 4)
-"""Most iterations of an outermost loop, of a loop in a loop, and of one in two loops; deeper loops, and loops
-that run longer, are followed through their body once. Loops with few nodes may run longer."""
+"""Maximum iterations of loops at depth 0, 1 and 2 (loops in loops). Deeper and longer loops are followed
+through their body once. Loops with few nodes may run longer."""
 
 _MOST_BODY_NODES = 20_000
-"""Nodes of bodies that are computed in one run before loops may no longer exceed `_MOST_ITERATIONS`."""
+"""Maximum nodes of bodies computed in one run before `_MOST_ITERATIONS` also applies to loops with few
+nodes."""
 
 _LARGEST_READ = 1 << 16
-"""Constants with more elements are not positions; a sketch does not read them."""
+"""Maximum elements of a constant that a sketch reads; larger constants are not positions."""
 
 _MOST_MASKS = 48
-"""Most masks that are tried for sizes that depend on the number of chosen elements, as of NonZero."""
+"""Maximum masks tried to reach a size that is a count of chosen elements, like the output of NonZero."""
 
 _MOST_THRESHOLDS = 4
-"""Most constants of comparisons from which values for masks are derived."""
+"""Maximum constants of comparisons from which mask values are derived."""
 
 _CHECKING_KERNELS = frozenset(
     {
@@ -111,7 +114,7 @@ _CHECKING_KERNELS = frozenset(
         "arithmetic.binary",
     }
 )
-"""Kernels that refuse every number against a constraint of their operator."""
+"""Kernels that raise an error for every number that violates a constraint of their operator."""
 
 _START_RANGES = (
     ((-LARGEST, LARGEST), (0, 7), (1, 3)),
@@ -121,26 +124,26 @@ _START_RANGES = (
     ((1, LARGEST), (1, 1), (1, 1)),
     ((0, LARGEST), (0, 0), (0, 0)),
 )
-"""Initial ranges: of ordinary numbers, of numbers that positions are computed from, of trip counts."""
+"""Initial value ranges to try: (ordinary numbers, inputs that positions are computed from, trip counts)."""
 
 
 Body: TypeAlias = tuple[int, str]
-"""A graph inside a node: the number of its model (0 or 1) and its scope."""
+"""A branch, loop body or function: (number of its model: 0 or 1, scope)."""
 
 
 def inputs_of(model: Sketch) -> list[GraphInput]:
-    """Return the inputs without default."""
+    """Return the inputs of a model without a default value."""
     return [input for input in model.inputs if input.default is None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """One of the models that get the same drawn inputs, which must be legal for all of them.
+    """One of several models for which the same drawn inputs must be legal.
 
     Attributes:
-        sources: for each input of the model the number of a drawn input, a fixed array, or None for its
-            default.
-        types: element types of the drawn inputs that both models accept.
+        sources: for each input of the model: the number of a drawn input, a fixed array, or None for its
+            default value.
+        types: element types of the drawn inputs that all models accept.
     """
 
     model: Sketch
@@ -148,7 +151,7 @@ class Twin:
     types: tuple[ElementType | None, ...]
 
     def cells(self, drawn: Sequence[TracedCell]) -> Iterator[TracedCell]:
-        """Yield the cells of the inputs of the model, in its element types."""
+        """Yield the input tensors of the model, converted to its element types."""
         for input, source in zip(self.model.inputs, self.sources, strict=True):
             if isinstance(source, int):
                 array, type = drawn[source].array, input.element_type
@@ -162,7 +165,7 @@ class Twin:
                 yield known_cell(load(input.default))
 
     def inputs_of_positions(self) -> int:
-        """Return the inputs that positions are computed from, outside of bodies, as a bit mask."""
+        """Return a bit mask of the inputs that positions are computed from, outside of bodies."""
         bits, position_inputs = dict[Key | None, int](), 0
         for input, source in zip(self.model.inputs, self.sources, strict=True):
             bits[input.key] = 1 << source if isinstance(source, int) else 0
@@ -177,17 +180,17 @@ class Twin:
 
 
 class Search:
-    """Searches sizes, and values for each choice of sizes.
+    """Searches sizes for the model inputs, and for each choice of sizes, legal values.
 
-    Runs record the role of inputs in bit masks:
+    Runs add inputs to these bit masks:
 
     Attributes:
         positions: inputs that positions and sizes are computed from.
         trips: inputs that trip counts are computed from.
         decisive: inputs that positions, sizes or conditions depend on, or that are converted to integers.
         written: inputs that data or updates of a scatter node are computed from.
-        reaching: inputs that data or updates of a scatter node depend on.
-        choosing: inputs that decide how many elements a node chooses.
+        reaching: inputs that data or updates of a scatter node depend on, even through unsupported operators.
+        choosing: inputs that decide how many elements a node selects, as for NonZero.
     """
 
     def __init__(
@@ -211,12 +214,12 @@ class Search:
             sizes: sizes of its inputs.
             random: random numbers.
             constraints: further conditions on indices, by scope of the scatter node.
-            number: number of the draw; three consecutive ones try all features of indices.
-            fixed: inputs with given arrays, by number.
+            number: number of the draw; three consecutive ones test all kinds of indices, see `IndexFeature`.
+            fixed: inputs with given arrays, by input number.
             twin: another model for which the inputs must be legal, too.
-            may_repeat: whether targets may repeat even without a reduction.
-            ranges: the lowest and the highest number of inputs, by number.
-            roles: what inputs stand for, as far as that is known.
+            may_repeat: whether indices may repeat even without a reduction.
+            ranges: (lowest, highest) number of inputs, by input number.
+            roles: what inputs hold, as far as known.
         """
         self.model, self.sizes, self.random = model, sizes, random
         self.inputs = inputs_of(model)
@@ -241,11 +244,11 @@ class Search:
         self.choosing = self._masks_tried = 0
         self._masks: dict[int, Array] = {}
         self.plain: list[int] = []
-        """Inputs that data or updates are computed from, and that got no edge values."""
+        """Inputs that data or updates are computed from, but that could not get edge values."""
 
     @property
     def traced(self) -> list[int]:
-        """The inputs whose elements are traced: positions are computed from them."""
+        """The inputs whose elements are traced, because positions are computed from them."""
         kinds, positions = {"signed", "unsigned", "float"}, self.positions
         numbers = enumerate(self.types)
         fixed = self.fixed.keys() | self._masks.keys()
@@ -271,7 +274,7 @@ class Search:
         return max(low, ends[0]), min(high, ends[1])
 
     def run(self) -> "Run":
-        """Return the first legal run without violations, or else the best legal run."""
+        """Return the first run with legal inputs and no violation, or else the best legal run."""
         best: Run | None = None
         for number, _ in enumerate(self.sizes.attempts(has_unknown_shapes=self.is_sketch)):
             if number and self.sizes.are_too_large:
@@ -289,7 +292,7 @@ class Search:
         return best
 
     def _search_values(self) -> "Run | None":
-        """Return the best legal run with the chosen sizes, or with changed ones that nodes need."""
+        """Return the best legal run for the current sizes; sizes that make nodes fail are changed first."""
         best: Run | None = None
         for start, ranges in enumerate(_START_RANGES):
             run, number = self._run_traced(ranges), 0
@@ -334,7 +337,7 @@ class Search:
         return best
 
     def _run_traced(self, ranges: Sequence[tuple[int, int]]) -> "Run":
-        """Run the model until all inputs are known that positions and trip counts are computed from."""
+        """Run the model repeatedly until no further inputs turn out to determine positions or trip counts."""
         arrays = self.draw(*ranges)
         while True:
             before = self.positions | self.trips
@@ -355,11 +358,14 @@ class Search:
         return not (run.stuck or run.bad) and sum(map(self.sizes.make_room, run.violated)) > 0
 
     def _choose_masks(self, run: "Run") -> bool:
-        """Choose masks for nodes whose output size is a count, like NonZero; return whether one was left.
+        """Try the next mask for nodes whose output size is a count, like NonZero.
 
-        No dimension of an input changes such a size. Each input that decides how many elements are chosen
-        gets two values: one at as many positions as the needed size, the other one elsewhere. Pairs of
-        values are tried in turn, as the mask may be computed from the input in any way.
+        Return False if none is left.
+
+        The size of an input does not change such an output size. Each input that decides how many elements
+        are
+        selected gets two values: one at as many positions as the output size needs, the other elsewhere.
+        Pairs of values are tried in turn, as the mask may be computed from the input in any way.
         """
         numbers = [number for number in range(len(self.types)) if self.choosing >> number & 1]
         numbers = [number for number in numbers if number not in self.fixed and number not in self.ranges]
@@ -424,10 +430,11 @@ class Search:
         return arrays
 
     def with_edges(self, run: "Run", random: np.random.Generator) -> list[Array]:
-        """Return inputs with edge values where these are harmless.
+        """Return the inputs of a run with edge values where they do no harm.
 
-        Eligible are inputs that data or updates of a scatter node are computed from, and no positions, sizes
-        or conditions; if there is none, inputs that data or updates depend on in an unknown way.
+        Edge values go to inputs that data or updates of a scatter node are computed from, but no positions,
+        sizes or conditions; if there is none, to inputs on which data or updates depend through unsupported
+        operators.
         """
         arrays = run.arrays
         eligible = self.written & ~self.decisive or self.reaching & ~self.decisive
@@ -450,10 +457,10 @@ def _is_comparison(step: Step) -> bool:
 
 
 def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """Return how many of `room` elements of an input to choose so that sizes agree, likeliest first.
+    """Return how many of a mask's `room` elements to select so that sizes agree, likeliest first.
 
-    `counts` has for each node the number of chosen elements and the size of its mask. A size may be a
-    multiple of a count, and a mask may repeat an input for each channel.
+    `counts` has for each node the number of selected elements and the size of its mask. A size may be a
+    multiple of the count, and a mask may repeat an input for each channel.
     """
     numbers = dict[int, None]()
     for pair in pairs:
@@ -473,7 +480,7 @@ def _counts_for(pairs: Pairs, counts: Sequence[tuple[int, int]], room: int) -> l
 
 
 def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> list[tuple[int, int]]:
-    """Return pairs of values for masks: of chosen elements and of the rest; numbers are near thresholds."""
+    """Return pairs (selected value, other value) for masks, with numbers near the thresholds."""
     if element_type.kind == "boolean":
         return [(1, 0), (0, 1)]
     if element_type.kind not in {"signed", "unsigned", "float"}:
@@ -487,24 +494,24 @@ def _pairs_of_values(element_type: ElementType, thresholds: Collection[int]) -> 
 
 
 class _UnknownValue(EvaluationFailed):
-    """A needed value comes from an operator that is not computed."""
+    """A value that is needed comes from an operator that NumPy does not compute."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"{subject} is not known", Location(""))
 
 
 class Run(Forward[TracedCell]):
-    """One run of the model on certain arrays, with the uses of positions by its nodes.
+    """One traced run of the model on given input arrays; records where nodes use numbers as positions.
 
-    Numbers carry terms; values that cannot be computed are unknown. An illegal index is recorded and replaced
-    by a legal one, so that one run finds all of them.
+    Numbers carry terms (the input element that they are computed from); values that cannot be computed are
+    unknown. An illegal index is recorded and replaced by a legal one, so that one run finds all of them.
 
     Attributes:
-        uses: all uses of positions; `illegal`, `bad` (illegal and strict) and `violated` are parts of them.
-        too_small: pairs of a size that constant positions exceed, and the size that they need.
-        counts: counts of chosen elements with the sizes of their masks.
+        uses: all uses of positions; `illegal`, `bad` (illegal and strict) and `violated` are subsets.
+        too_small: (size, needed size) of dimensions that are too small for constant positions.
+        counts: (number of selected elements, size of the mask) of nodes like NonZero.
         thresholds: constants of comparisons.
-        stuck: nodes that cannot be computed (None for a node with a body), with the error.
+        stuck: (node, error) of nodes that cannot be computed; the node is None if it has a body.
         has_unknown_shapes: whether some shape was unknown.
     """
 
@@ -516,8 +523,8 @@ class Run(Forward[TracedCell]):
         self.stuck: list[tuple[NodeInRun | None, Exception]] = []
         self.has_unknown_shapes, self.computed, self._depth = False, 0, 0
         self.entered, self.unsure, self.controls = set[Body](), set[Body](), dict[Body, int]()
-        """Bodies that ran, bodies that may have run, and bit masks of the inputs that decide whether a body
-        runs."""
+        """Bodies that ran, bodies that may have run, and for each body a bit mask of the inputs that
+        decide whether it runs."""
         self.uses_of_models: list[list[InputUse]] = []
         self._bodies: dict[Dataflow, Body] = {
             flow: (number, flow.graph.scope)
@@ -547,28 +554,31 @@ class Run(Forward[TracedCell]):
 
     @property
     def is_legal(self) -> bool:
-        """Whether the inputs are legal; nodes of a sketch may be stuck."""
+        """Whether the inputs are legal; in a sketch, nodes that cannot be computed are accepted."""
         return not self.bad and (self.search.is_sketch or not self.stuck)
 
     @property
     def badness(self) -> tuple[int, bool]:
-        """A sort key for legal runs, the best first."""
+        """A sort key of legal runs, lower is better.
+
+        (number of nodes and sizes that fail, whether targets repeat).
+        """
         return len(self.stuck) + len(self.too_small), bool(self.violated)
 
     @property
     def is_full(self) -> bool:
-        """Whether the only violations are repeated targets for lack of different ones."""
+        """Whether the only problem is that indices repeat because there are more of them than positions."""
         is_crowded = [use.is_crowded for use in self.violated]
         return bool(is_crowded) and all(is_crowded) and not (self.stuck or self.illegal or self.too_small)
 
     def is_as_good_as(self, other: "Run") -> bool:
-        """Return whether a run has no more problems of any kind than another one."""
+        """Return whether this run has at most as many problems of each kind as another run."""
         names = ("stuck", "bad", "illegal", "violated", "too_small")
         is_no_worse = all(len(getattr(self, name)) <= len(getattr(other, name)) for name in names)
         return is_no_worse and self.has_unknown_shapes <= other.has_unknown_shapes
 
     def redraw(self, number: int) -> "Run":
-        """Return a run with the same sizes and the values of another draw; this run if none is as good."""
+        """Return a run with the same sizes but new values; this run if all tries have more problems."""
         self.search.number, uses = number, [use for use in self.uses if use.has_terms]
         for tried in range(_MOST_PASSES):
             drawn, solved = self.search.draw(*_START_RANGES[0]), self.solve(uses, tried)
@@ -580,7 +590,7 @@ class Run(Forward[TracedCell]):
         return self
 
     def solve(self, uses: Sequence[InputUse], number: int) -> list[Array]:
-        """Return arrays with new positions for some uses; `number` counts the attempts."""
+        """Return input arrays that give some uses new positions; `number` counts the attempts."""
         search, wraps = self.search, number >= _NON_NEGATIVE_PASSES
         ends = [search.limits(input) for input in self._traced]
         limits = np.repeat(np.array(ends, np.int64).reshape(-1, 2), np.diff(self._starts), axis=0)
@@ -595,7 +605,7 @@ class Run(Forward[TracedCell]):
         return arrays
 
     def fetch(self, plan: Plan, values: dict[Key, TracedCell | None], key: Key) -> TracedCell | None:
-        """Return the cell of a key; for large or unreadable constants of a sketch an unknown cell."""
+        """Return the tensor of a key; in a sketch, large or unreadable constants are unknown tensors."""
         constant = plan.constants.get(key)
         if constant is None:
             return values.get(key)
@@ -617,7 +627,7 @@ class Run(Forward[TracedCell]):
         return cell.array
 
     def move(self, function: Callable[..., Array], *cells: TracedCell) -> TracedCell:
-        """Apply a function that moves elements to numbers and terms."""
+        """Apply a function that moves elements, like a transpose, to the numbers and to the term numbers."""
         origins, direct = origins_of(cells), direct_of(cells)
         if any(cell.array is None for cell in cells):
             return unknown_cell(None, None, origins, direct)
@@ -649,7 +659,7 @@ class Run(Forward[TracedCell]):
         done: int,
         limit: int | None,
     ) -> LoopProgress[TracedCell] | None:
-        """Compute iterations without terms, once an iteration brought no news but the numbers."""
+        """Compute loop iterations on plain arrays (fast) once a traced iteration has recorded nothing new."""
         news = self._news(carried)
         if fast.seen != news:
             fast.seen = news
@@ -678,7 +688,7 @@ class Run(Forward[TracedCell]):
         return LoopProgress(progress.done, results, parts, progress.goes_on)
 
     def _news(self, carried: Sequence[TracedCell | None]) -> tuple[object, ...]:
-        """Return what this run and its search have learned, and what carried values depend on."""
+        """Return a key that changes whenever an iteration records something new, apart from the numbers."""
         search = self.search
         lists: tuple[Sized, ...] = (self.uses, self.stuck, self.too_small, self.counts, self.thresholds)
         masks = (search.positions, search.trips, search.decisive, search.written, search.reaching)
@@ -686,7 +696,10 @@ class Run(Forward[TracedCell]):
         return (*map(len, lists), *masks, search.choosing, self.has_unknown_shapes, *origins)
 
     def _bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
-        """Bind a node whose positions are legal if it computes without an error, and that teaches nothing."""
+        """Return a fast kernel for a node in a loop, or raise Unbound if its iterations must be traced.
+
+        They must be if positions vary, or if a comparison may still add a threshold.
+        """
         work = step.work
         ports = [port for port in ports_of_positions(step) if port is not None and port < len(fixed)]
         if isinstance(work, GeneralOp):
@@ -700,7 +713,7 @@ class Run(Forward[TracedCell]):
         return bind_node(step, arrays, fixed, refuses_repeats=True)
 
     def compute(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
-        """Compute the outputs of a node without bodies; [] if no output is used."""
+        """Compute and trace the outputs of a node without bodies; [] if no output is used."""
         self.computed += 1
         node = NodeInRun(
             step, cells, self._symbols, self.search.constraints.get(step.node.scope, frozenset()),
@@ -738,7 +751,7 @@ class Run(Forward[TracedCell]):
             return self._outputs_of_shapes(node)
 
     def _note_choices(self, node: NodeInRun) -> None:
-        """Record counts of chosen elements, the inputs that decide them, and constants of comparisons."""
+        """Record how many elements a node selects, the inputs deciding it, and constants of comparisons."""
         for constraint in node.constraints:
             cell = node.cell(constraint.port) if constraint.meaning is Meaning.CHOICES else None
             if cell is not None and cell.array is not None:
@@ -753,7 +766,10 @@ class Run(Forward[TracedCell]):
                 self.thresholds[round(number)] = None
 
     def _need_not_compute(self, node: NodeInRun) -> bool:
-        """Return whether NumPy cannot or need not compute a node, as the result would be unknown."""
+        """Return whether to skip computing a node.
+
+        NumPy cannot compute it, or its result would be unknown anyway.
+        """
         inputs, work = [cell for cell in node.cells if cell is not None], node.step.work
         if any(cell.array is None for cell in inputs):
             return True
@@ -779,7 +795,10 @@ class Run(Forward[TracedCell]):
     def _outputs_of_shapes(
         self, node: NodeInRun, computed: Sequence["tuple[int, ...] | None"] = ()
     ) -> list[TracedCell]:
-        """Return outputs with unknown numbers, of computed shapes or else of declared ones."""
+        """Return outputs with unknown numbers and computed shapes.
+
+        Declared shapes where those are missing.
+        """
         values, origins, outputs = node.step.node.outputs, origins_of(node.cells), []
         direct = direct_of(node.cells) if is_exact(node.step) else 0
         for number in range(len(node.step.outputs)):
@@ -791,7 +810,7 @@ class Run(Forward[TracedCell]):
         return outputs
 
     def _with_terms(self, node: NodeInRun, outputs: Sequence[Array]) -> list[TracedCell]:
-        """Return cells of computed outputs with their terms."""
+        """Return computed outputs as tensors with term numbers."""
         if reads_shapes_only(node.step):
             return [known_cell(array) for array in outputs]
         origins, direct = origins_of(node.cells), direct_of(node.cells) if is_exact(node.step) else 0
@@ -828,7 +847,7 @@ class Run(Forward[TracedCell]):
         return [combine(self._terms, work.arithmetic, pairs, outputs[0]), *[None] * (len(outputs) - 1)]
 
     def inputs_of(self, use: InputUse) -> set[int]:
-        """Return the numbers of the inputs that the elements of a use come from."""
+        """Return the numbers of the inputs that the positions of a use are computed from."""
         elements, _, _ = self._terms.look_up(use.terms[use.terms != NO_TERM])
         positions = np.searchsorted(self._starts, elements[elements >= 0], "right") - 1
         return {self._traced[position] for position in set(positions.tolist())}
@@ -840,7 +859,7 @@ class Run(Forward[TracedCell]):
         return super().graph(plan, cells)
 
     def step(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
-        """Compute a node; record for its bodies which inputs decide whether they run."""
+        """Compute a node; for a node with bodies, record which inputs decide whether each body runs."""
         work, before = step.work, self._around
         if isinstance(work, Choice):
             self._around |= origins_of([cells[work.condition]])
@@ -859,7 +878,7 @@ class Run(Forward[TracedCell]):
             self._around = before
 
     def _compute_step(self, step: Step, cells: list[TracedCell | None]) -> Sequence[TracedCell | None]:
-        """Compute a node; with an unknown condition or trip count its outputs are unknown."""
+        """Compute a node; if its condition or trip count is unknown, so are its outputs."""
         work = step.work
         if isinstance(work, Repeat):
             return self._compute_loop(step, work, cells)
@@ -885,7 +904,7 @@ class Run(Forward[TracedCell]):
     def _compute_loop(
         self, step: Step, work: Repeat, cells: list[TracedCell | None]
     ) -> Sequence[TracedCell | None]:
-        """Compute a loop, or only one iteration if the loop is too long or cannot be computed."""
+        """Compute a loop; only one iteration if it is too long or cannot be computed."""
         trips = cells[work.trips] if work.trips is not None else None
         self.search.trips |= 0 if trips is None else trips.direct
         self._depth += 1
@@ -920,7 +939,7 @@ class Run(Forward[TracedCell]):
     def _body_input(
         self, step: Step, input: BodyInput, declared: GraphInput, cell: TracedCell | None
     ) -> TracedCell | None:
-        """Return the input of the body in its first iteration, or an unknown cell."""
+        """Return an input of the loop body in the first iteration; unknown if its source is unknown."""
         try:
             if cell is not None or input.slice is None:
                 return self.body_input(step, input, declared, cell, 0)
@@ -942,7 +961,7 @@ def ports_of_positions(step: Step) -> set[int | None]:
 
 
 def is_exact(step: Step) -> bool:
-    """Return whether positions and edge values stay what they are in a node: not in a network's operators."""
+    """Return whether a node computes integers and edge values exactly; False for operators of networks."""
     if isinstance(step.work, GeneralOp):
         return bool(step.work.kernel_in(step.node.domain))
     return isinstance(step.work, Lookup)
@@ -953,7 +972,7 @@ def reads_shapes_only(step: Step) -> bool:
 
 
 def _common_cell(cells: Sequence[TracedCell | None]) -> TracedCell | None:
-    """Return an unknown cell with the shape and type of all cells, if these are equal."""
+    """Return an unknown tensor with the common shape and type of several; both unknown if they differ."""
     arrays = [cell.array for cell in cells if cell is not None and cell.array is not None]
     kinds = {(array.shape, array.dtype) for array in arrays}
     is_one = len(arrays) == len(cells) and len(kinds) == 1
@@ -962,14 +981,17 @@ def _common_cell(cells: Sequence[TracedCell | None]) -> TracedCell | None:
 
 
 def _moved_by_scatter(step: Step) -> tuple[int | None, ...]:
-    """Return the ports whose elements a scatter node moves to its output; () with a reduction."""
+    """Return the ports whose elements a scatter node copies to its output; () if it has a reduction."""
     scatter = scatter_node_of(step)
     ports = scatter.spec.port_index(Role.DATA), scatter.spec.port_index(Role.UPDATES)
     return ports if scatter.reduction is Reduction.NONE else ()
 
 
 def _makes_integers(step: Step) -> bool:
-    """Return whether a node converts to integers, which is undefined for some numbers."""
+    """Return whether a node converts to an integer type.
+
+    The result is undefined for numbers out of its range.
+    """
     if not isinstance(step.work, GeneralOp) or not step.work.copies:
         return False
     value = step.node.inputs[0].value if step.node.inputs else None

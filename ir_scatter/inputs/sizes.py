@@ -1,11 +1,11 @@
-"""Chooses the dynamic dimensions of model inputs: all different at first, then as nodes need them.
+"""Chooses sizes for the dynamic dimensions of model inputs: all different at first, then as nodes require.
 
-As no two dimensions are equal by chance, a size in the complaint of a node identifies the input dimensions
-that have to change.
+As all dimensions are different at first, a size in a node's error identifies the input dimension that has to
+change.
 
 Example:
     inputs     a [?, ?], b [?]     chosen as [2, 3] and [4]
-    Add(a, b)  3 and 4 should be equal: the variable with size 4 gets size 3
+    Add(a, b)  3 and 4 should be equal: the dimension with size 4 gets size 3
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,37 +21,40 @@ from ir_scatter.ops.constraints import Meaning
 
 _SMALLEST_SIZE = 2
 _MANY_ALIKE = 4
-"""Inputs of one partly known shape that are taken for the caches of the layers of a network."""
+"""At least this many inputs of the same partly known shape are assumed to be caches of a network's layers."""
 _FEW_NODES = 3
-"""Up to this many stuck nodes are fixed one by one, as the sizes for one node may help the next."""
+"""Up to this many failing nodes are fixed one by one, because sizes for one node may also fix the next."""
 MOST_ELEMENTS = 1 << 22
-"""Most elements of all inputs."""
+"""Maximum elements of all inputs together."""
 
 _LARGEST_SIZE = 1 << 12
-"""Largest size that a dimension gets so that positions are in range."""
+"""Maximum size to which a dimension is enlarged so that positions are in range."""
 
 _EQUAL_SIZES = [(2,), (3,), (1,), (4,), (8,)]
-"""Sizes that are tried for all dynamic dimensions at once."""
+"""Sizes to try for all dynamic dimensions at once."""
 
 _LARGER_SIZES = [(16,), (32,), (64,)]
-"""Further sizes that are tried if some shapes are unknown."""
+"""Further sizes to try if some shapes are unknown."""
 
 _SIZES_BY_POSITION = (2, 3, 4, 5, 6, 7, 8)
-"""Sizes that are tried for the first dimension of every input, for the second, and so on."""
+"""Sizes to try for the first dimension of every input, for the second, and so on."""
 
 
 @dataclass(slots=True, eq=False)
 class _Variable:
-    """A dynamic dimension, or all dimensions of one symbol."""
+    """The size of a dynamic dimension, shared by all dimensions with the same symbol."""
 
     low: int
     high: int | None
     size: int = 0
     multiple: int = 1
-    """A number that the size should be a multiple of, unless a node needs another size."""
+    """The size should be a multiple of this number, unless a node needs another size."""
 
     def choose(self, size: int, *, is_near: bool = False) -> bool:
-        """Set the size if it is within the bounds, with `is_near` the nearest one that is; return success."""
+        """Set the size if it is within the bounds, with `is_near` the nearest that is.
+
+        Return whether it was set.
+        """
         if is_near:
             size = -(-size // self.multiple) * self.multiple
             size = max(size if self.high is None else min(size, self.high), self.low)
@@ -62,7 +65,7 @@ class _Variable:
 
 
 class Sizes:
-    """The dimensions of all inputs; dimensions of one symbol share a variable."""
+    """The dimensions of all inputs; dimensions with the same symbol share a variable."""
 
     def __init__(
         self,
@@ -70,12 +73,12 @@ class Sizes:
         avoided: Collection[int] = (),
         multiples: Mapping[tuple[int, int], int] | None = None,
     ) -> None:
-        """Set up variables for input shapes.
+        """Set up a variable for each dynamic dimension.
 
         Args:
             shapes: the shapes of the inputs.
-            avoided: sizes of constants, not to be chosen by chance.
-            multiples: for dimensions (input, axis), a number that their size should be a multiple of.
+            avoided: sizes of constants, which initial sizes must differ from.
+            multiples: (input, axis) -> number of which the size should be a multiple.
         """
         self._avoided = avoided
         self._symbols: dict[str, _Variable] = {}
@@ -88,7 +91,7 @@ class Sizes:
         self._variables = list(dict.fromkeys(variables))
         self._alike = self._alike_variables()
         self._seen = set[tuple[int, ...]]()
-        """Choices of sizes that some node could not use."""
+        """Combinations of sizes that made some node fail."""
 
     def _variable(self, dim: Dim) -> "int | _Variable":
         if not isinstance(dim, Bounds) or dim.low == dim.high:
@@ -97,9 +100,10 @@ class Sizes:
         return variable if dim.symbol is None else self._symbols.setdefault(dim.symbol, variable)
 
     def _alike_variables(self) -> "dict[_Variable, tuple[object, ...]]":
-        """Return a key for dimensions of inputs that are probably caches: many of one shape, partly known.
+        """Return a key for each dynamic dimension of inputs that look like the caches of a network's layers.
 
-        An IR has no symbols that would show that all layers of a network have one batch and one length.
+        Such inputs are many and have the same partly known shape; dimensions with equal keys get one size. An
+        IR has no symbols that would show that the caches of all layers have the same batch and length.
         """
         patterns = [tuple(dim if isinstance(dim, int) else None for dim in shape) for shape in self._dims]
         return {
@@ -121,9 +125,10 @@ class Sizes:
         return sum(map(prod, self.shapes())) > MOST_ELEMENTS
 
     def attempts(self, *, has_unknown_shapes: bool) -> Iterator[None]:
-        """Choose sizes in several ways: all different, then all equal.
+        """Set initial sizes in several ways, one per step: all different first, then all equal.
 
-        With unknown shapes, equal sizes for equal positions in all inputs come second.
+        With unknown shapes, the second way is one size for each position in a shape: [2, 3, 4] for all
+        inputs.
         """
         fixed = {dim for shape in self._dims for dim in shape if isinstance(dim, int)}
         self._choose_different({*fixed, *self._avoided})
@@ -142,7 +147,10 @@ class Sizes:
             yield
 
     def _choose_different(self, taken: Collection[int]) -> None:
-        """Choose a distinct size for each variable, different from the taken ones; one for alike inputs."""
+        """Give each variable a size of its own, other than those in `taken`.
+
+        Cache-like inputs share sizes.
+        """
         used, firsts = set(taken), dict[tuple[object, ...], int]()
         for variable in sorted(self._variables, key=lambda variable: variable.high is None):
             alike = self._alike.get(variable)
@@ -156,16 +164,16 @@ class Sizes:
                 firsts[alike] = variable.size
 
     def fix_node(self, node: NodeInRun) -> bool:
-        """Change sizes as a stuck node needs them; return whether some size has changed."""
+        """Change sizes so that a failing node may succeed; return whether some size has changed."""
         equal, least = node.size_conflicts()
         if self._make_equal_anew(equal) or self.grow(least):
             return True
         return any(self._change(needed, size) for size, needed in least) or self._fit_reshape(node)
 
     def fix_nodes(self, nodes: Sequence[NodeInRun]) -> bool:
-        """Change sizes as stuck nodes need them, for many nodes all at once; return whether some has changed.
+        """Change sizes for many failing nodes at once; return whether some size has changed.
 
-        A network of many equal blocks would else need one run for each of them.
+        Otherwise, a network of many equal blocks would need one run for each of them.
         """
         if len(nodes) > _FEW_NODES:
             pairs = [pair for node in nodes for pair in node.size_conflicts()[0]]
@@ -174,7 +182,12 @@ class Sizes:
         return any(map(self.fix_node, nodes))
 
     def _make_equal_anew(self, equal: Pairs) -> bool:
-        """Make sizes equal, in another way if that has failed before; return whether a size has changed."""
+        """Make pairs of sizes equal.
+
+        If that leads to sizes that failed before, make their summands equal instead.
+
+        Return whether a size has changed.
+        """
         before = [variable.size for variable in self._variables]
         self._seen.add(tuple(before))
         if not self._make_all_equal(equal):
@@ -187,7 +200,7 @@ class Sizes:
         return True
 
     def grow(self, least: Iterable[tuple[int, int]]) -> bool:
-        """Increase sizes, given pairs of a size and the needed one; return whether some size has changed."""
+        """Enlarge dimensions, given pairs (size, needed size); return whether some size has changed."""
         largest: dict[int, int] = {}
         for size, needed in least:
             if size < needed <= _LARGEST_SIZE:
@@ -195,7 +208,10 @@ class Sizes:
         return sum(self._change(size, needed) for size, needed in largest.items()) > 0
 
     def make_room(self, use: InputUse) -> bool:
-        """If indices outnumber positions, grow data or shrink indices; return whether a size has changed."""
+        """If there are more indices than positions, enlarge data or shrink indices.
+
+        Return whether a size changed.
+        """
         if not len(use.highs):  # tuples without coordinates have one target
             return any(self._change(size, 1) for size in use.shape if size > 1)
         if not use.room:
@@ -215,7 +231,7 @@ class Sizes:
             variable.size = size
 
     def _shift(self, pairs: Pairs) -> bool:
-        """Make sums of sizes equal by making one summand like another; return whether a size has changed.
+        """Make sums of sizes equal by changing one summand; return whether a size has changed.
 
         Example:
             13 + 6 and 15 + 6 differ by 2, and so do 15 and 13: 15 becomes 13.
@@ -229,12 +245,15 @@ class Sizes:
         return False
 
     def _change(self, size: int, new_size: int) -> bool:
-        """Change the size of all variables that have one size; return whether some variable accepted it."""
+        """Change all variables of size `size` to `new_size`.
+
+        Return whether that is within the bounds of one.
+        """
         variables = [variable for variable in self._variables if variable.size == size != new_size]
         return sum(variable.choose(new_size) for variable in variables) > 0
 
     def _make_all_equal(self, pairs: Pairs) -> bool:
-        """Change variables so that the sizes of each pair become equal; return whether a size has changed."""
+        """Make the two sizes of each pair equal; return whether a size has changed."""
         renamed: dict[int, int] = {}
         for pair in pairs:
             left, right = (renamed.get(size, size) for size in pair)
@@ -249,7 +268,10 @@ class Sizes:
         return bool(renamed)
 
     def _fit_reshape(self, node: NodeInRun) -> bool:
-        """Make element counts of a Reshape agree by changing data, else make data like the target shape."""
+        """Make the element counts before and after a Reshape equal; return whether a size has changed.
+
+        The data is resized to the count of the target shape, or else to the target shape itself.
+        """
         target = (
             node.numbers(1)
             if any(constraint.meaning is Meaning.RESHAPED for constraint in node.constraints)

@@ -1,7 +1,8 @@
-"""Solves for input elements such that all uses of them as positions are legal.
+"""Solves for input elements such that all indices and positions computed from them are legal.
 
-Each use narrows the bounds of the elements that it depends on, by inverting their terms; elements are then
-drawn within the bounds, use by use. Repeated targets that must differ are moved to free targets:
+Each use of positions narrows the bounds of the elements that they are computed from, by inverting their
+terms; elements are then drawn within the bounds, use by use. Repeated targets that must differ are moved to
+free targets:
 
     term of a target     element * 2 + 1, legal from 0 to 7
     bounds of element    ceil((0 - 1) / 2) to floor((7 - 1) / 2), which is 0 to 3
@@ -18,18 +19,18 @@ from ir_scatter.inputs.constraints import InputUse, by_lane
 from ir_scatter.inputs.provenance import Terms
 
 _MOST_ROUNDS = 16
-"""Most rounds of moving targets that repeat."""
+"""Maximum rounds of moving repeated targets."""
 _MOST_TARGETS = 1 << 24
-"""Most targets of all lanes for which free ones are enumerated."""
+"""Maximum possible targets of all lanes for which the free ones are listed."""
 
 _CANDIDATES = 8
-"""Rows that are tried for one feature."""
+"""Number of targets that are tried for one feature, such as a negative index."""
 _NEGATIVE_SHARE = 0.5
-"""Share of the other indices that become negative where that is legal."""
+"""Fraction of the remaining indices that become negative where that is legal."""
 
 
 class IndexFeature(Enum):
-    """A property that some index of a scatter node should have in a draw."""
+    """A kind of index that a draw should contain, such as a negative or a repeated one."""
 
     NEGATIVE = auto()
     FIRST = auto()
@@ -48,21 +49,22 @@ _MANY_TARGETS = (
     (IndexFeature.FIRST, IndexFeature.LAST),
     (IndexFeature.LAST, IndexFeature.NEGATIVE, IndexFeature.REPEATED),
 )
-"""Features that three consecutive draws try, for one target, two or three, or more.
+"""Features to try in three consecutive draws, for nodes with one target, two or three, or more.
 
-The second draw has no feature that some runtimes refuse. The lists leave room for ordinary numbers.
+The second draw has only features that every runtime accepts. With few targets a draw has fewer features, so
+that ordinary indices remain.
 """
 
 
 class Solver:
-    """New values of all elements, drawn use by use.
+    """Draws new values for all traced input elements, one use of positions after the other.
 
-    Bounds are intersected over all uses of an element. Random values are non-negative unless `wraps`; values
-    that are assigned for a feature may be negative.
+    The bounds of an element satisfy all uses of it. Random values are non-negative unless `wraps`; values
+    that are set for a feature may be negative.
 
     Attributes:
         values: the value of each element.
-        is_fixed: whether an element is final.
+        is_fixed: whether the value of an element is final.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class Solver:
         *,
         wraps: bool,
     ) -> None:
-        """Set up bounds; `limits` [n, 2] are the lower and upper bound of each element by its type."""
+        """Compute the bounds of all elements; `limits` [n, 2] are the bounds by the element types."""
         self.random, self.terms = random, terms
         self.values, self.is_fixed = terms.values.copy(), np.zeros(len(terms.values), bool)
         self._whole = self._drawn = limits[:, 0], limits[:, 1]
@@ -83,7 +85,7 @@ class Solver:
             self._drawn = self._narrowed(self._drawn, use, use.least if wraps else use.lows)
 
     def _narrowed(self, bounds: tuple[Array, Array], use: InputUse, least: Array) -> tuple[Array, Array]:
-        """Intersect bounds with those of a use; contradictory ones are ignored."""
+        """Return element bounds narrowed to those of a use, except where that leaves no value."""
         elements, slopes, offsets = self.terms.look_up(use.terms)
         low, high = (np.broadcast_to(ends, elements.shape) for ends in (least, use.highs))
         is_term = (elements >= 0) & (slopes != 0)
@@ -98,9 +100,9 @@ class Solver:
         return np.where(fits, lows, bounds[0]), np.where(fits, highs, bounds[1])
 
     def draw(self, use: InputUse, number: int | None = None) -> None:
-        """Draw the elements of a use that are not final yet.
+        """Draw the elements that the positions of a use are computed from, unless they are final.
 
-        With the number of a draw, some indices get the features of that draw.
+        If `number`, the number of a draw, is given, some indices get the features of that draw.
         """
         rows = _Rows(use, self)
         elements = _distinct(rows.elements[rows.is_steered])
@@ -125,7 +127,10 @@ class Solver:
         self.values[elements] = self.random.integers(lows[elements], highs[elements] + 1)
 
     def _make_distinct(self, rows: "_Rows") -> None:
-        """Make targets of a lane distinct: repeated ones get free targets, or else random ones."""
+        """Make the targets of each lane distinct.
+
+        Repeated ones move to free targets, or else to random ones.
+        """
         for _ in range(_MOST_ROUNDS):
             clashing = rows.clashing_rows(self.random)
             if not len(clashing):
@@ -144,7 +149,10 @@ class Solver:
             self._redraw(elements[~self.is_fixed[elements]])
 
     def _free_targets(self, rows: "_Rows", order: Array) -> tuple[Array, Array]:
-        """Return the rows for which their lane has a free target, and these targets."""
+        """Choose a free target for the rows in `order`.
+
+        Return the rows that got one, and their new targets.
+        """
         lanes, room = rows.use.lanes, rows.use.room
         count = int(lanes.max(initial=0)) + 1
         if not len(order) or count * room > _MOST_TARGETS:
@@ -162,7 +170,7 @@ class Solver:
         return order[is_own], np.stack(chosen, axis=-1) + rows.use.lows
 
     def _assign(self, rows: "_Rows", order: Array, targets: Array) -> Array:
-        """Set rows to targets if their elements are free and in range; return a mask of matching rows."""
+        """Change elements so that rows reach targets, where possible; return a mask of the rows that do."""
         is_steered, elements = rows.is_steered[order], rows.elements[order]
         values, rest = np.divmod(targets - rows.offsets[order], np.where(is_steered, rows.slopes[order], 1))
         lows, highs = self._whole
@@ -174,7 +182,10 @@ class Solver:
         return np.asarray(((rows.numbers[order] == targets) | ~is_steered).all(axis=1))
 
     def _try_features(self, rows: "_Rows", number: int) -> None:
-        """Give some rows the features of draw `number`; with few rows, lists differ."""
+        """Give some targets the features of draw number `number`.
+
+        With few targets there are fewer features.
+        """
         remaining, count = rows.elements[rows.is_steered.any(axis=1)], 0
         while len(remaining) and count < 4:
             remaining, count = remaining[(remaining != remaining[0]).any(axis=1)], count + 1
@@ -189,7 +200,10 @@ class Solver:
             self._assign(rows, chosen, (rows.numbers - rows.sizes * flipped)[chosen])
 
     def _apply_feature(self, rows: "_Rows", feature: IndexFeature) -> bool:
-        """Give a row a feature if the operator allows it; return whether that succeeded."""
+        """Give one target a feature, such as a negative index.
+
+        Return False if that is illegal or impossible.
+        """
         use = rows.use
         can_be = {
             IndexFeature.NEGATIVE: use.wraps,
@@ -213,7 +227,7 @@ class Solver:
     def _targets_for(
         self, rows: "_Rows", feature: IndexFeature, row: int, is_fixed: Array
     ) -> Iterator[Array]:
-        """Yield targets with which a row has a feature."""
+        """Yield targets that would give row `row` a feature."""
         use, sizes, current = rows.use, rows.sizes, rows.numbers[row]
         if feature is IndexFeature.FIRST:
             yield np.zeros_like(current)
@@ -233,19 +247,22 @@ class Solver:
 
 
 def _distinct(numbers: Array) -> Array:
-    """Return the sorted distinct values of non-negative numbers; np.unique would import numpy.ma."""
+    """Return the sorted distinct values of non-negative numbers.
+
+    Unlike np.unique, without importing numpy.ma.
+    """
     ordered = np.sort(numbers, axis=None)
     return np.asarray(ordered[np.diff(ordered, prepend=-1) > 0])
 
 
 class _Rows:
-    """The targets of one use (rows) for the current values of a solver.
+    """The targets of one use, one per row, for the current values of a solver.
 
     Attributes:
-        is_steered: [n, k], whether an element determines the coordinate.
-        elements: [n, k], that element, or 0.
+        is_steered: [n, k], whether the coordinate is computed from an input element.
+        elements: [n, k], the number of that element, or 0.
         keys: [n], one of the elements of each row.
-        sizes: [k], the number of positions.
+        sizes: [k], the number of legal positions.
     """
 
     def __init__(self, use: InputUse, solver: Solver) -> None:
@@ -266,16 +283,16 @@ class _Rows:
 
     @property
     def are_fixed(self) -> Array:
-        """[n]: whether a final element determines a coordinate of the row."""
+        """[n]: whether some coordinate of the row is computed from an element whose value is final."""
         return np.asarray((self.is_steered & self._solver.is_fixed[self.elements]).any(axis=1))
 
     @property
     def targets(self) -> Array:
-        """[n]: a number for each target, equal for equal targets."""
+        """[n]: an integer key for each target; equal targets of one lane have equal keys."""
         return np.asarray((self.numbers - self.use.lows) % self.sizes @ self._strides + self._lanes)
 
     def clashing_rows(self, random: np.random.Generator) -> Array:
-        """Return the rows that repeat a target: all but one per target, without fixed rows."""
+        """Return the rows to move so that no target repeats: all but one per target; final rows stay."""
         is_fixed = self.are_fixed | ~self.is_steered.any(axis=1)
         order = np.argsort(~is_fixed + random.random(len(self._solver.values))[self.keys] / 2)
         _, first = np.unique(self.targets[order], return_index=True)
