@@ -1,7 +1,8 @@
 """Interpreter: executes a dataflow graph and its bodies, node by node, over any domain.
 
-An element of a domain is called a cell: an array when a model is evaluated, an array with a mask of its
-unspecified elements when runners are compared, an array with its provenance when inputs are searched.
+A domain decides what is computed for a tensor. Its elements are called cells: an array when a model is
+evaluated, an array with a mask of its unspecified elements when runners are compared, an array with its
+provenance when inputs are searched.
 """
 
 import os
@@ -44,7 +45,10 @@ from ir_scatter.reading import files_beside
 
 @dataclass(frozen=True, slots=True)
 class StateRead:
-    """A node that reads a state: the value assigned in the last inference, at first its input or zeros."""
+    """A node that reads a state: the value assigned in the last inference.
+
+    In the first, its input or zeros.
+    """
 
     name: str
 
@@ -58,12 +62,12 @@ _Opened: TypeAlias = tuple[Link, tuple[Key | None, ...], Work]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NotComputed:
-    """The value of an output that depends on a node which is not computed.
+    """Stands for an output that cannot be computed, as it depends on a node that NumPy does not compute.
 
     Attributes:
-        node: the first such node on the way to the output.
+        node: the first such node upstream of the output.
         is_random: whether the node draws random numbers.
-        refusal: why the kernel of the node refuses its inputs; None if it has no kernel.
+        refusal: the error with which the node's kernel refused its inputs; None if it has no kernel.
     """
 
     node: Node
@@ -72,7 +76,10 @@ class NotComputed:
 
     @property
     def source(self) -> str:
-        """The node in words: "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)"."""
+        """Text that names the node.
+
+        "hash (com.acme::Hash)", "noise (RandomNormal, which draws random numbers)".
+        """
         kind = f"{operator_name(self.node)}{', which draws random numbers' if self.is_random else ''}"
         if self.refusal is not None:
             kind = str(self.refusal.__cause__ or self.refusal)
@@ -85,17 +92,18 @@ def operator_name(node: Node) -> str:
 
 
 _NAMED = 3
-"""At most this many unknown operators are named in a message; further ones are counted."""
+"""Maximum unknown operators that a message names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One node of a plan, with the way to compute it.
+    """One node of a plan, and how to compute it.
 
     Attributes:
-        inputs: in the order of the specification, then the values that its bodies capture.
-        done: values that no later step needs, to free their memory.
-        memo: what was derived from the node once, for all times that it is computed.
+        inputs: keys of its inputs in the order of the specification, then of the values that its bodies
+            capture.
+        done: keys of values that no later step reads, so that their memory can be freed.
+        memo: cache for data derived from the node, kept between computations.
     """
 
     node: Node
@@ -108,7 +116,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The steps of one graph in topological order, without nodes that no output depends on.
+    """The nodes of one graph as steps in topological order, without nodes that no output depends on.
 
     A body may run more than once; it reads the `captured` values from the surrounding graph.
     """
@@ -120,7 +128,7 @@ class Plan:
     constants: Mapping[Key, Constant]
     steps: tuple[Step, ...]
     assigned: Mapping[str, Key] = field(default_factory=dict)
-    """States that the graph assigns, see `Dataflow`; empty in a sketch."""
+    """States (variables) that the graph assigns, see `Dataflow`; empty in a sketch."""
 
 
 Plans: TypeAlias = Mapping[Dataflow, Plan]
@@ -152,7 +160,7 @@ def make_plans(main: Dataflow, path: str, *, is_sketch: bool = False) -> Plans:
 
 
 def unknown_operator(plans: Plans) -> Error | None:
-    """Return the error that names the unknown operators of plans; None if all are known."""
+    """Return an error that names the unknown operators of plans; None if there are none."""
     unknown: dict[str, Node] = {}
     for plan in plans.values():
         for step in plan.steps:
@@ -173,7 +181,7 @@ def _bodies_of(work: Work) -> tuple[Dataflow, ...]:
 
 
 def _place(node: Node) -> str:
-    """Return the place of a node in words: `branch:then_body/add (model.xml:12)`."""
+    """Return text that locates a node: "branch:then_body/add (model.xml:12)"."""
     location = node.location
     line = "" if location.line is None else f":{location.line}"
     return f"{location.scope} ({location.path}{line})"
@@ -195,7 +203,7 @@ class _Planner:
         self._missing: set[Key] = set()
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps, each with the values that it is the last one to read."""
+        """Return the steps; each lists the values that it is the last to read."""
         steps: list[Step] = []
         ordered = list(self._ordered())
         needed = {*self.constants, *self._ends()}
@@ -257,14 +265,17 @@ class _Planner:
         return True
 
     def _mark_missing(self, keys: Sequence[Key], message: str) -> None:
-        """In a sketch, treat values as omitted inputs; otherwise refuse the graph."""
+        """In a sketch, treat values without a producer as omitted inputs; otherwise raise an error."""
         if not self.is_sketch:
             raise UnreadableModel("unknown-value", message, Location(self.path))
         self._missing.update(keys)
         self._available.update(keys)
 
     def _work(self, node: Node) -> Work:
-        """Return how to compute a node; a sketch reads an unknown scatter version as the oldest one."""
+        """Return how to compute a node.
+
+        In a sketch, an unknown version of a scatter operator counts as the oldest.
+        """
         try:
             nested = self.flow.nested(node)
         except UnreadableModel:
@@ -285,27 +296,27 @@ class _Planner:
 Cell = TypeVar("Cell")
 
 _FIRST_SHORTCUT = 8
-"""Preparing faster iterations takes as long as two or three usual ones, and most loops are short."""
+"""Iterations before fast ones are prepared: that takes as long as two or three, and most loops are short."""
 
 _MOST_SHORTCUTS = 16
-"""Attempts to go on faster after an iteration that had to be computed as usual."""
+"""Maximum attempts to return to fast iterations after one that had to be computed as usual."""
 
 
 _CHUNK = 1 << 12
-"""Iterations of a loop after which the time that it will take is estimated."""
+"""Number of iterations after which the duration of the whole loop is estimated."""
 
 _SURELY = 2.0
-"""A loop is given up if it would take this many times the time that is left: estimates may be off."""
+"""A loop is given up if its estimated duration exceeds the remaining time by this factor."""
 
 
 class LoopProgress(NamedTuple, Generic[Cell]):
     """The state of a loop after some iterations.
 
     Attributes:
-        done: the number of all iterations so far.
-        outputs: those of the body in the last one.
-        parts: for each output of the loop its new parts.
-        goes_on: whether the loop goes on.
+        done: the number of iterations so far.
+        outputs: the outputs of the body in the last iteration.
+        parts: for each loop output that concatenates its iterations, the new parts.
+        goes_on: whether the loop continues.
     """
 
     done: int
@@ -316,12 +327,12 @@ class LoopProgress(NamedTuple, Generic[Cell]):
 
 @dataclass(slots=True, eq=False)
 class Shortcut:
-    """What a run of a loop has prepared to go on faster.
+    """What one execution of a loop has prepared for fast iterations; see `Forward.advance`.
 
     Attributes:
-        next: the number of the iteration before which to try.
-        body: what `Forward.advance` has prepared.
-        seen: what it has seen before this iteration.
+        next: the number of the iteration at which to try fast iterations; -1 for never.
+        body: what `Forward.advance` has prepared, such as bound functions.
+        seen: key of what had been recorded before this iteration, to notice that it records nothing new.
     """
 
     next: int
@@ -330,30 +341,33 @@ class Shortcut:
     tried: int = 0
 
     def wait(self, done: int, before: int) -> None:
-        """Try again after the next iteration; or no more, after many attempts that brought little."""
+        """Schedule the next try after a usual iteration.
+
+        Never, after many tries that gained few iterations.
+        """
         self.tried += done - before < _FIRST_SHORTCUT
         self.next = done + (done - before < _CHUNK) if self.tried < _MOST_SHORTCUTS else -1
 
 
 MOST_ITERATIONS = 1_000_000
-"""Iterations of all loops of a run together: a loop beyond that is reported as endless."""
+"""Maximum iterations of all loops of a run together: beyond that, a loop is reported as endless."""
 
 _SMALL = 1 << 20
-"""Constants of at most this many bytes (1 MB) stay in memory after their first use."""
+"""Constants of up to this many bytes (1 MB) stay in memory after their first use."""
 
 
 class OutOfTime(EvaluationFailed):
-    """A run will not end before its deadline."""
+    """The run would exceed its deadline."""
 
 
 class Forward(ABC, Generic[Cell]):
-    """Runs plans over a domain of cells; all loops together run at most `most_iterations` iterations.
+    """Computes a model over a domain of cells (see the module); loops run `most_iterations` in total at most.
 
     Attributes:
-        states: the values of states for the next run, by name; empty before the first run.
-        deadline: the time, on the clock of `time.monotonic`, after which results are of no use, if any.
-        first_shortcut: iterations of a loop that are computed as usual before faster ones are tried; -1 for
-            all of them.
+        states: the values of states (variables) for the next run, by name; empty before the first run.
+        deadline: the time (`time.monotonic`) after which results are useless; None for no limit.
+        first_shortcut: iterations of a loop that are computed as usual before fast ones are tried; -1 to
+            never try.
     """
 
     first_shortcut = _FIRST_SHORTCUT
@@ -368,25 +382,25 @@ class Forward(ABC, Generic[Cell]):
 
     @abstractmethod
     def lift(self, array: Array) -> Cell:
-        """Return the cell of an array that does not depend on inputs."""
+        """Return a cell for an array that depends on no input, such as a constant."""
 
     @abstractmethod
     def array(self, cell: Cell) -> Array: ...
 
     @abstractmethod
     def move(self, function: Callable[..., Array], *cells: Cell) -> Cell:
-        """Apply a function that moves elements without reading their values."""
+        """Apply a function that moves elements without reading their values, such as a slice."""
 
     @abstractmethod
     def compute(self, step: Step, cells: list[Cell | None]) -> Sequence[Cell | None]:
         """Return the outputs of a node without bodies."""
 
     def is_unknown(self, cell: Cell | None) -> bool:
-        """Whether the numbers of a cell are unknown, so that it controls no choice and no loop."""
+        """Return whether a cell's numbers are unknown, so that it cannot decide a branch or trip count."""
         return False
 
     def uncontrolled(self, step: Step, cells: list[Cell | None], control: Cell) -> Sequence[Cell | None]:
-        """Return the outputs of a node whose bodies cannot be run, as an unknown cell controls them."""
+        """Return the outputs of an If or loop whose condition or trip count, `control`, is unknown."""
         raise NotImplementedError
 
     def endless(self, step: Step, iterations: int) -> EvaluationFailed:
@@ -400,7 +414,7 @@ class Forward(ABC, Generic[Cell]):
             raise failure(plan.steps[0], "graphs are nested too deep in each other") from None
 
     def graph(self, plan: Plan, cells: Sequence[Cell | None]) -> list[Cell | None]:
-        """Compute a graph from the cells of its inputs, followed by those of its captured values."""
+        """Compute the outputs of a graph; `cells` are its inputs, followed by its captured values."""
         keys = [*(input.key for input in plan.inputs), *plan.captured]
         values: dict[Key, Cell | None] = dict(zip(keys, cells, strict=True))
         for step in plan.steps:
@@ -446,7 +460,10 @@ class Forward(ABC, Generic[Cell]):
         return self.compute(step, cells)
 
     def state(self, step: Step, work: StateRead, cells: list[Cell | None]) -> Cell | None:
-        """Return the value of a state: from the last run, else its initial value, else zeros."""
+        """Return the value of a state.
+
+        The one assigned in the last run, else its initial value, else zeros.
+        """
         if work.name in self.states:
             return self.states[work.name]
         if cells:
@@ -464,12 +481,15 @@ class Forward(ABC, Generic[Cell]):
         return [outputs[number] for number in call.outputs]
 
     def captured(self, step: Step, plan: Plan, cells: list[Cell | None]) -> list[Cell | None]:
-        """Return the values that a body captures; None for those without a producer."""
+        """Return the values that a body reads from the surrounding graph.
+
+        None for those without a producer.
+        """
         by_key = dict(zip(step.inputs, cells, strict=True))
         return [by_key.get(key) for key in plan.captured]
 
     def scalar(self, step: Step, cell: Cell | None, noun: str) -> Any:
-        """Return the only element of a cell; a message calls it `noun`."""
+        """Return the single element of a cell, or raise an error in which the cell is called `noun`."""
         array = None if cell is None else self.array(cell)
         if array is None or array.size != 1:
             actual = "missing" if array is None else f"an array of {array.size} elements"
@@ -568,24 +588,27 @@ class Forward(ABC, Generic[Cell]):
         done: int,
         limit: int | None,
     ) -> "LoopProgress[Cell] | None":
-        """Run iterations of a loop in a faster way, as long as they are alike; None if there is none.
+        """Run iterations of a loop in a faster way, as long as that is possible.
+
+        None if there is no faster way.
 
         Args:
             step: the node.
             work: the loop.
-            carried: for each input of the body what it is made of.
-            captured: the values that the body captures.
-            outputs: those of the body in the last iteration.
-            fast: what was prepared for this run of the loop.
+            carried: for each body input its current value; for one that is a slice of an array, the whole
+                array.
+            captured: the values that the body reads from the surrounding graph.
+            outputs: the outputs of the body in the last iteration.
+            fast: what was prepared during this execution of the loop.
             done: the number of iterations done.
-            limit: the number of iterations to stop at.
+            limit: the number of iterations at which the loop ends, if known.
         """
         return None
 
     def body_input(
         self, step: Step, input: BodyInput, declared: GraphInput, cell: Cell | None, done: int
     ) -> Cell | None:
-        """Return the cell of a body input after `done` iterations."""
+        """Return the cell of a body input in iteration number `done` (from 0)."""
         if input.source is BodySource.ITERATION:
             return self.lift(_declared_scalar(done, declared, np.dtype(np.int64)))
         if input.source is BodySource.CONDITION:
@@ -601,7 +624,10 @@ class Forward(ABC, Generic[Cell]):
     def _limit(
         self, step: Step, work: Repeat, cells: list[Cell | None], carried: Sequence[Cell | None]
     ) -> int | None:
-        """Return the greatest number of iterations, by trip count and sliced inputs; None without a limit."""
+        """Return the maximum number of iterations by the trip count and the sliced inputs.
+
+        None without a limit.
+        """
         limits = []
         if work.trips is not None:
             count = self.scalar(step, cells[work.trips], "the trip count")
@@ -619,7 +645,10 @@ class Forward(ABC, Generic[Cell]):
 
 
 def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[..., Array]:
-    """Return the function that joins the parts of all iterations; without parts its result is empty."""
+    """Return a function that concatenates the parts of all iterations.
+
+    Without parts it returns an empty array.
+    """
 
     def join(*parts: Array) -> Array:
         if len({(part.shape, part.dtype) for part in parts}) > 1:
@@ -650,7 +679,7 @@ def _concatenation(step: Step, cut: Slice, output: GraphOutput) -> Callable[...,
 
 
 def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
-    """Return the first and the last position that a slice of a loop covers."""
+    """Return the first and the last position of the range that a loop's slice covers."""
     if not -len(shape) <= cut.axis < len(shape):
         raise failure(step, f"axis is {cut.axis} of {show(tuple(shape))}")
     if cut.part < 1 or abs(cut.stride) != cut.part:
@@ -664,7 +693,7 @@ def _span(step: Step, cut: Slice, shape: Sequence[int]) -> tuple[int, int]:
 
 
 def body_part(cut: Slice, shape: Sequence[int]) -> Callable[[int], tuple[slice | int, ...]]:
-    """Return the function that gives the place of a part in an array, by the number of the iteration."""
+    """Return a function: iteration number -> index expression of its part in an array of this shape."""
     start = cut.start + shape[cut.axis] if cut.start < 0 else cut.start
     first = start - (cut.part - 1 if cut.stride < 0 else 0)
     axis = cut.axis % len(shape)
@@ -678,7 +707,7 @@ def body_part(cut: Slice, shape: Sequence[int]) -> Callable[[int], tuple[slice |
 
 
 def body_argument(input: BodyInput, declared: GraphInput, array: Array | None, done: int) -> Array | None:
-    """Return an input of a body after `done` iterations, as `Forward.body_input` does for legal slices."""
+    """Return a body input in iteration number `done`; like `Forward.body_input`, but assumes legal slices."""
     if input.source is BodySource.ITERATION:
         return _declared_scalar(done, declared, np.dtype(np.int64))
     if input.source is BodySource.CONDITION:
@@ -689,7 +718,7 @@ def body_argument(input: BodyInput, declared: GraphInput, array: Array | None, d
 
 
 def _declared_scalar(number: int, declared: GraphInput, usual: np.dtype[Any]) -> Array:
-    """Return a number in the type and rank that the body input declares."""
+    """Return a number as an array of the type and rank that the body input declares, else of type `usual`."""
     type = None if declared.element_type is None else dtype(declared.element_type)
     shape = declared.shape or ()
     return np.array(number, usual).astype(type or usual).reshape((1,) * len(shape))

@@ -22,10 +22,10 @@ from ir_scatter.core.shortage import memory_of_machine
 from ir_scatter.core.suggestions import why_missing
 
 _HEADS = frozenset({b"P", b"\x93", b"\x80"})
-"""First bytes of an npz, an npy and a pickle; NumPy would read any other file as a pickle."""
+"""First bytes of an npz, an npy and a pickle; `numpy.load` would take any other file for a pickle."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The date of every entry, so that the same outputs give the same bytes."""
+"""Timestamp of every entry, fixed so that equal outputs give identical files."""
 
 _WIDER = {"float": np.float32, "signed": np.int8, "unsigned": np.uint8}
 
@@ -34,7 +34,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
     """Return the arrays of an npz file by name.
 
     Raises:
-        BadFeed: the file cannot be read, is not an npz, holds pickles, or more than this machine's memory.
+        BadFeed: the file cannot be read, is not an npz, holds pickles, or would not fit into memory.
     """
     try:
         with open_regular(path) as file:
@@ -57,7 +57,7 @@ def read_arrays(path: "str | Path") -> dict[str, Array]:
 
 
 def fit_types(arrays: Mapping[str, Array], inputs: Sequence[GraphInput]) -> dict[str, Array]:
-    """Convert arrays from an npz to the types of the inputs that the file format lacks.
+    """Convert arrays from an npz back to the inputs' element types that NumPy's format lacks, like bf16.
 
     An array that cannot be converted without loss stays unchanged.
     """
@@ -80,7 +80,7 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def archived(arrays: Mapping[str, Array]) -> bytes:
-    """Return the bytes of an npz file."""
+    """Return arrays as the bytes of an npz file."""
     content = BytesIO()
     write_arrays(content, arrays)
     return content.getvalue()
@@ -93,9 +93,9 @@ def storable(array: Array) -> Array:
 
 
 def _demand_room(archive: zipfile.ZipFile, path: "str | Path") -> None:
-    """Check that arrays fit into memory: a few kilobytes of an archive may unpack to terabytes.
+    """Raise BadFeed if the arrays exceed memory: a few kilobytes of an archive may unpack to terabytes.
 
-    No entry unpacks to more than the size that its archive states.
+    The sizes stated in the archive can be trusted: no entry unpacks to more.
     """
     size, room = sum(entry.file_size for entry in archive.infolist()), memory_of_machine()
     if room is not None and size > room:

@@ -1,15 +1,16 @@
-"""Iterations of a loop by functions that are bound to types and shapes: much faster, with the same results.
+"""Computes iterations of a loop with functions specialised for types and shapes: much faster, same results.
 
-A loop in a model may run its body a million times, and checking a node anew costs ten times as much as
-computing it on a few numbers. `bind_body` computes one iteration as usual and binds each node on the way:
+A loop in a model may run its body a million times, and checking a node again costs ten times as much as
+computing it on a few numbers. `bind_body` computes one iteration as usual, and on the way makes a function
+for each node that assumes the types and shapes of this iteration ("binds" it):
 
     row = Div(iteration, size)     once: types, attributes, "size is never 0"     then: iteration // size
     cell = Gather(table, row)      once: types, axis                              then: table[row:row + 1]
     limit = Neg(size)              depends on nothing that changes                computed once
 
-`BoundBody.run` then repeats that until the loop ends, or until an iteration differs: types or shapes change,
-an index is out of range, a scatter node gets several updates of one element. It gives up such an iteration
-without a trace, and the caller computes it as usual, which words errors and makes observations.
+`BoundBody.run` then calls these functions until the loop ends, or until an iteration breaks an assumption:
+types or shapes change, an index is out of range, a scatter node gets several updates of one element. It
+discards such an iteration, and the caller computes it as usual, with error messages and observations.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,18 +30,19 @@ from ir_scatter.ops.kernels.targets import IndexOutOfRange
 from ir_scatter.ops.lookup import Lookup
 
 _MOST_BYTES = 1 << 26
-"""Most bytes of the results of one iteration (64 MB): with larger arrays, checks cost little, memory much."""
+"""Maximum bytes of the results of one iteration (64 MB): above, checks cost little in comparison, memory
+much."""
 
 _GIVES_UP = (*REFUSALS, Unbound, IndexOutOfRange, Error)
-"""Errors that end the fast iterations; the ordinary computation of the same iteration words them."""
+"""Errors that end the fast iterations; the usual computation then repeats the iteration and reports them."""
 
 
 class BoundCall(NamedTuple):
     """One function of a bound body: `values[output] = function(*values[inputs])`.
 
     Attributes:
-        outputs: the slots of several outputs; None if there is one.
-        expected: type and shape of each output, to be checked; None if they are certain.
+        outputs: the slots of the outputs if there are several; otherwise None.
+        expected: type and shape that each output must have; None if they need not be checked.
     """
 
     function: Bound
@@ -57,27 +59,33 @@ or an error of the computation, if that is impossible."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundBody:
-    """The functions of a body in order, and the slots of its values."""
+    """The functions of a loop body in the order of its nodes, and the values that they read and write.
+
+    Values are numbered: the number of a value is its slot.
+    """
 
     work: Repeat
     values: tuple[Array | None, ...]
-    """Sample values by slot; those of slots that no function writes are the same in each iteration."""
+    """A sample value for each slot; slots that no function writes keep it in every iteration."""
     calls: tuple[BoundCall, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     steps: int
-    """Nodes of the body, for budgets."""
+    """Number of nodes in the body, to be counted against limits."""
 
     def run(
         self, carried: Sequence[Array | None], done: int, limit: int | None, most: int
     ) -> LoopProgress[Array] | None:
-        """Run iterations from number `done`, at most `most`, while all goes as bound; None if none does.
+        """Run at most `most` iterations as long as no assumption breaks.
+
+        None if already the first one breaks one.
 
         Args:
-            carried: the value of each input of the body that is no part; for one that is, the whole array.
+            carried: the value of each body input in the next iteration; of an input that is cut into parts,
+                the whole array.
             done: the number of iterations done before.
-            limit: the number of iterations to stop at, if any.
-            most: the greatest number of iterations to run now.
+            limit: the number of iterations at which the loop ends, if known.
+            most: maximum iterations to run in this call.
         """
         work, values = self.work, list(self.values)
         entries = list(zip(work.inputs, self.inputs, strict=True))
@@ -176,13 +184,13 @@ def bind_body(
     constants: Callable[[Key], Array],
     bind_node: BindNode,
 ) -> BoundBody | None:
-    """Compute one iteration and bind it; None if a node of the body cannot be bound.
+    """Compute one iteration of a loop and bind its nodes; None if a node of the body cannot be bound.
 
     Args:
         work: the loop.
         plan: the plan of its body.
-        arguments: the inputs of the body in some iteration.
-        captured: the values that the body captures.
+        arguments: the inputs of the body in this iteration.
+        captured: the values that the body reads from the surrounding graph.
         constants: returns the array of a constant of the body.
         bind_node: binds each node of the body.
     """
@@ -206,7 +214,7 @@ def bind_body(
 
 
 class _Binder:
-    """Computes the nodes of a body in order and binds them."""
+    """Computes the nodes of a loop body in order, and binds each to the types and shapes of its inputs."""
 
     def __init__(self, plan: Plan, constants: Callable[[Key], Array], bind_node: BindNode) -> None:
         self.slots: dict[Key, int] = {}
@@ -228,7 +236,7 @@ class _Binder:
         return self.slots[key]
 
     def add(self, step: Step) -> bool:
-        """Compute and bind one node; return whether that is possible."""
+        """Compute and bind one node; return False if it cannot be bound."""
         slots = [-1 if key is None else self.slot(key) for key in step.inputs]
         arrays = [None if slot < 0 else self.values[slot] for slot in slots]
         fixed = [slot < 0 or self._fixed[slot] for slot in slots]

@@ -170,8 +170,9 @@ class DetailedResult:
 
 
 def detail(case: CheckedCase, *, knows_updates: bool = True) -> DetailedResult:
-    """Compute the output of a case; hits, contested elements and bounds are computed when read.
+    """Compute the output of a scatter operator for checked arguments.
 
+    The other fields of the result (hits, contested elements, bounds) are computed when they are first read.
     Without `knows_updates`, the updates are placeholders for any values, and no two of them count as equal.
 
     Raises:

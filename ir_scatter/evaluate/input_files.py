@@ -28,24 +28,23 @@ Feeds = Mapping[str, Array]
 _FUNCTION = re.compile(r"(?s)(?P<file>.+\.py):(?P<function>.+)")
 _SET, _INPUT = re.compile(r"test_data_set_(\d+)"), re.compile(r"input_(\d+)\.pb")
 _IN_ORDER = re.compile(r"arr_(\d+)|(\d+)")
-"""Names that `numpy.savez` gives to arrays without one, and numbers."""
+"""Names that `numpy.savez` gives to unnamed arrays ("arr_0"), or plain numbers."""
 
 _MOST_BYTES = 1 << 31
-"""Limit of one protobuf file, set by protobuf itself."""
+"""Maximum bytes of a protobuf file: protobuf itself refuses larger ones."""
 
 CHILD = "ir_scatter.evaluate.input_function"
 """The module that calls functions of users in a child process."""
 
 
 class _Case(NamedTuple):
-    """One set of inputs as read.
+    """One set of inputs as read from a file.
 
     Attributes:
         arrays: the arrays, in order.
-        names: their names, None for arrays that follow the order of the model's inputs.
-        source: where they are from, for messages.
-        untyped: the positions of arrays that were made from numbers without an element type.
-        are_names_optional: whether the arrays follow the order of the inputs if a name is not one of theirs.
+        names: their names; None if they follow the order of the model's inputs.
+        source: where they come from, for messages.
+        untyped: positions of arrays that were made from numbers without an element type, such as lists.
     """
 
     arrays: Sequence[Array]
@@ -107,7 +106,7 @@ def read_one_case(source: str, inputs: Sequence[GraphInput], limit: float = TIME
 
 
 def files_of(source: str) -> list[str]:
-    """Return the files that `read_cases` reads, which outputs must not replace."""
+    """Return the files that `read_cases` reads, so that outputs do not overwrite them."""
     match, folder = _FUNCTION.fullmatch(source), Path(source)
     if match is not None and not folder.exists():
         return [match["file"]]
@@ -117,7 +116,7 @@ def files_of(source: str) -> list[str]:
 
 
 def _by_name(case: _Case, inputs: Sequence[GraphInput]) -> dict[str, Array]:
-    """Return the arrays by names of inputs; other names stay, so that they are reported."""
+    """Return the arrays by input name; names of no input are kept, so that a later check reports them."""
     known = {name for input in inputs for name in input.names}
     names, arrays = case.names, case.arrays
     if names is None or (case.are_names_optional and not known.issuperset(names)):
@@ -143,7 +142,10 @@ def _by_name(case: _Case, inputs: Sequence[GraphInput]) -> dict[str, Array]:
 
 
 def _converted(array: Array, numpy_type: Any) -> Array:
-    """Return an array in another type if that has all of its numbers; floating-point numbers are rounded."""
+    """Convert an array to a type that can hold all its numbers, else leave it.
+
+    Floating-point numbers are rounded.
+    """
     with np.errstate(all="ignore"):
         converted = array.astype(numpy_type)
         is_rounded = array.dtype.kind == "f" and converted.dtype.kind not in "iub"
@@ -163,7 +165,10 @@ def _read_folder(folder: Path) -> list[_Case]:
 
 
 def _read_set(folder: Path) -> _Case:
-    """Read `input_0.pb` and so on; the names in these files count if all are names of inputs."""
+    """Read `input_0.pb`, `input_1.pb` and so on.
+
+    The names inside these files count if all are input names.
+    """
     files = {int(match[1]): path for path in folder.iterdir() if (match := _INPUT.fullmatch(path.name))}
     if not files:
         raise BadFeed(f"{folder} has no inputs, expected input_0.pb or folders test_data_set_0")

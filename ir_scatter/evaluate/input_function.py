@@ -11,10 +11,10 @@ from ir_scatter.core.process import Failure, shortened
 from ir_scatter.core.words import with_article
 
 _MOST_CASES = 1000
-"""Most sets of inputs of a generator: one that never ends would fill the memory."""
+"""Maximum sets of inputs taken from a generator: an endless one would fill the memory."""
 
 _Answer: TypeAlias = tuple[list[Any], list[str] | None, list[int]]
-"""Arrays, their names unless they are in order, and the positions of those that had no element type."""
+"""(arrays, their names or None if they are in input order, positions of arrays made from untyped numbers)."""
 
 
 def handlers() -> Mapping[str, Callable[..., Any]]:
@@ -101,7 +101,7 @@ def _array(value: Any, subject: str) -> Any:
 
 
 def _failure(error: BaseException, path: str, shown: str) -> Failure:
-    """Return a failure that names the last line of the file that an exception passed."""
+    """Return a failure that names the last line of the user's file in an exception's traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     line = line or next(reversed(lines), None)

@@ -57,12 +57,12 @@ from ir_scatter.reading import read
 from ir_scatter.validate import validate
 
 MOST_ELEMENTS = 1 << 31
-"""Limit of elements per output of a general operator; a larger shape counts as a mistake."""
+"""Maximum elements per output of an operator other than scatter; a larger shape is treated as an error."""
 
 _Cell = TypeVar("_Cell")
 
 Computed: TypeAlias = Array | NotComputed
-"""An array; or, for a value that depends on a node that is not computed, that node: an unknown or random
+"""An array, or for a value that cannot be computed, the node that prevents it: an unknown or random
 operator, or a case that no specification defines."""
 
 
@@ -77,17 +77,17 @@ def advance_arrays(
     array_of: Callable[[_Cell], Array | None],
     bind: BindNode,
 ) -> LoopProgress[Array] | None:
-    """Run iterations of a loop by bound functions; None if a cell is more than an array.
+    """Run iterations of a loop on plain arrays by bound functions; None if a value is more than an array.
 
     Args:
-        forward: the run.
-        work: see `Forward.advance`, as the other arguments.
+        forward: the run of the model.
+        work: see `Forward.advance`, as for the other arguments.
         carried: see `Forward.advance`.
         captured: see `Forward.advance`.
         fast: see `Forward.advance`.
         done: see `Forward.advance`.
         limit: see `Forward.advance`.
-        array_of: returns the array of a cell, None for a cell that is more than an array.
+        array_of: returns the array of a cell, or None if the cell has further content, such as a mask.
         bind: binds a node of the body.
     """
 
@@ -115,7 +115,7 @@ def advance_arrays(
 
 
 class ForwardArrays(Forward[Computed]):
-    """Computes arrays; what depends on a node that NumPy does not compute stays unknown."""
+    """Computes a model on arrays; values that depend on a node that NumPy cannot compute stay unknown."""
 
     def lift(self, array: Array) -> Computed:
         return array
@@ -157,7 +157,7 @@ class ForwardArrays(Forward[Computed]):
         return cast("LoopProgress[Computed] | None", progress)
 
     def bind_node(self, step: Step, arrays: Sequence[Array | None], fixed: Sequence[bool]) -> BoundKernel:
-        """Bind a node of the body of a loop."""
+        """Return a function that computes a node of a loop body for the types and shapes of these inputs."""
         if end_of_computation(step, arrays) is not None:
             raise Unbound
         return bind_node(step, arrays, fixed)
@@ -177,7 +177,7 @@ class ForwardArrays(Forward[Computed]):
         return [end] * len(step.outputs)
 
     def compute_arrays(self, step: Step, arrays: Sequence[Array | None]) -> Sequence[Array | None]:
-        """Return the outputs of a node without bodies that NumPy computes."""
+        """Compute a node without bodies that NumPy supports."""
         return compute_node(step, arrays)
 
 
@@ -186,9 +186,9 @@ def _array_or_none(cell: Computed) -> Array | None:
 
 
 def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotComputed | None:
-    """Return the value of the outputs if NumPy does not compute a node for want of a kernel, or a result.
+    """Return a placeholder for the outputs of a node without a kernel or with random results.
 
-    Random operators have no result that two runtimes share.
+    Otherwise None.
     """
     if isinstance(step.work, Lookup):
         return None
@@ -201,10 +201,10 @@ def end_of_computation(step: Step, arrays: Sequence[Array | None]) -> NotCompute
 
 
 def end_by_refusal(step: Step, error: EvaluationFailed) -> NotComputed:
-    """Return the value of the outputs of a node whose kernel refuses its inputs as undefined or unsupported.
+    """Return a placeholder for the outputs of a node whose kernel does not support its inputs.
 
     Raises:
-        EvaluationFailed: the error again, if it is one of a scatter node or for want of memory.
+        EvaluationFailed: the error itself, if it has another cause: a scatter node, or lack of memory.
     """
     if not isinstance(error.__cause__, general_kernels.UnsupportedCase):
         raise error
@@ -212,7 +212,7 @@ def end_by_refusal(step: Step, error: EvaluationFailed) -> NotComputed:
 
 
 class _RepeatRecorder(ForwardArrays):
-    """Records the scatter nodes without a reduction whose indices select an element more than once."""
+    """Computes a model; records scatter nodes without a reduction that update an element repeatedly."""
 
     def __init__(self, plans: Plans) -> None:
         super().__init__(plans)
@@ -314,7 +314,10 @@ def bind_node(
 
 
 def _unspecified_check(case: CheckedCase) -> Callable[..., None] | None:
-    """Return the function that raises Unbound if an element has several allowed values; None if none can."""
+    """Return a function that raises Unbound if several results are allowed for an element.
+
+    None if that cannot be.
+    """
     task, shape, new = case.task, case.data.shape, case.updates.shape
     if task.layout is Layout.SEQUENCE or case.indices is None:
         return None
@@ -349,7 +352,7 @@ def attributes_of(step: Step) -> Mapping[str, Any]:
 
 
 def scatter_node_of(step: Step) -> ScatterNode:
-    """Return the scatter node of a step; it knows attributes, but nothing of its inputs."""
+    """Return the scatter node of a step with its attributes, but without facts about its inputs."""
     scatter: ScatterNode | None = step.memo.get("scatter")
     if scatter is None:
         assert isinstance(step.work, Lookup)
@@ -364,7 +367,7 @@ def by_role(lookup: Lookup, arrays: Sequence[_Cell | None]) -> dict[Role, _Cell]
 
 
 def case_of_node(scatter: ScatterNode, inputs: Sequence[Array | None]) -> CheckedCase:
-    """Return the case of a scatter node with these inputs, in the order of the specification."""
+    """Return the checked arguments of a scatter node with these inputs, in the order of its specification."""
     operator, arguments = arguments_of(scatter, by_role(scatter.lookup, inputs))
     return make_case(operator, **arguments)
 
@@ -429,7 +432,7 @@ def _array(input: GraphInput, name: str, feeds: Mapping[str, Any]) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """The plans of a model's main graph and of all its graphs; some nodes may not be computable."""
+    """The plans of a model's main graph and of all its bodies; some nodes may not be computable."""
 
     path: str
     plan: Plan
@@ -441,12 +444,12 @@ class Sketch:
 
 
 class RunResult(NamedTuple):
-    """What a run of a model computes.
+    """The results of one run of a model.
 
     Attributes:
-        outputs: arrays by name.
-        not_computed: the outputs that depend on a node which is not computed, with that node.
-        repeated: the scopes of scatter nodes without a reduction that repeat a target.
+        outputs: arrays by output name.
+        not_computed: the other outputs, each with the node because of which NumPy cannot compute it.
+        repeated: the scopes of scatter nodes without a reduction that update an element more than once.
     """
 
     outputs: dict[str, Array]
@@ -456,28 +459,28 @@ class RunResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program(Sketch):
-    """A model that can be run, maybe only in part: what depends on an unknown operator is not computed.
+    """A model that can be run; outputs that depend on an unknown operator are not computed.
 
     Attributes:
-        unknown: the error that names its unknown operators; None if all are known.
+        unknown: the error that names its unknown operators; None if there are none.
     """
 
     unknown: Error | None = None
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """Compute the outputs by name; none shares memory with a feed. Raises what `evaluate_model` does."""
+        """Compute all outputs by name, in memory of their own. Raises the same errors as `evaluate_model`."""
         outputs, not_computed, _ = self._run(feeds, ForwardArrays(self.plans))
         for end in not_computed.values():
             raise self.error_of(end)
         return outputs
 
     def error_of(self, end: NotComputed) -> Error:
-        """Return the error of a run that needs the outputs of a node which is not computed."""
+        """Return the error for a caller that needs an output which this node prevents from being computed."""
         message = f"NumPy does not compute {end.source}"
         return end.refusal or self.unknown or UnknownOperator(message, end.node.location)
 
     def run_in_part(self, feeds: Mapping[str, Any]) -> RunResult:
-        """Compute the outputs that depend on no unknown operator, and note which targets repeat."""
+        """Compute the outputs that depend on no unknown operator; report scatter nodes that repeat indices."""
         recorder = _RepeatRecorder(self.plans)
         return self._run(feeds, recorder)._replace(repeated=tuple(recorder.repeated))
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 TEXT_KINDS = frozenset("OUST")
-"""NumPy's kinds of arrays that can hold strings."""
+"""NumPy's `dtype.kind` of arrays that can hold strings."""
 _TEXT_TYPES = frozenset({str, bytes, np.str_, np.bytes_})
 _CODES = {"indices": "SCT204", "updates": "SCT202", "axis": "SCT205"}
 _NUMBERS = {"signed": 0, "unsigned": 0, "float": 1, "complex": 2}
-"""Ranks of kinds: an untyped sequence may be converted to a type whose kind has the same or a higher rank."""
+"""Order of kinds of numbers: a list may be converted to a type of the same or a higher kind."""
 
 
 def as_array(role: str, argument: "ArrayLike") -> Array:
@@ -92,8 +92,9 @@ def read_array(argument: Any) -> Array:
 def as_updates(argument: "ArrayLike", data: Array) -> Array:
     """Read updates as an array.
 
-    A sequence without a type of its own is converted to the type of data: integers if that is exact, other
-    numbers rounded. It is not converted if a finite number would overflow, or the type lacks infinity or NaN.
+    A list or other sequence without an element type is converted to the type of data: integers if that is
+    exact, other numbers rounded. It stays unconverted if a finite number would overflow, or if it holds an
+    infinity or NaN that the type lacks.
     """
     array = in_own_dtype(as_array("updates", argument))
     if array.dtype == data.dtype or hasattr(argument, "dtype"):
@@ -135,12 +136,15 @@ def _checks() -> list[tuple[str, Callable[[ScatterNode], Findings]]]:
 
 
 _Form = tuple[Any, tuple[int, ...]]
-"""Dtype and shape of an array, all that rules read of it."""
+"""(dtype, shape) of an array: all that the rules need to know of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedCase(Operation):
-    """Inputs and attributes, legal except maybe for index values; `result` is the dtype of the output."""
+    """Inputs and attributes that passed all checks but that of index values.
+
+    `result` is the output's dtype.
+    """
 
     spec: OpSpec
     result: np.dtype[Any]
@@ -193,7 +197,7 @@ def make_case(
 
 
 def run(case: CheckedCase) -> Array:
-    """Compute the output of a case.
+    """Compute the output of a scatter operator for checked arguments.
 
     Raises:
         IllegalIndex: an index is not legal.
@@ -218,7 +222,7 @@ def run(case: CheckedCase) -> Array:
 
 
 def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _Form | None]:
-    """Return the axis, None if it is not an integer, and the dtype and shape of the argument."""
+    """Return the axis (None if it is not an integer), and the dtype and shape of the argument."""
     if axis is None:
         return None, None
     if isinstance(axis, int) and not isinstance(axis, bool):
@@ -234,7 +238,7 @@ def _read_axis(spec: OpSpec, axis: "ArrayLike | None") -> tuple[int | None, _For
 
 
 def _read_attributes(spec: OpSpec, arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the attributes that are not None; a bool may be written as a word, as in a file."""
+    """Return the attributes that are not None; booleans may be text, as in a model file: "true"."""
     written = []
     for name, value in arguments.items():
         row = spec.attribute(name)
@@ -286,7 +290,7 @@ def _task(
 
 
 def _value(role: Role, form: _Form | None, number: int | None = None) -> Value | None:
-    """Return an input for rules; `number` is its value if known."""
+    """Return an input as the rules expect it; `number` is its value if known."""
     if form is None:
         return None
     dtype, shape = form
