@@ -1,1 +1,1 @@
-"""What is documented of operators, as data, and what computes them."""
+"""Tables of what the specifications say of each operator, and the NumPy kernels that compute them."""

@@ -1,4 +1,4 @@
-"""Attributes of a general operator, whichever dialect wrote them."""
+"""Reads attributes of an operator, from an IR or an ONNX model."""
 
 import operator
 import re

@@ -61,7 +61,7 @@ _PLACES = frozenset(
 
 
 class Numbers(Enum):
-    """The element types of the input for which a constraint holds."""
+    """The element types of an input to which a constraint applies."""
 
     ANY = "any"
     WHOLE = "whole"
@@ -69,7 +69,7 @@ class Numbers(Enum):
 
 
 class Axis(NamedTuple):
-    """Source of a dimension's number: an attribute, or the input `port`, or the default."""
+    """Where the number of a dimension comes from: an attribute, else input `port`, else `default`."""
 
     attribute: str | None = "axis"
     default: int = 0
@@ -80,16 +80,18 @@ _NAMED = Axis()
 
 
 class Constraint(NamedTuple):
-    """Which numbers one input of an operator may hold, in every version of the operator.
+    """Which numbers an input of an operator may hold, in every version of the operator.
+
+    Example: input 1 of Gather holds positions on one axis of input 0, so they must be below its size.
 
     Attributes:
-        of: the input that the numbers refer to.
+        of: the port of the input that the numbers refer to.
         axis: the dimension that they refer to.
-        axes: the input that holds the dimension for each number; None for 0, 1, 2, ...
+        axes: the port of an input that holds the dimension for each number; None for 0, 1, 2, ...
         first: the dimension that the first number refers to.
         low: the smallest number, unless the meaning decides it.
-        high: the largest number; for dimensions: added to the rank.
-        wraps_since: since this opset a negative position counts from the end; None for no opset.
+        high: the largest number; for numbers of dimensions: what is added to the rank to get it.
+        wraps_since: the opset since which negative positions count from the end; None if in no opset.
     """
 
     port: int
@@ -111,7 +113,7 @@ class Constraint(NamedTuple):
 
     @property
     def is_strict(self) -> bool:
-        """Whether other numbers are out of range, and may cause out-of-bounds memory access."""
+        """Whether a violation is out of range, and may cause out-of-bounds memory access."""
         return self.meaning in _PLACES
 
 

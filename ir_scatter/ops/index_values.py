@@ -1,7 +1,7 @@
-"""Index values: which are out of range, and which select a target more than once.
+"""Checks index values: which are out of range, and which select an element more than once.
 
-Functions take unchanged indices, the known part of the shape of data, and the axis. An index, or for the
-ND operators a tuple of coordinates, selects a *target*.
+The functions take indices as the model has them, the known part of the shape of data, and the axis. The
+element or slice that an index (for the ND operators, a tuple of coordinates) selects is its *target*.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,10 @@ _ANY = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BadIndices:
-    """The number of index values out of range; position, value and legal range of the first.
+    """The number of index values out of range, and the position, value and legal range of the first.
 
-    The range is that of 64 bits if the size is unknown; `high` is below `low` if the size is 0.
+    If the size of data is unknown, the range is that of 64-bit integers; `high` is below `low` if the size is
+    0.
     """
 
     count: int
@@ -39,7 +40,7 @@ class BadIndices:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The number of indices or tuples, of `total`, that repeat a target; the first, and its predecessor."""
+    """How many of `total` indices select an element that an earlier index selects; the first such pair."""
 
     count: int
     total: int
@@ -66,7 +67,7 @@ def expected_updates(layout: Layout, data: Shape, indices: Shape, axes: Iterable
 
 
 def whole_numbers(indices: "Array") -> "Array":
-    """Return indices in a type of NumPy itself: types of ml_dtypes such as i4 become i64 or u64."""
+    """Convert indices of element types that NumPy lacks, such as i4, to i64 or u64."""
     if indices.dtype.isbuiltin == 1:
         return indices
     import numpy
@@ -103,7 +104,7 @@ def out_of_range(indices: "Array", limits: Sequence[int | None]) -> BadIndices |
 
 
 def negative(indices: "Array", limits: Sequence[int | None]) -> BadIndices | None:
-    """Find the negative indices that are not below -s."""
+    """Find the negative indices that count from the end: -s to -1 on a dimension of size s."""
     columns = indices.reshape(-1, max(len(limits), 1))
     bad = columns < 0
     for number, s in enumerate(limits):
@@ -161,11 +162,10 @@ def repeats(
 def target_numbers(
     layout: Layout, axis: int | None, indices: "Array", limits: Sequence[int | None], *, wraps: bool
 ) -> "Array | None":
-    """Number targets such that two indices have equal numbers if and only if they select one target.
+    """Return a number for each index: two numbers are equal if and only if both indices select one element.
 
-    None for fewer than two indices, or if targets are unknown. `wraps` as in `repeats`.
-
-    Each coordinate is a digit of a mixed-radix number; the lane is the digit of the highest place.
+    None for fewer than two indices, or if the elements are unknown. `wraps` as in `repeats`. Each coordinate
+    is a digit of a mixed-radix number; the lane (see `lanes`) is the highest digit.
     """
     import numpy
 
@@ -191,7 +191,7 @@ def target_numbers(
 
 
 def lanes(layout: Layout, axis: int | None, indices: "Array") -> "Array":
-    """Number the lanes: indices of different lanes never select one target.
+    """Return the lane number of each index: indices of different lanes never select the same element.
 
     With layout ELEMENTS a lane is a line of indices along the axis; otherwise all indices are in lane 0.
     """

@@ -1,4 +1,4 @@
-"""Finds rows of the table of scatter operators, of both dialects."""
+"""Finds rows of the tables of scatter operators, OpenVINO's and ONNX's."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,10 +22,10 @@ _TYPES = frozenset(type for _, type in _FAMILIES)
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The rows of a type for an opset: the row that is valid there, and the family, all rows, oldest first.
+    """The table rows of an operator type: the one valid in a given opset, and all others.
 
     Attributes:
-        spec: the row; None if the opset does not contain the operator.
+        spec: the valid row; None if the opset does not contain the operator.
         is_known_opset: whether the opset exists.
         checked_up_to: the newest opset that the table was checked against, if this opset is newer.
     """
@@ -59,10 +59,9 @@ def is_scatter(type: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
-    """Find the row for a type in an opset; None if the type is not a scatter operator.
+    """Find the table row of an operator type in an opset; None if the type is not a scatter operator.
 
-    OpenVINO reads a type in any case; ONNX does not. An ONNX opset newer than the table gets the
-    newest row.
+    OpenVINO ignores case in types; ONNX does not. An ONNX opset newer than the table gets the newest row.
     """
     family = _FAMILIES.get((domain, type.lower()))
     if family is None or (domain != OPENVINO and type != family[0].key.type):
@@ -79,12 +78,12 @@ def find(domain: str, type: str, opset: str | int | None) -> Lookup | None:
 
 
 def by_text(text: str) -> OpSpec | None:
-    """Find a row by `Type-version`, in any case: "scatterndupdate-15"."""
+    """Find the table row of `Type-version`, in any case: "scatterndupdate-15"."""
     return next((spec for key, spec in SPECS.items() if str(key).lower() == text.lower()), None)
 
 
 def newest(type: str) -> OpSpec | None:
-    """Find the newest row of a type, in any case; None if there is no such scatter operator."""
+    """Find the newest table row of a type, in any case; None if there is no such scatter operator."""
     rows = [spec for key, spec in SPECS.items() if key.type.lower() == type.lower()]
     return max(rows, key=lambda spec: spec.key.version, default=None)
 

@@ -70,14 +70,14 @@ WIDENED = {
         ),
     }.items()
 }
-"""Operators whose version of this number only extends the version before: every node keeps its meaning.
+"""Operator types by the opset whose version of them only extends the previous one: old nodes stay valid.
 
 Extensions are: more element types, optional inputs and outputs, attributes whose default is the old
 behaviour, larger ranges (negative axes), and clearer wording.
 """
 
 RENAMED = {("Upsample", 10): "Resize"}
-"""Versions that deprecate an operator, and the operator that replaces it."""
+"""(deprecated operator, opset that deprecates it) -> the operator that replaces it."""
 
 INCOMPATIBLE = {
     ("GroupNormalization", 21): (
@@ -86,7 +86,7 @@ INCOMPATIBLE = {
     ("Scan", 9): "only the older version has a batch dimension and sequence lengths",
     ("Scatter", 11): "the operator is deprecated since then",
 }
-"""Versions in which every node has another meaning than in the version before, and why."""
+"""(operator, opset) of versions in which every node means something else than before, and the reason."""
 
 NO_WAY_BACK = {
     ("ArgMax", 12): "the older version does not specify which of equal values wins",
@@ -96,4 +96,5 @@ NO_WAY_BACK = {
     ("NonMaxSuppression", 11): "the older version does not specify whether a box at the threshold stays",
     ("Upsample", 10): "Resize does not exist in older versions",
 }
-"""Versions that specify behaviour which the version before does not: no node can go back, and why."""
+"""(operator, opset) of versions that cannot be converted to the previous one, as it specifies less; and
+why."""

@@ -151,7 +151,7 @@ KINDS: Mapping[str, tuple[frozenset[str], str]] = {
     "n": (_WHOLE | {"float"}, "a number"),
     **dict.fromkeys("ilvs", (_WHOLE, "an integer")),
 }
-"""The kinds of element types that a letter stands for, and their name; with text if OpenVINO does not check.
+"""Element types for each letter of a signature, and their name; text for types that OpenVINO does not check.
 
 Inputs with the same capital letter must have the same element type.
 """
@@ -162,7 +162,7 @@ RANKS: Mapping[str, tuple[Sequence[int], str]] = {
     **dict.fromkeys("rvw", ((1,), "a list")),
     "c": ((0,), "a scalar"),
 }
-"""The ranks that a letter stands for, and their name; one number may be a list of one."""
+"""Legal ranks for each letter of a signature, and their name; one number may also be a list of one."""
 
 
 class Signature(NamedTuple):

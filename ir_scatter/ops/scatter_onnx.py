@@ -94,7 +94,10 @@ SCATTER_11 = replace(
 
 
 def _versions(first: OpSpec, reducing: str) -> tuple[OpSpec, ...]:
-    """Return all versions of an operator: 13 adds bfloat16, 16 adds reductions, and 18 adds max and min."""
+    """Return all versions of an operator: 13 adds bfloat16, 16 adds reductions, and 18 adds max and min.
+
+    `reducing` is the summary of the versions with reductions.
+    """
     type, attributes = first.key.type, first.attributes
     bfloat16 = replace(
         first, key=OpKey(ONNX, type, 13), opsets=_opsets(13, 15), ports=_ports(_SIXTEEN, first.ports[1])

@@ -9,7 +9,7 @@ from ir_scatter.core.element_types import ELEMENT_TYPES, INTEGERS, NUMERIC, OPEN
 from ir_scatter.core.model import OPENVINO, OpKey
 
 NEGATIVE_INDEX = "SCT303"
-"""The code of a negative index; in rows that tolerate it, it counts from the end."""
+"""The rule code for a negative index. A table row that lists it in `tolerated` counts it from the end."""
 
 _TYPE_GROUPS = {
     "any type": OPENVINO_TYPES,
@@ -20,7 +20,7 @@ _TYPE_GROUPS = {
 
 
 class Role(StrEnum):
-    """The purpose of an input, under one name for all operators."""
+    """The purpose of an input, named the same way for all operators."""
 
     DATA = "data"
     INDICES = "indices"
@@ -34,7 +34,7 @@ class Layout(StrEnum):
     SLICES = "slices"
     """One index names a slice of data on the axis (ScatterUpdate)."""
     ELEMENTS = "elements"
-    """One index names an element on the axis; its own position is the rest of the coordinates."""
+    """One index names a position on the axis; the index's own position gives the other coordinates."""
     TUPLES = "tuples"
     """The last dimension of indices holds k coordinates (the ND operators)."""
     SEQUENCE = "sequence"
@@ -42,7 +42,7 @@ class Layout(StrEnum):
 
 
 class IndicesLimit(StrEnum):
-    """The dimensions on which indices must not be longer than data."""
+    """The dimensions on which the shape of indices must not exceed the shape of data."""
 
     NOWHERE = "nowhere"
     OFF_AXIS = "off axis"
@@ -50,14 +50,14 @@ class IndicesLimit(StrEnum):
 
 
 class IndexRange(StrEnum):
-    """The legal index values on a dimension of size s."""
+    """The legal index values for a dimension of size s."""
 
     NON_NEGATIVE = "[0, s-1]"
     WRAPPING = "[-s, s-1]"
 
 
 class Reduction(StrEnum):
-    """How an update is combined with the old value, under one name for all dialects."""
+    """How an update is combined with the old value, named the same way in both dialects."""
 
     NONE = "none"
     SUM = "sum"
@@ -69,7 +69,7 @@ class Reduction(StrEnum):
 
 
 _OF_ONNX = {"add": Reduction.SUM, "mul": Reduction.PROD}
-"""Reductions by ONNX's words that differ from our names."""
+"""ONNX's words for reductions, where they differ from ours."""
 
 
 class Kind(StrEnum):
@@ -91,7 +91,7 @@ class Port(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute as specified; `undocumented` are words that are not specified, but work in runtimes."""
+    """An attribute as specified; `undocumented` are values that are not specified but work in runtimes."""
 
     name: str
     kind: Kind

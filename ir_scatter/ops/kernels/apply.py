@@ -1,4 +1,4 @@
-"""The kernel of all scatter operators: targets by the layout, then arithmetic by the element type."""
+"""The kernel of all scatter operators: finds the elements to write, then writes or reduces the updates."""
 
 from collections.abc import Callable
 from functools import cache
@@ -27,17 +27,17 @@ _LOW_BITS = 32
 _LOW_MASK = (1 << _LOW_BITS) - 1
 
 _NARROW = 16
-"""Row width in elements: narrower rows are reduced element by element, since gathering does not pay off."""
+"""Rows of fewer elements are reduced element by element: gathering them into a matrix takes longer."""
 _FEW = 1 << 11
-"""Number of elements: so few updates are reduced element by element as well."""
+"""Up to this many update elements are also reduced element by element."""
 _LONG = 1 << 13
-"""Row width in elements: wider rows are reduced one by one, in place."""
+"""Rows of more elements are reduced one at a time, in place."""
 _WIDENED = 1 << 17
-"""Number of elements that are in the wider type at a time; at least two for each row of updates."""
+"""Elements that are held in the wider type at a time; at least two for each row of updates."""
 _FEWEST = 64
-"""Number of columns: processing fewer at a time costs more in calls than the caches save."""
+"""Minimum columns to process at a time: with fewer, calls cost more than the caches save."""
 _SPARSE = 4
-"""Elements per index on the axis: with fewer indices than this it is faster to copy data in one go."""
+"""Minimum elements on the axis per index for which it is faster to copy all data first."""
 
 
 class ReductionMethod(NamedTuple):
@@ -96,7 +96,7 @@ def scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> A
 
 
 def bind_scatter(task: Task, data: Array, indices: Array | None, updates: Array) -> Callable[..., Array]:
-    """Return `scatter` for arrays of these types and shapes; a single index needs no list of targets."""
+    """Return a faster `scatter` for arrays of these types and shapes only, as in the body of a loop."""
     one = None if indices is None or not updates.size else _bind_one(task, data, indices, updates)
     return one or (lambda data, indices, updates: scatter(task, data, indices, updates))
 
@@ -104,7 +104,7 @@ def bind_scatter(task: Task, data: Array, indices: Array | None, updates: Array)
 def _bind_one(
     task: Task, data: Array, indices: Array, updates: Array
 ) -> Callable[[Array, Array, Array], Array] | None:
-    """Return the function for a single index or tuple of indices, None for all other cases."""
+    """Return a fast function for a single index or tuple of indices; None for all other cases."""
     how = None if task.reduction is Reduction.NONE else _reduction_method(data.dtype, task.reduction)
     is_simple = how is None or (how.widen is None and task.keeps_initial)
     is_tuple = task.layout is Layout.TUPLES
@@ -181,7 +181,7 @@ def _scatter_columns(
 
 @cache
 def _reduction_method(dtype: DType, reduction: Reduction) -> ReductionMethod:
-    """Return how a reduction other than none is computed for a dtype."""
+    """Return how a reduction (sum, max, ...) is computed for a dtype."""
     is_mean, is_floating = reduction is Reduction.MEAN, "float" in dtype.name
     ufunc = _UFUNCS[reduction]
     if dtype.kind == "b" and reduction is Reduction.SUB:
@@ -249,9 +249,10 @@ def _mean_of_halves(rows: Array, counts: Array, dtype: DType) -> Array:
 def _reduce_widened(
     output: Array, targets: Targets, updates: Array, how: ReductionMethod, *, keeps_initial: bool
 ) -> None:
-    """Reduce rows of updates into rows of the output in a wider type, and round each target once.
+    """Reduce rows of updates into rows of the output in a wider type, and round each result once.
 
-    Only rows that are targets are widened, some at a time. An old value that takes part counts as one update.
+    Only rows that get updates are widened, some at a time. If the old value takes part, it counts as one
+    update.
     """
     assert how.widen is not None
     assert how.finish is not None
@@ -283,7 +284,7 @@ def _reduce_widened(
 
 
 def _as_items(rows: Array) -> Array:
-    """View rows as single items, which NumPy moves as a whole; unchanged if that is impossible."""
+    """View each row as a single NumPy item, which is moved as a whole; unchanged if that is impossible."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     if rows.dtype.kind in "OT" or not rows.flags.c_contiguous or not rows.size:

@@ -63,7 +63,7 @@ def _targets(operation: Operation) -> Targets:
 
 
 def find_candidates(operation: Operation, position: tuple[int, ...]) -> Array:
-    """Return the updates of one element of data, in row-major order of the indices, which must be legal."""
+    """Return the updates of the element at `position`, in row-major order of the (legal) indices."""
     targets = _targets(operation)
     if not targets.count:
         return operation.updates.reshape(-1)[:0].copy()
@@ -124,7 +124,7 @@ def contested_by_nan(operation: Operation, values: Array) -> Array:
 
 
 def beyond_type(operation: Operation, values: Array, hits: Array) -> Array:
-    """Return which results of finite operands are NaN because the type lacks the result and infinity."""
+    """Return where finite operands give NaN because the element type has neither the result nor infinity."""
     operands = _operands(operation, hits)
     if operands is None:
         return np.zeros(values.shape, np.bool_)
@@ -132,7 +132,7 @@ def beyond_type(operation: Operation, values: Array, hits: Array) -> Array:
 
 
 class Rounding(NamedTuple):
-    """The maximal distance from the exact result for any order, and the distance of the computed values."""
+    """Distances from the exact result: the maximum for any order, and that of the computed values."""
 
     bound: Array
     error: Array
@@ -159,7 +159,7 @@ def rounding_bound(operation: Operation, values: Array, hits: Array) -> Rounding
 
 
 def counted_bound(operation: Operation, values: Array, hits: Array) -> Array:
-    """Bound the same difference by the number of values and their magnitudes.
+    """Bound the same difference as `rounding_bound`, by the number of values and their magnitudes only.
 
     For a sum of n numbers it is n u / (1 - n u) times the sum of their magnitudes (Higham, Accuracy
     and Stability of Numerical Algorithms, 4.2), where u is half the distance of 1 to the next number;
@@ -213,7 +213,7 @@ class _Operands(Operation):
         return scatter(task, function(self.data), self.indices, function(self.updates))
 
     def has_other(self) -> Array:
-        """Return which elements have an operand that is infinite or NaN."""
+        """Return a mask of the elements that have an infinite or NaN operand."""
         return self.reduced(Reduction.SUM, lambda part: ~np.isfinite(part))
 
     def mapped(self, function: Callable[[Array], Array]) -> "_Operands":

@@ -1,4 +1,4 @@
-"""Converts indices to targets: the rows of the output that each block of updates is written to.
+"""Converts indices to targets: the row numbers of the output to which blocks of updates are written.
 
 Output and updates are viewed as matrices of the same width.
 """
@@ -16,7 +16,7 @@ from ir_scatter.ops.spec import Layout, Reduction
 
 Shape: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[slice | Array, Array]
-"""Rows of the updates, and the target of each row."""
+"""(rows of the updates, row number of the output for each of them)."""
 
 BLOCK = 1 << 16
 """Number of elements per block: a block and its targets fit the caches."""
@@ -24,7 +24,7 @@ BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One use of an operator, without its arrays.
+    """A scatter operator with its attributes, without arrays.
 
     Attributes:
         axis: 0 or more; 0 for a layout without an axis.
@@ -43,7 +43,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One use of an operator with its arrays, in their own dtypes; without indices a cache begins at 0."""
+    """A scatter operator with its arrays, in their own dtypes.
+
+    Without indices a cache is written from its start.
+    """
 
     task: Task
     data: Array
@@ -52,12 +55,12 @@ class Operation:
 
 
 class IndexOutOfRange(Exception):
-    """An index is illegal; `find_illegal` returns it."""
+    """An index is illegal; call `find_illegal` for its position and range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The targets of updates: rows of the output, width of a row, and count of rows of the updates.
+    """Where updates are written: the number of output rows, their width, and the number of rows of updates.
 
     `blocks` yields blocks in row-major order of the indices, and raises IndexOutOfRange on the way. A block
     is valid until the next one is yielded, since they share memory.
@@ -72,9 +75,10 @@ class Targets:
 def find_targets(
     task: Task, shape: Shape, indices: Array | None, updates_shape: Shape, *, all_updates: bool = False
 ) -> Targets:
-    """Return the targets of updates for data of a shape; with `all_updates` overwritten updates as well.
+    """Return the output rows that updates are written to, for data of the given shape.
 
-    Indices are checked here or while blocks are yielded.
+    Updates that later ones overwrite may be left out unless `all_updates`. Indices are checked here or while
+    blocks are yielded.
     """
     numbers = None if indices is None else whole_numbers(indices)
     if task.layout is Layout.SEQUENCE:
@@ -132,7 +136,7 @@ def _elements(task: Task, shape: Shape, indices: Array) -> Targets:
 
 
 def _boxes(shape: Shape) -> Iterator[tuple[slice, slice, slice]]:
-    """Cut three dimensions into boxes of at most BLOCK elements, each a run in row-major order."""
+    """Cut a three-dimensional array into boxes of at most BLOCK elements, contiguous in row-major order."""
     outer, middle, inner = shape
     if outer * middle * inner == 0:
         return
