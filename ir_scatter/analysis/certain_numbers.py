@@ -37,8 +37,7 @@ from ir_scatter.ops.general_bounds import ANY, Interval
 
 _MOST_VISITED = 48
 """Limit of values that are visited upstream of one value; exporters compute indices with about a dozen
-nodes.
-"""
+nodes."""
 
 
 class Occurrence(NamedTuple):
@@ -182,7 +181,7 @@ def occurrences(
 
 
 def _upstream(facts: Facts, value: Value) -> Iterator[_Step]:
-    """Yield inputs of a value's producer whose elements all appear in the value, maybe transformed."""
+    """Yield the inputs of a value's producer all of whose elements occur in the value, maybe transformed."""
     node = value.producer if value.constant is None and not value.is_input else None
     op = row_of(node)
     if node is None or op is None or facts.array(value) is not None:
@@ -290,7 +289,7 @@ def _with(columns: Columns, number: int, bounds: Interval) -> Columns:
 def _follow(
     facts: Facts, occurrence: Occurrence, value: Value, steps: Mapping[Value, _Step | None]
 ) -> Iterator[Occurrence]:
-    """Yield what an element of an upstream value becomes in the analysed value."""
+    """Follow an element of an upstream value to the analysed value; yield what it becomes there."""
     pending = [(occurrence, value)]
     while pending:
         occurrence, value = pending.pop()
@@ -317,7 +316,7 @@ def _stays_filled(facts: Facts, step: _Step, value: Value, occurrence: Occurrenc
 
 
 def _transfer(facts: Facts, step: _Step, value: Value, columns: Columns) -> Iterator[Columns]:
-    """Yield the bounds of the output elements that an input element with these columns becomes."""
+    """Yield the bounds that an input element of a node gets in the output."""
     changed: dict[Value, Columns | None] = {value: columns}
     inputs = ChainMap(changed, facts.bounds[False])
     shape = facts.shape(value)

@@ -24,13 +24,11 @@ MAX_CONSTANT_ELEMENTS = 1 << 26
 
 MAX_COMPUTED = 1 << 23
 """Limit of elements per model that are computed from constants: computations upstream of indices are
-small.
-"""
+small."""
 
 MAX_NODES = 10_000
 """Limit of values that are visited upstream of one value; exporters write about a dozen upstream of
-indices.
-"""
+indices."""
 
 
 class Facts:
@@ -78,7 +76,7 @@ class Facts:
         self.bounds: dict[bool, dict[Value, tuple[Interval, ...] | None]] = {False: {}, True: {}}
 
     def shape(self, value: Value) -> Shape:
-        """Return the shape of a value, from the stored shapes and, where these are dynamic, from upstream.
+        """Return the shape of a value: as stored, or if that is dynamic, as inferred from upstream.
 
         The output of an operator that keeps the shape of an input has that input's shape.
         """
@@ -174,9 +172,9 @@ class Facts:
         return whole_numbers(array)
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the inputs that are needed to compute a value.
+        """Return the inputs that must be computed before a value.
 
-        None if it is a constant or cannot be computed.
+        [] for a constant or a value without a kernel.
         """
         node = None if value.constant is not None else value.producer
         op = None if node is None else find_analysed(node.domain, node.type)
@@ -253,7 +251,7 @@ class Facts:
         return few_numbers(constant.element_type, constant.shape, constant.view)
 
     def origin(self, value: Value) -> Constant | None:
-        """Return the constant that a value is computed from, following the first input of each node.
+        """Return the constant from which a value is computed, following the first input of each node.
 
         Else None.
         """

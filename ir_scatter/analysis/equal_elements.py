@@ -74,7 +74,7 @@ def _ports(node: Node, op: GeneralOp) -> tuple[int, ...]:
 
 
 def _axes_of(facts: Facts, value: Value, results: dict[Value, _Varying | None]) -> Axes | None:
-    """Return the varying axes of a value from those of its sources, without dimensions of size 1."""
+    """Return the axes along which a value varies, from those of its inputs, without dimensions of size 1."""
     axes, shape = _axes_by_producer(facts, value, results), facts.shape(value)
     if shape is None:
         return axes

@@ -78,7 +78,7 @@ class _Loop(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Where a value inside or after a body comes from: a value, or a slice of it in `loop`."""
+    """The source of a value inside or after a body: another value, or the slice of it that `loop` cuts."""
 
     value: Value | None
     slice: Slice | None = None
@@ -114,7 +114,7 @@ class Propagation:
         self._cache = defaultdict(dict)
 
     def trust(self, value: Value) -> None:
-        """Use the stored shape and type of a value, without inference."""
+        """Use the stored shape and type of a value instead of inferring them."""
         self._infos[value] = ValueInfo(value.shape, value.element_type)
 
     def info(self, value: Value) -> ValueInfo:
@@ -226,7 +226,7 @@ class Propagation:
         return ValueInfo(shape, info.element_type or value.element_type)
 
     def _propagate(self, value: Value, shape_by_onnx: Shape) -> ValueInfo:
-        """Return the shape and type of a value from its producer or its sources, ignoring the stored ones."""
+        """Infer the shape and type of a value from its producer or its sources, ignoring the stored ones."""
         if value.constant is not None or is_static(shape_by_onnx):
             return ValueInfo(value.shape, value.element_type)
         parts = self._parts(value)
@@ -241,7 +241,7 @@ class Propagation:
         return outputs[value.output] if value.output < len(outputs) else ValueInfo()
 
     def _part_info(self, value: Value, part: _Part) -> ValueInfo:
-        """Return the shape and type of a value that one of its sources gives."""
+        """Return the shape and type that a value has according to one of its sources."""
         if part.value is None:
             return ValueInfo()
         info, cut, loop = self._infos.get(part.value, ValueInfo()), part.slice, part.loop
@@ -558,7 +558,7 @@ def _join(infos: Sequence[ValueInfo]) -> ValueInfo:
 
 
 def _graph_shape(value: Value) -> Shape:
-    """Return the shape that the format's own inference (onnx) gives; None without one."""
+    """Return the shape from the shape inference of the file's format (onnx); None if it has none."""
     return None if value.producer is None else value.producer.graph.inferred_shape(value)
 
 

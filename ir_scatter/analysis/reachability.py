@@ -36,8 +36,7 @@ _READERS = frozenset({"ReadValue"})
 
 _MOST_EASY = 1_000
 """Limit of nodes between a shape and the stored shapes that it follows from; beyond, a runtime may not
-infer it.
-"""
+infer it."""
 
 
 class UseKind(Flag):
@@ -47,16 +46,14 @@ class UseKind(Flag):
     """No output depends on the value: no node reads it, or only nodes whose result is not used."""
     STATIC_SHAPE = auto()
     """Its shape is read, and is known from the file: stored, or following from stored shapes and
-    constants.
-    """
+    constants."""
     STATIC_COUNT = auto()
     """Its element count is read, and is known from the file."""
     EMPTY_PART = auto()
     """It is an empty input of a Concat."""
     INFERRED_SHAPE = auto()
     """Its shape is read, and is known before a run only by inference or through a body: not every runtime
-    knows it.
-    """
+    knows it."""
     SHAPE = auto()
     """Its shape is read, and is known only at run time; or the value has no elements."""
     NUMBERS = auto()
@@ -314,7 +311,10 @@ class Reachability:
         return contexts[0] is not None and contexts[1] is not None and contexts[0][1] == contexts[1][1]
 
     def _increment(self, value: Value, successor: Value) -> float | None:
-        """Return the constant that each iteration adds to a value, None if there is none."""
+        """Return the constant that each loop iteration adds to a carried value.
+
+        None if it does not add a constant.
+        """
         node = self._original(successor).producer
         op = None if node is None or node.bodies else find(node.domain, node.type)
         if node is None or op is None or len(node.inputs) != 2:
@@ -621,7 +621,7 @@ class Reachability:
             yield source, self._use_of_input(node, source, use)
 
     def _inside(self, node: Node) -> Iterator[Value]:
-        """Yield the results of a node's bodies."""
+        """Yield the results of the bodies of a node (If, loop or function call)."""
         for place in range(len(node.outputs)):
             yield from self._results.get((node, place), ())
 
@@ -687,7 +687,7 @@ class Reachability:
     # Folding
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the values on which it depends whether a value is folded."""
+        """Return the values that must be computable before a run for this value to be."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return []
@@ -699,7 +699,7 @@ class Reachability:
         return [*_inputs(node), *results]
 
     def _fold(self, value: Value) -> Folding:
-        """Return whether a value is folded, from the results of its sources."""
+        """Return whether a value can be computed before the model runs, given that of its sources."""
         binding, node = self._bindings.get(value), value.producer
         if value.constant is not None:
             return Folding.YES
@@ -729,7 +729,7 @@ class Reachability:
         return weakest if is_folded else _at_most_maybe(weakest)
 
     def _fold_of_shape(self, value: Value) -> Folding:
-        """Return whether the shape of a value is folded; maybe if only some dimensions are dynamic."""
+        """Return whether a shape is known before a run; MAYBE if only some dimensions are dynamic."""
         is_dynamic = self._facts.is_dynamic(value)
         if is_dynamic is False:
             return Folding.YES
@@ -770,5 +770,8 @@ def _at_most_maybe(folding: Folding) -> Folding:
 
 
 def _obstruction(barriers: Sequence[Barrier]) -> int:
-    """Return a sort key of how strongly bodies prevent a node from running: certain barriers count twice."""
+    """Return a sort key: how many barriers (Ifs, loops) may keep a node from running.
+
+    Certain ones count twice.
+    """
     return sum(2 if barrier.kind.is_certain else 1 for barrier in barriers)

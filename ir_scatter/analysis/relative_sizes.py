@@ -114,11 +114,10 @@ class RelativeSizes:
         return self._requested_size(value, axis) or Relative(DimSize(value, axis), 0)
 
     def _place_upstream(self, value: Value, from_end: int) -> tuple[Value, int] | None:
-        """Return the (input, axis) that an elementwise node's output has its dimension `from_end` from.
+        """Return the (input, axis) from which an elementwise node's output gets one of its dimensions.
 
-        None if several inputs may give it. `from_end` is negative: -1 is the last axis.
-
-        None if several inputs may give it.
+        `from_end` is the number of that dimension, negative: -1 is the last axis. None if several inputs may
+        give the dimension.
         """
         node, op = _producer(value)
         if node is None or op is None or not op.aligns_last(node.attributes):
@@ -167,7 +166,7 @@ class RelativeSizes:
         return data is not None and output is not None and (-from_end > len(data) or data[from_end] == 1)
 
     def counts(self, value: Value) -> bool:
-        """Return whether the element type of a value can represent every realistic size."""
+        """Return whether the element type of a value is wide enough for realistic sizes."""
         type = self._facts.element_type(value)
         return type is not None and type.kind == "signed" and type.bits >= _LEAST_BITS
 
@@ -187,7 +186,7 @@ class RelativeSizes:
         return [value for value in values if value is not None]
 
     def _make(self, value: Value) -> SizeTerms | None:
-        """Return the terms of a value from those of its sources."""
+        """Return the terms (size plus constant) of a value's elements, computed from those of its inputs."""
         if not self.counts(value):
             return None
         array = self._facts.whole_numbers(value)
@@ -268,7 +267,7 @@ def _producer(value: Value) -> tuple[Node | None, GeneralOp | None]:
 
 
 def _compute(node: Node, op: GeneralOp, inputs: "list[Array | None]") -> "tuple[Array, ...] | None":
-    """Run the kernel of a node, None if it has none for these inputs."""
+    """Run the kernel of a node; None if there is no kernel for these inputs."""
     from ir_scatter.ops import general_kernels
 
     if find_analysed(node.domain, node.type) is None:

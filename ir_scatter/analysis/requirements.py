@@ -39,7 +39,7 @@ class Requirement(NamedTuple):
 
 
 class _Demand(NamedTuple):
-    """A required size, as a condition on a dimension of an upstream value.
+    """A required size, expressed for a dimension of an upstream value.
 
     That dimension must be the required size minus `offset`, or at least that.
     """

@@ -59,9 +59,9 @@ class ScatterNode:
 
     @property
     def spec(self) -> OpSpec:
-        """The specification of the operator.
+        """The specification of the operator; None if the opset lacks it.
 
-        Nodes without one (the opset lacks it) are checked by opset rules only.
+        Then only opset rules check the node.
         """
         assert self.lookup.spec is not None
         return self.lookup.spec
@@ -200,9 +200,9 @@ class ScatterNode:
 
     @cached_property
     def limits(self) -> list[int | None] | None:
-        """The sizes that limit constant indices, one per coordinate.
+        """The sizes of data that limit constant indices, one per coordinate.
 
-        For a cache the number of start positions.
+        For a cache, the number of start positions.
 
         None if indices are not constant, or if the ranks do not match, so that there are no targets.
         """

@@ -52,7 +52,8 @@ class Fact(StrEnum):
     """The constant that the indices come from, if it is too large to be read."""
 
     CONDITIONS = "conditions"
-    """Proofs about the indices, by condition (read through `View.proof`, which records the request)."""
+    """Which conditions on the indices are proven; rewrites read them through `View.proof`, which records
+    that."""
     NOTED_INDICES = "noted-indices"
     """The values of constant indices (rewrites: `View.index_numbers`, which records that the result is valid
     for these values only)."""
@@ -89,7 +90,10 @@ _stored = attrgetter("is_present", "stored_type", "stored_shape")
 
 
 def signature(scatter: ScatterNode) -> Hashable | None:
-    """Return a key of the facts in `SIGNATURE`; None if the node belongs to no group."""
+    """Return a key that is equal for nodes with equal `SIGNATURE` facts.
+
+    None if the node must be handled alone.
+    """
     node, facts = scatter.node, scatter.facts
     attributes = exactly(node.attributes)
     if scatter.lookup.spec is None or attributes is None or scatter.computed_axis is not None:
@@ -120,7 +124,7 @@ class NodeGroups:
         self._by_key: dict[Hashable, ScatterNode | None] = {}
 
     def representative(self, scatter: ScatterNode) -> ScatterNode | None:
-        """Return the first node of a node's group, None if it belongs to no group."""
+        """Return the first node with the same signature; None if the node has no signature."""
         spec, node, shortcut = scatter.lookup.spec, scatter.node, None
         if spec is not None and scatter.facts.max_elements >= FEW and not scatter.facts.propagates:
             # The file index compares layers by their bytes, which is faster than `signature`; None if it
@@ -142,7 +146,7 @@ class NodeGroups:
 
 @cache
 def _ports(key: OpKey) -> tuple[int, frozenset[int]]:
-    """Return the port of the indices, and the ports whose values belong to the signature: the axis."""
+    """Return the port of the indices, and the ports whose values are part of the signature (the axis)."""
     spec = SPECS[key]
     indices, axis = spec.port_index(Role.INDICES), spec.port_index(Role.AXIS)
     assert indices is not None

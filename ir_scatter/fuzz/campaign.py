@@ -37,24 +37,19 @@ _PATIENCE = 4
 """Rounds per operator after which new failures are explained even if there are only a few."""
 _MOST_PROCESSES, _ROUNDS_AHEAD = 4, 6
 """Most processes per runner (fewer on machines with fewer processors); rounds that are submitted before
-the oldest one is judged.
-"""
+the oldest one is judged."""
 _DEFAULT_THREADS_EVERY = 4
 """One in this many models runs on the runtime's default number of threads, which exposes races; the others
-run on one thread, which is faster for small tensors.
-"""
+run on one thread, which is faster for small tensors."""
 _DRAWING_SHARE, _MOST_WAITING_LOTS, _PAUSE_SECONDS = 0.5, 6, 0.05
-"""After this share of the time limit, a runner gets no new rounds while this many groups of failures wait
-to be explained; that is checked again after a pause, in seconds.
-"""
+"""After this share of the time limit, a runner draws no new cases while this many groups of failures wait
+to be explained. The last number is the pause between checks, in seconds."""
 _RESERVED_SHARE = 0.1
 """Share of the time limit, at the end, in which no new cases are drawn: it is left for explaining
-failures.
-"""
+failures."""
 _HURRY_SHARE, _HURRY_SECONDS, _WRITING_SHARE = 0.07, 60.0, 0.06
 """Share of the time limit, and most seconds, at the end in which failures are explained without shrinking;
-the share of the time limit for writing files.
-"""
+the share of the time limit for writing files."""
 
 
 @dataclass(frozen=True, slots=True)

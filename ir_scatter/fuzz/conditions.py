@@ -24,13 +24,11 @@ _MOST_PREDICATES = 3
 """Most predicates of a condition; longer conditions describe single cases rather than a cause."""
 _BEAM_WIDTH, _CANDIDATES_PER_STATE = 120, 8
 """Beam width of the search (conjunctions kept in each step), and predicates tried to extend each of them:
-many of these cover the same cases.
-"""
+many of these cover the same cases."""
 _MOST_CONDITIONS = 4
 _COST_OF_PASSING, _COST_OF_WORDS = 3.0, 0.05
 """Penalties, where one covered failure counts 1: of a covered passing case, and of each word of the
-condition (as a share of all failures).
-"""
+condition (as a share of all failures)."""
 _COSTS = {"is": 1.0, "is not": 1.5, "below": 1.2, "above": 1.2}
 """Cost of a predicate in words, by its relation."""
 _COST_OF_ONE_NUMBER, _COST_OF_ONE_VALUE = 1.8, 0.7
@@ -40,15 +38,15 @@ _COST_OF_LARGE_NUMBER = 2.5
 _NEGLIGIBLE_SHARE = 0.03
 """Share of the failures that may stay uncovered."""
 _FEWEST_COVERED, _LEAST_COVERED, _CHANCE = 2, 0.1, 0.01
-"""A pure condition must cover this many failures, this share of them, and so many that the probability of
-finding such a condition by chance, among all conjunctions of its length, is at most `_CHANCE`.
+"""What a condition must cover to count as found: at least this many failures, and this share of all of them.
+
+The third number is the greatest probability that a conjunction as good exists by chance.
 """
 _FEW_VALUES = 12
 """Most thresholds that are tried for a numeric feature."""
 _GREATEST_NUMBER, _SIZES = 4, ("elements", "dimension")
-"""Equality is tried for numbers up to this; for features whose names begin with these words only for 0 and
-1.
-"""
+"""Predicates "is 3" are tried for numbers up to the first value; for features with names that begin with
+one of the words only "is 0" and "is 1"."""
 _LONGEST_NAME = 60
 """Length in characters at which a slug is cut and completed by a hash."""
 

@@ -34,8 +34,7 @@ from ir_scatter.runners.base import Runner, Status, Streamed
 
 _VARIABLE_PARTS = re.compile(r"\b(?:n\d+_)?node\w*|\bn\d+_\w+|\d+|\b[a-z]\w*\d\b|\[[^]]*\]|\{[^}]*\}|'[^']*'")
 """Parts of error messages that vary although the cause is the same: names, types, numbers, shapes and
-words of the model.
-"""
+words of the model."""
 _RECENT_CASES, _SAMPLES, _RECENT_FAILURES = 400, 64, 60
 """Sizes of ring buffers: cases with a result per operator, failing and passing samples per finding, failures
 of one kind that wait to be explained."""
@@ -52,24 +51,19 @@ _LEARNING_BUDGET, _SHRINKING_BUDGET = 600, 2400
 results do not depend on speed."""
 _SECONDS, _SHARE, _MOST_WAITING = 25.0, 0.2, 3
 """Limits of each step if the campaign has a time limit: seconds, and share of the remaining time. Both are
-divided by 1 + the number of waiting lots (groups of failures), of which at most `_MOST_WAITING` count.
-"""
+divided by 1 + the number of waiting lots (groups of failures), of which at most `_MOST_WAITING` count."""
 _SAMPLE_EVERY, _NOTED_PER_FORM = 16, 8
 """Of the cases that a known crash or refusal explains, one in `_SAMPLE_EVERY` is run. Of the cases of one
-model with the same symptom, `_NOTED_PER_FORM` are kept to learn from.
-"""
+model with the same symptom, `_NOTED_PER_FORM` are kept to learn from."""
 _REPETITIONS, _CONFIRMATIONS = 16, 2
-"""Runs of a case to see whether its result changes; attempts to reproduce a failure, which is also the
-number of fresh processes in which the smallest case runs (twice as many if they disagree).
-"""
+"""Runs of a case to see whether its result changes; attempts to reproduce a failure. The latter is also
+the number of fresh processes in which the smallest case runs (twice as many if they disagree)."""
 _CONDITIONS, _CHALLENGE_ROUNDS, _CHALLENGE_CANDIDATES = 6, 4, 400
-"""Most conditions per lot (group of failures); most attempts to disprove a condition; fresh cases that are
-searched per predicate to find ones that disprove it.
-"""
+"""Maximum conditions per lot (group of failures); maximum attempts to disprove a condition; newly drawn
+cases per predicate among which a disproving one is searched."""
 _PENALTY = 20
-"""Priority penalty in rounds for groups of crashes, which are explained last because they cost most; each
-finding that a group may duplicate counts twice that.
-"""
+"""Rounds by which the explanation of a group of crashes is postponed, as crashes cost most to explain.
+Each finding that the group may duplicate adds twice as many."""
 _DUE_FAILURES, _DUE_COSTLY_FAILURES = 20, 6
 """New failures of one kind after which they are explained; fewer if each costs a process or a model."""
 _FAST_BATCH = 0.5
@@ -79,14 +73,12 @@ _PATIENCE = 0.08
 _SAME_DEFECT = 0.8
 """A condition that is true for this share of the samples of a finding describes the same defect."""
 _PURE, _STILL_PURE, _FEWEST_COUNTERS = 0.95, 0.9, 4
-"""Purity is the share of failing cases among all cases that satisfy a condition. The first value is
-required when a condition is learned, the second later; below it the condition is learned again, if there
-are `_FEWEST_COUNTERS` counterexamples, and twice as many each time.
-"""
+"""Required purity (share of failing cases among the cases that satisfy a condition): when a condition is
+learned, and later. Below the latter it is learned again, once there are `_FEWEST_COUNTERS` passing
+cases that satisfy it, and then twice as many each time."""
 _PASSING_PER_CRASH = 10
-"""Cases that a known crash or hang seems to explain are all run, not sampled, if passing / failing exceeds
-this: the condition is then too wide.
-"""
+"""If passing / failing cases exceed this for the condition of a known crash or hang, the condition is too
+wide: all its cases are run then, instead of a sample."""
 
 _RIGHT, _NOT_RUN = "right", "not run"
 
@@ -292,7 +284,10 @@ class Explainer:
             self._open.clear()
 
     def select(self, cases: Sequence[Case]) -> list[Case]:
-        """Return the cases to run: of those that a known crash, hang or refusal explains, only a sample."""
+        """Return the cases to run.
+
+        Of those that a known crash, hang or refusal would explain, only a sample.
+        """
         selected = list(cases)
         costly = [
             finding for finding in self.findings
@@ -467,7 +462,7 @@ class Explainer:
                 yield finding
 
     def _drop_explained(self, lot: "Lot") -> bool:
-        """Drop failures that newer findings explain from a group; return whether any remain."""
+        """Remove the failures of a group that newer findings explain; return whether any remain."""
         unexplained = list[tuple[Case, Judgement]]()
         for case, judgement in lot.failing:
             findings, features = self._findings_about(lot), features_of(case)
@@ -646,7 +641,7 @@ class Explainer:
         return chosen
 
     def _run(self, lot: "Lot", cases: Iterable[Case]) -> None:
-        """Run cases; add passing ones, and failures that no finding explains, to a group of failures."""
+        """Run cases, and add the results to a group: passing cases, and failures that no finding explains."""
         findings, budget, remaining = self._findings_about(lot), self._budget(_LEARNING_BUDGET), iter(cases)
         is_slow = lot.is_costly or self.is_illegal  # bisecting a large batch may take long
         most = lot.at_once
@@ -673,7 +668,7 @@ class Explainer:
                     lot.failing.append((case, judgement._replace(got=None)))
 
     def _findings_about(self, lot: "Lot") -> list[FuzzFinding]:
-        """Return the findings with the operator and symptom of a group of failures."""
+        """Return the findings with the same operator and symptom as a group of failures."""
         of_operator = [finding for finding in self.findings if finding.operator == lot.operator]
         return [finding for finding in of_operator if lot.symptom in {finding.symptom, *finding.also}]
 
@@ -776,9 +771,11 @@ class Explainer:
         }
 
     def _outcomes_of_twins(self, case: Case) -> dict[str, str]:
-        """Return the outcomes of the twins of a legal case on the same runner, by name of the twin.
+        """Run changed copies (twins) of a legal case on the same runner.
 
-        Twins are changed cases of known output, see `cases.twins`.
+        Return the outcomes by name of the change.
+
+        The output of a twin follows from that of the original, see `cases.twins`.
         """
         twins = [twin(case, name) for name in TWINS] if case.broken is None else []
         return {
@@ -841,9 +838,9 @@ class Lot:
     large_failing: list[Mapping[str, Feature]] = field(default_factory=list)
     """Features of further failures whose cases are too large to be kept in memory."""
     unexplained: int = 0
-    """Failures that were not examined for lack of time."""
+    """Number of failures that were not examined for lack of time."""
     duplicates: int = 0
-    """The number of findings that the failures may belong to."""
+    """Number of existing findings to which these failures may belong."""
 
     def __lt__(self, other: "Lot") -> bool:
         """Order lots by age, the oldest first.
@@ -863,7 +860,7 @@ class Lot:
 
     @property
     def at_once(self) -> int:
-        """The number of cases to run at once: few if they are large, to save memory."""
+        """The number of cases to run in one batch: few if they are large, to save memory."""
         return _FEW if any(case.within.elements for case, _ in self.failing) else NODES
 
     def features(self) -> list[Mapping[str, Feature]]:

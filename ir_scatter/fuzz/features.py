@@ -22,7 +22,7 @@ _FEATURES: "WeakKeyDictionary[Case, Mapping[str, Feature]]" = WeakKeyDictionary(
 
 
 def features_of(case: Case) -> Mapping[str, Feature]:
-    """Return the features of a case by name; for a legal case also those of its result."""
+    """Return the features of a case by name; for a legal case, including features of its expected result."""
     if (features := _FEATURES.get(case)) is None:
         features = _FEATURES[case] = _all_features(case)
     return features
@@ -45,7 +45,7 @@ def _all_features(case: Case) -> Mapping[str, Feature]:
 
 
 def _recompute_in(case: Case, type: type[Any]) -> Array:
-    """Return the output of a case that is computed with data and updates of another type."""
+    """Return the output that a case has if data and updates are computed in another type."""
     operation = case.operation()
     with np.errstate(all="ignore"):
         data, updates = operation.data.astype(type), operation.updates.astype(type)

@@ -31,8 +31,7 @@ RECORD = "finding.json"
 """File name of the JSON record of a finding; written last, so that a folder with it is complete."""
 CASE = "case.json"
 """File name of the JSON with the facts about the case that the program `repro.py` needs; `replay` reads
-it.
-"""
+it."""
 _PROGRAM = Path(__file__).with_name("repro.py.txt")
 _RAW_DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
@@ -175,7 +174,7 @@ def program_text(about: Mapping[str, Any], title: str, needs: str) -> str:
 
 
 def _report(finding: FuzzFinding, model: str, versions: Mapping[str, str]) -> str:
-    """Return a bug report under the headings of the runtime project's issue form."""
+    """Return the text of a bug report, under the headings that the runtime's project asks for."""
     case = finding.case
     assert case is not None
     package, _, device = finding.runner.rpartition("/")[2].partition(":")

@@ -18,23 +18,19 @@ from ir_scatter.fuzz.features import Feature
 from ir_scatter.ops.spec import OpSpec, Role
 
 _FORM_CANDIDATES, _BATCH_CANDIDATES = 6, 3
-"""Forms that are drawn to choose the one with most new pairs of features: for a round of one form, and for
-each case of a batch.
-"""
+"""Random forms (see the module) from which the one with most new feature pairs is chosen: for a round of
+one form, and for each case of a batch."""
 _SHAPES_PER_FORM, _CASES_PER_SHAPE = 64, 4
 """Shapes per form, and cases per shape. A runtime prepares for each new shape; compiling a model takes as
-long as running 200 cases.
-"""
+long as running 200 cases."""
 _REPEATED_CASES, _TWIN_EVERY = 4, 4
-"""Cases of a form that are run twice; in a batch, one in this many cases is a twin (a changed case of
-known output).
-"""
+"""How many cases of a form are run twice; in a batch, one in how many cases is a twin: a changed copy of
+the previous case whose output follows from that of the original."""
 _ILLEGAL_CASES, _VALUE_RULE_WEIGHT, _MOST_TRIES = 24, 4, 60
 """Illegal cases per round; how much likelier a rule about values is chosen than another rule; most
-attempts to draw a case.
-"""
+attempts to draw a case."""
 _LARGE_EVERY, _LARGE_REPETITIONS = 6, 16
-"""One form in this many has large data; its cases are run this often, which exposes races."""
+"""One form in this many gets large data, and its cases are run this often, to expose races."""
 _BATCH_LIMITS = Limits(ranks=8, shapes=(*["static"] * 6, "dynamic", "bounded"), loops=True)
 _FORM_LIMITS = Limits(ranks=8, constants=False, shapes=("dynamic", "bounded"))
 _LARGE_LIMITS = Limits(ranks=8, constants=False, shapes=("dynamic",), elements=1 << 15)
@@ -50,7 +46,7 @@ class FeatureCoverage:
     _numbers: dict[tuple[str, str, Feature], int] = field(default_factory=dict)
 
     def new_pairs(self, operator: str, features: Mapping[str, Feature]) -> int:
-        """Return the number of pairs of these features that were not drawn yet."""
+        """Return how many pairs of these features have not been drawn together before."""
         return len(self._pairs(operator, features) - self.pairs)
 
     def count(self, operator: str, features: Mapping[str, Feature], cases: int) -> None:
@@ -70,7 +66,7 @@ class FeatureCoverage:
 
 
 def form_features(form: Form) -> dict[str, Feature]:
-    """Return the features that all cases of a form share."""
+    """Return the features shared by all cases of a form (cases that can run in one model)."""
     features: dict[str, Feature] = {
         "element type": form.element_type.name,
         "index type": form.index_type.name,
@@ -102,9 +98,9 @@ class Drawer:
     coverage: FeatureCoverage
 
     def forms(self, spec: OpSpec, number: int) -> list[Case]:
-        """Draw cases of one form, to run in one model with dynamic dimensions.
+        """Draw cases that share one form, to run in one model with dynamic dimensions.
 
-        The first ones are repeated.
+        The first cases are repeated, to see whether their results change.
         """
         is_large = self._seed(f"large {number}") % _LARGE_EVERY == 0
         limits = replace(_LARGE_LIMITS if is_large else _FORM_LIMITS, values=self.values)
@@ -121,7 +117,12 @@ class Drawer:
         return cases * _LARGE_REPETITIONS if is_large else cases + cases[:_REPEATED_CASES]
 
     def batch(self, spec: OpSpec, number: int, count: int) -> list[Case]:
-        """Draw cases of many forms, to run as nodes of one model; some are twins of the case before."""
+        """Draw cases of many forms, to run as separate nodes of one model.
+
+        Some are twins of the previous case.
+
+        A twin is a changed copy of a case whose output follows from that of the original, see `cases.twins`.
+        """
         names, cases, limits = cycle(TWINS), list[Case](), replace(_BATCH_LIMITS, values=self.values)
         for position in range(count):
             twin_case = twin(cases[-1], next(names)) if position % _TWIN_EVERY == _TWIN_EVERY - 1 else None
@@ -182,7 +183,10 @@ class Drawer:
     def _form(
         self, spec: OpSpec, seed_word: str, limits: Limits, candidates: int = _FORM_CANDIDATES
     ) -> tuple[list[int], Form]:
-        """Return the form with most new pairs of features among several, and the decisions that draw it."""
+        """Draw several random forms; return the one with most pairs of features not drawn before.
+
+        Also return the random decisions from which it was drawn.
+        """
         best: tuple[int, list[int], Form] | None = None
         for candidate in range(candidates):
             draws = Draws(self._seed(f"{seed_word} {candidate}"))
@@ -206,9 +210,10 @@ def _allowed(feature: str, values: Sequence[str], predicates: Sequence[Predicate
 
 
 def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Case | None:
-    """Draw a case again with other decisions.
+    """Draw a case again with changed random decisions; None if no such case exists.
 
-    None if its rule cannot be broken then, or if it has no such twin.
+    That is so if the rule that the case breaks cannot be broken with these decisions, or its twin is
+    impossible.
     """
     draws = Draws(seed, decisions)
     drawn: Case | None = draw_case(draws, draw_form(draws, case.spec, case.within))
@@ -222,7 +227,7 @@ def redraw(case: Case, decisions: Sequence[int], seed: int | None = None) -> Cas
 
 
 def variations(case: Case, count: int) -> Iterator[Case]:
-    """Yield cases that share some decisions with a case: all decisions but one, or only the first ones."""
+    """Yield variations of a case: one random decision is changed, or all from some position on."""
     random, decisions = Draws(len(case.decisions)), case.decisions
     for number in range(count):
         position = random.below(len(decisions))

@@ -99,7 +99,10 @@ def _reduced(decisions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _plainer(case: Case) -> Iterator[Case]:
-    """Yield the case with simple numbers instead of random ones: 1, 2, 3 in data, 10, 20, 30 in updates."""
+    """Yield a copy of the case with simple numbers instead of random ones.
+
+    Data 1, 2, 3, updates 10, 20, 30.
+    """
     for role, array, step in (("data", case.data, 1), ("updates", case.updates, 10)):
         plain = _counting(array, step)
         if plain is None or np.array_equal(plain, array):
@@ -114,9 +117,9 @@ def _plainer(case: Case) -> Iterator[Case]:
 
 
 def _counting(array: Array, step: int) -> Array | None:
-    """Return an array of the same shape with step, 2 step, 3 step ....
+    """Return an array of the same shape with step, 2 * step, 3 * step, ....
 
-    None if its type cannot represent them.
+    None if its type cannot hold them.
     """
     if kind(array) not in {"float", "signed", "unsigned"}:
         return None

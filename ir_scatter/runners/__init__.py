@@ -110,13 +110,16 @@ def short(name: str) -> str:
 
 
 def original(name: str) -> str:
-    """Return the long name of the runner that a runner emulates, or its own long name if it emulates none."""
+    """Return the long name of the runner that the named runner emulates.
+
+    Its own long name if it emulates none.
+    """
     runner = find_or_none(name)
     return name if runner is None else runner.emulates or name
 
 
 def emulator(name: str) -> str:
-    """Return the long name of a listed runner that emulates another one; "" if there is none."""
+    """Return the long name of a listed runner that emulates the named one; "" if there is none."""
     return next((runner.name for runner in _listed() if runner.emulates == name), "")
 
 

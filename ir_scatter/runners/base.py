@@ -59,8 +59,7 @@ ISSUE_FORM: Mapping[str, str] = MappingProxyType(
     }
 )
 """The default form of a bug report, heading -> part of the report, for projects without an issue form; see
-`Runner.issue_form`.
-"""
+`Runner.issue_form`."""
 
 _RELEASE = re.compile(r"@\d[\w.]*")
 _NUMBER = re.compile(r"(?<=[A-Z])\.\w+$")
@@ -84,7 +83,8 @@ class Status(StrEnum):
     CRASHED = "crashed"
     TIMEOUT = "timeout"
     INPUTS_DO_NOT_FIT = "inputs-do-not-fit"
-    """It accepts the model, and fails on generated inputs, as every other runner that accepts it."""
+    """The runner accepts the model but fails on generated inputs, as does every runner that accepts the
+    model."""
 
 
 class Tap(NamedTuple):
@@ -109,7 +109,10 @@ class Tap(NamedTuple):
 
 
 def tap_of(node: Node, format: str) -> Tap:
-    """Return the tap (request for inputs and output) of a node of a model in a format, IR or ONNX."""
+    """Return the tap for a node: the request to return its inputs and output.
+
+    `format` is that of the model.
+    """
     if format == IR or not node.outputs:  # in an IR the name of a node suffices: it is unique
         return Tap(node.scope)
     values = [*(input.value for input in node.inputs), node.outputs[0]]
@@ -139,7 +142,10 @@ class RunRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """One computation of a tapped node: its inputs (None for an omitted one), and its first output."""
+    """One computation of a tapped node.
+
+    Its input arrays (None for an omitted input), and its first output.
+    """
 
     place: tuple[int, ...]
     """The number of the iteration in each loop around the node, the outermost first."""
@@ -151,12 +157,12 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tapped:
-    """All executions of one tapped node during a run."""
+    """The results for one tapped node: each computation of it during a run, or why there are none."""
 
     tap: Tap
     executions: tuple[Execution, ...] = ()
     problem: str = ""
-    """Why the node could not be tapped; "" if it was."""
+    """Why the inputs and output of the node could not be read; "" if they could."""
 
 
 @record()
@@ -340,9 +346,9 @@ class Runner:
         return self.install
 
     def remedy_of(self, problem: str) -> str:
-        """Return what to install to solve a problem.
+        """Return the command or packages that solve a problem.
 
-        "" for lack of memory and the like, where that does not help.
+        "" if installing does not help, as with memory.
         """
         return "" if names_shortage(problem) else self.remedy()
 
@@ -366,7 +372,7 @@ class Runner:
         return Availability(self.name, True, **description, **about)
 
     def another(self) -> Self:
-        """Return an equal runner with a child process of its own."""
+        """Return a copy of this runner with a child process of its own, to run models in parallel."""
         runner = copy(self)
         runner.__dict__.pop("child", None)
         return runner

@@ -35,7 +35,7 @@ _OF_THE_CHILD = ("ml_dtypes", "onnx")
 _NAME = re.compile(rf"({'|'.join(_FIRST_WITH_NUMPY_2)})@(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 _RECORD, _UNFINISHED = "record.json", ".unfinished-"
 _AT_ONCE, _PATIENCE = 0.5, 900.0
-"""Seconds after which the user is told that another process uses the folder, and after which we give up."""
+"""Seconds to wait for another process that uses the folder: before the user is told, and before giving up."""
 THIS_PYTHON = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
 _OTHERS = re.compile(r"\(from versions: (?!none)(.+)\)")
 
@@ -157,7 +157,7 @@ def install(release: Release, tell: Callable[[str], object] | None = None) -> En
 
 
 def remove(release: Release) -> list[Environment]:
-    """Remove and return the environments of a release, for two numbers those of all patches.
+    """Delete the environments of a release; return them. A release of two numbers means all its patches.
 
     Raises:
         UsageError: the release is not installed.

@@ -45,7 +45,7 @@ class _OfRelease(Runner):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The version of the release, by a name that differs from that of the installed package."""
+        """The package version, with the release in its name to tell it from the installed package."""
         environment = find(self.release)
         return {} if environment is None else {str(environment.release): environment.release.version}
 
