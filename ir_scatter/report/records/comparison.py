@@ -9,29 +9,37 @@ from ir_scatter.report.records.shared import MachineRecord
 class ModelOutcomeRecord(TypedDict):
     """How one of two models ran on a runner."""
 
-    model: Annotated[str, "Its path."]
+    model: Annotated[str, "The path of the model."]
     status: Annotated[
         Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout", "inputs-do-not-fit"],
         "How the run ended.",
     ]
-    reason: Annotated[Literal["format", None], '"format" if the runner reads no files of that format at all.']
-    message: Annotated[str, "In the words of the runner."]
+    reason: Annotated[
+        Literal["format", None], '"format" if the runner cannot read files of this format at all.'
+    ]
+    message: Annotated[str, "The error message of the runner; empty if there is none."]
 
 
 class OutcomeRecord(TypedDict):
     """How the models ran on one runner."""
 
-    runner: Annotated[str, "Who."]
+    runner: Annotated[str, "The name of the runner."]
     status: Annotated[
         Literal["ok", "refused", "unsupported", "unavailable", "crashed", "timeout", "inputs-do-not-fit"],
         "How the run ended.",
     ]
-    reason: Annotated[Literal["format", None], '"format" if the runner reads no files of that format at all.']
-    message: Annotated[str, "In its own words."]
-    precision: Annotated[str, 'What it computed in; "model" for the types of the model.']
-    implicit: Annotated[bool, "Whether it was not named with --on: NumPy, as the reference."]
-    seconds: Annotated[float, "How long reading, compiling and the first run took."]
-    models: NotRequired[Annotated[list[ModelOutcomeRecord], "Of two models what became of each."]]
+    reason: Annotated[
+        Literal["format", None], '"format" if the runner cannot read files of this format at all.'
+    ]
+    message: Annotated[str, "The error message of the runner; empty if there is none."]
+    precision: Annotated[str, 'The precision of the computation, "f32"; "model" for the types of the model.']
+    implicit: Annotated[
+        bool, "True if the user did not name the runner with --on, as for NumPy as the reference."
+    ]
+    seconds: Annotated[float, "Seconds for reading, compiling and the first run."]
+    models: NotRequired[
+        Annotated[list[ModelOutcomeRecord], "If two models are compared: how the run of each ended."]
+    ]
     not_computed: NotRequired[
         Annotated[
             list[str], "Outputs that NumPy does not compute; `message` names the nodes that they depend on."
@@ -42,167 +50,190 @@ class OutcomeRecord(TypedDict):
 class ToleranceRecord(TypedDict):
     """An absolute and a relative tolerance."""
 
-    abs: Annotated[float | None, "Absolute; null if it is not finite."]
-    rel: Annotated[float | None, "Relative; null if it is not finite."]
+    abs: Annotated[float | None, "The absolute part; null if it is not finite."]
+    rel: Annotated[float | None, "The relative part; null if it is not finite."]
 
 
 class WorstElementRecord(TypedDict):
     """The element that differs most."""
 
-    index: Annotated[list[Natural], "Its position."]
+    index: Annotated[list[Natural], "Its position in the tensor, one number per dimension."]
     got: Annotated[
-        float | str | bool | None, 'An element; "nan", "inf", "-inf" and complex numbers are words.'
+        float | str | bool | None, 'Its value; "nan", "inf", "-inf" and complex numbers are strings.'
     ]
     expected: Annotated[
-        float | str | bool | None, 'An element; "nan", "inf", "-inf" and complex numbers are words.'
+        float | str | bool | None, 'Its value; "nan", "inf", "-inf" and complex numbers are strings.'
     ]
 
 
 class ExcuseRecord(TypedDict):
     """Which elements of an output are not judged, and why."""
 
-    whole: Annotated[bool, "Whether nothing of it is judged."]
-    elements: Annotated[int | None, "How many elements are not judged; null where even the shape is open."]
-    reason: Annotated[str, "Why."]
+    whole: Annotated[bool, "Whether no element of the output is judged."]
+    elements: Annotated[
+        int | None, "Number of elements that are not judged; null if even the shape is not specified."
+    ]
+    reason: Annotated[str, "The reason, as a sentence."]
 
 
 class RoundingRecord(TypedDict):
     """What rounding explains of a difference, measured by computing the model with and without rounding."""
 
-    precision: Annotated[str, 'The precision that explains it, or does not: "f32", "f16" or "bf16".']
-    differing: Annotated[Natural, "How many elements differ by more than the tolerance."]
-    bound: Annotated[float | None, "What rounding explains at the worst element; null if anything."]
+    precision: Annotated[str, 'The precision whose rounding was measured: "f32", "f16" or "bf16".']
+    differing: Annotated[Natural, "Number of elements that differ by more than the tolerance."]
+    bound: Annotated[
+        float | None,
+        "The largest difference that rounding explains at the worst element; null if it has no limit.",
+    ]
 
 
 class WrongRunsRecord(TypedDict):
     """In how many runs a result was wrong."""
 
-    wrong: Annotated[Natural, "Wrong runs."]
-    of: Annotated[Natural, "All runs."]
+    wrong: Annotated[Natural, "Number of runs with a wrong result."]
+    of: Annotated[Natural, "Number of all runs."]
 
 
 class ComparisonRecord(TypedDict):
     """A tensor of one runner, compared with a reference."""
 
     level: Annotated[
-        Literal["model", "node"], "Outputs of the model, or a node on the inputs that it had on its runner."
+        Literal["model", "node"],
+        "Whether the tensor is an output of the model, or of a node computed from its inputs on the runner.",
     ]
-    node: Annotated[str | None, "The way to the node; null at level model."]
-    tensor: Annotated[str, "The tensor that was compared."]
-    case: Annotated[Natural, "The number of the inputs."]
-    subject: Annotated[str, "Who is judged."]
-    reference: Annotated[str, "With whom it is compared."]
+    node: Annotated[str | None, "The path to the node, 'loop:body/scatter'; null for an output of the model."]
+    tensor: Annotated[str, "The name of the output, or of the tensor at the node's output."]
+    case: Annotated[Natural, "The number of the case (set of inputs), from 0."]
+    subject: Annotated[str, "The runner that is judged."]
+    reference: Annotated[str, "The runner that it is compared with."]
     relation: Annotated[
         Literal["document", "runners", "repeat", "models", "earlier"],
-        "What the reference is: the specification, another runner, another run of the same "
-        "runner, the first of two models, or what was saved.",
+        "The kind of the reference: the specification ('document': NumPy), another runner, another run of "
+        "the same runner, the first of two models, or a saved result.",
     ]
     verdict: Annotated[
         Literal["equal", "close", "contested", "precision", "unknown", "nondeterministic", "mismatch"],
-        "What is said of the tensor, the better ones first.",
+        "The judgement on the tensor; the values are listed from best to worst.",
     ]
-    elements: Annotated[Natural, "How many elements it has."]
-    mismatched: Annotated[Natural, "How many of them differ by more than the tolerance."]
-    contested: Annotated[Natural, "How many have a value that the specification does not define."]
-    max_abs: Annotated[float | None, "The greatest absolute difference; null if it is not finite."]
-    max_rel: Annotated[float | None, "The greatest relative difference; null if it is not finite."]
-    max_ulp: Annotated[int | None, "The greatest difference in units in the last place."]
-    required: Annotated[ToleranceRecord, "The least tolerance with which the tensors would be close."]
+    elements: Annotated[Natural, "Number of elements of the tensor."]
+    mismatched: Annotated[Natural, "Number of elements that differ by more than the tolerance."]
+    contested: Annotated[Natural, "Number of elements whose value the specification does not determine."]
+    max_abs: Annotated[float | None, "The largest absolute difference; null if it is not finite."]
+    max_rel: Annotated[float | None, "The largest relative difference; null if it is not finite."]
+    max_ulp: Annotated[
+        int | None, "The largest difference in units in the last place; null for types without them."
+    ]
+    required: Annotated[ToleranceRecord, "The smallest tolerances with which the verdict would be 'close'."]
     tolerance: Annotated[
-        ToleranceRecord, "The tolerance that was used: close is what keeps to abs + rel * |expected|."
+        ToleranceRecord, "The tolerance that was applied: |got - expected| <= abs + rel * |expected|."
     ]
-    worst: Annotated[WorstElementRecord | None, "The element that is farthest off."]
-    nans: Annotated[list[Natural], "How many NaN there are, in the subject and in the reference."]
-    infinities: Annotated[list[Natural], "How many infinities, likewise."]
-    remark: Annotated[str, "What else there is to say, such as other shapes."]
-    excuse: Annotated[ExcuseRecord | None, "Why an output is not judged as a whole."]
+    worst: Annotated[WorstElementRecord | None, "The element with the largest difference."]
+    nans: Annotated[list[Natural], "Numbers of NaN in the subject and in the reference."]
+    infinities: Annotated[list[Natural], "Numbers of infinities in the subject and in the reference."]
+    remark: Annotated[
+        str, "Why the tensors could not be compared by element, such as different shapes; else empty."
+    ]
+    excuse: Annotated[
+        ExcuseRecord | None, "Which elements of the output are not judged, and why; null if all are."
+    ]
     rounding: NotRequired[
-        Annotated[RoundingRecord, "What rounding explains; there only if an output differs that much."]
+        Annotated[
+            RoundingRecord,
+            "What rounding explains; only present if the output differs by more than the tolerance.",
+        ]
     ]
-    operator: NotRequired[Annotated[str, 'Of a node, "ScatterUpdate-3".']]
-    caller: NotRequired[Annotated[str, "For a node of a function the way to the node that called it."]]
+    operator: NotRequired[Annotated[str, 'The operator of the node and its version: "ScatterUpdate-3".']]
+    caller: NotRequired[
+        Annotated[str, "For a node in a function: the path to the node that calls the function."]
+    ]
     place: NotRequired[
-        Annotated[list[Natural], "The iteration of each loop around the node, the outermost first."]
+        Annotated[list[Natural], "The iteration number of each loop around the node, outermost first."]
     ]
-    tapped: NotRequired[Annotated[bool, "True if one of two runs of the same runner had nodes looked at."]]
-    wrong_runs: NotRequired[Annotated[WrongRunsRecord, "In how many runs a node was wrong."]]
-    subject_model: NotRequired[Annotated[str, "Of two models the one that is judged."]]
-    reference_model: NotRequired[Annotated[str, "The other one."]]
+    tapped: NotRequired[
+        Annotated[bool, "True if one of two runs of the same runner had taps, that is, read inputs of nodes."]
+    ]
+    wrong_runs: NotRequired[Annotated[WrongRunsRecord, "Number of runs in which the tensor was wrong."]]
+    subject_model: NotRequired[Annotated[str, "If two models are compared: the model of the subject."]]
+    reference_model: NotRequired[Annotated[str, "If two models are compared: the model of the reference."]]
     unspecified_in: NotRequired[
-        Annotated[str, "The one of two models that does not specify what differs, where the other one does."]
+        Annotated[
+            str, "The one of two models that does not specify the differing elements, if the other one does."
+        ]
     ]
 
 
 class GuardedRecord(TypedDict):
     """What the NumPy reference says of the indices of a node."""
 
-    runner: Annotated[str, "Where."]
-    node: Annotated[str, "The way to the node."]
+    runner: Annotated[str, "The name of the runner."]
+    node: Annotated[str, "The path to the node: 'loop:body/scatter'."]
     operator: Annotated[str, 'The type and version of its operator, "ScatterUpdate-3".']
-    case: Annotated[Natural, "The number of the inputs."]
+    case: Annotated[Natural, "The number of the case (set of inputs), from 0."]
     kind: Annotated[
-        Literal["out-of-range", "negative", "repeated", "illegal", "nan"], "What is the matter with them."
+        Literal["out-of-range", "negative", "repeated", "illegal", "nan"],
+        "The kind of problem with the indices or values.",
     ]
-    illegal: Annotated[
-        bool, "Whether the specification forbids it; it does not where several results are correct."
-    ]
-    message: Annotated[str, "What is, then what was expected."]
-    model: NotRequired[Annotated[str, "Which of two models."]]
+    illegal: Annotated[bool, "Whether the specification forbids it; false if it only allows several results."]
+    message: Annotated[str, "A sentence: the actual state, then the expected one."]
+    model: NotRequired[Annotated[str, "If two models are compared: the path of the one concerned."]]
 
 
 class OutlierRecord(TypedDict):
     """A tensor in which some runners differ from the majority."""
 
     level: Annotated[
-        Literal["model", "node"], "Outputs of the model, or a node on the inputs that it had on its runner."
+        Literal["model", "node"],
+        "Whether the tensor is an output of the model, or of a node computed from its inputs on the runner.",
     ]
-    node: Annotated[str | None, "The way to the node."]
-    tensor: Annotated[str, "The tensor."]
-    case: Annotated[Natural, "The number of the inputs."]
-    runners: Annotated[list[str], "Who stands alone."]
-    message: Annotated[str, "In words."]
-    model: NotRequired[Annotated[str, "Which of two models."]]
+    node: Annotated[str | None, "The path to the node: 'loop:body/scatter'."]
+    tensor: Annotated[str, "The name of the tensor."]
+    case: Annotated[Natural, "The number of the case (set of inputs), from 0."]
+    runners: Annotated[list[str], "The runners that differ from the majority."]
+    message: Annotated[str, "The finding as a sentence."]
+    model: NotRequired[Annotated[str, "If two models are compared: the path of the one concerned."]]
 
 
 class FirstDifferenceRecord(TypedDict):
     """Where the outputs of a runner begin to differ: the first part of a model that adds a difference."""
 
-    runner: Annotated[str, "Where."]
-    case: Annotated[Natural, "The number of the inputs."]
+    runner: Annotated[str, "The name of the runner."]
+    case: Annotated[Natural, "The number of the case (set of inputs), from 0."]
     nodes: Annotated[
         list[str],
-        "The ways to the nodes of that part; one with --taps all, none if no node adds a difference.",
+        "Paths to the nodes of that part; a single node with --taps all; [] if no node adds a difference.",
     ]
-    operators: Annotated[list[str], "The types of these nodes."]
-    message: Annotated[str, "In words."]
+    operators: Annotated[list[str], "The operator types of these nodes."]
+    message: Annotated[str, "The finding as a sentence."]
 
 
 class NotTappedRecord(TypedDict):
     """A node whose inputs are not available."""
 
-    runner: Annotated[str, "Where."]
-    node: Annotated[str, "The way to the node."]
-    reason: Annotated[str, "Why not."]
+    runner: Annotated[str, "The name of the runner."]
+    node: Annotated[str, "The path to the node: 'loop:body/scatter'."]
+    reason: Annotated[str, "Why the inputs of the node could not be read."]
 
 
 class NodeFactsRecord(TypedDict):
     """What a runner says of how it computed a node."""
 
-    name: Annotated[str, "Its name in the runtime."]
-    originals: Annotated[list[str], "The nodes of the model that went into it."]
-    kind: Annotated[str, "Its type in the runtime."]
-    kernel: Annotated[str, "The implementation."]
-    precision: Annotated[str, "The element type that it computes in."]
-    outputs: Annotated[list[str], "The element types of its outputs."]
-    converts: Annotated[str | None, 'Which type it was given instead of its own: "i64 -> i32".']
-    microseconds: Annotated[float | None, "How long it took; null where that was not measured."]
+    name: Annotated[str, "The name of the node in the runtime."]
+    originals: Annotated[list[str], "The nodes of the model that this node of the runtime replaces."]
+    kind: Annotated[str, "The type of the node in the runtime."]
+    kernel: Annotated[str, "The name of the implementation that the runtime chose."]
+    precision: Annotated[str, "The element type of the computation."]
+    outputs: Annotated[list[str], "The element types of the outputs."]
+    converts: Annotated[
+        str | None, 'The change of element type by the runtime: "i64 -> i32"; null without one.'
+    ]
+    microseconds: Annotated[float | None, "The execution time; null if it was not measured."]
 
 
 class SkippedRunnerRecord(TypedDict):
     """A runner that was not asked."""
 
-    runner: Annotated[str, "Who."]
-    reason: Annotated[str, "Why."]
+    runner: Annotated[str, "The name of the runner."]
+    reason: Annotated[str, "The reason, as a sentence."]
 
 
 class InputRecord(TypedDict):
@@ -210,15 +241,15 @@ class InputRecord(TypedDict):
 
     first: Annotated[str, "The name in the first model."]
     second: Annotated[str, "The name in the second model."]
-    by: Annotated[str, "How it is known that they are the same."]
-    element_types: Annotated[list[str] | None, "Both element types, where they differ."]
+    by: Annotated[str, "How they were matched: by the user, name, order or shape."]
+    element_types: Annotated[list[str] | None, "Both element types if they differ; else null."]
 
 
 class MatchingRecord(TypedDict):
     """Which inputs and outputs of two models belong together."""
 
-    inputs: Annotated[list[InputRecord], "Inputs."]
-    outputs: Annotated[list[InputRecord], "Outputs."]
+    inputs: Annotated[list[InputRecord], "The matching inputs."]
+    outputs: Annotated[list[InputRecord], "The matching outputs."]
 
 
 class CompareDocument(TypedDict):
@@ -229,47 +260,58 @@ class CompareDocument(TypedDict):
     headline: Annotated[str, "The verdict, in one sentence."]
     state: Annotated[
         Literal["differs", "illegal", "failed", "interrupted", "nothing", "agrees"],
-        "How it went, the worst first.",
+        "The kind of result; the values are listed from worst to best.",
     ]
-    interrupted: Annotated[str | None, "What was not finished when the comparison was interrupted."]
+    interrupted: Annotated[
+        str | None, "What is missing because the user interrupted the comparison; null if it is complete."
+    ]
     model: Annotated[str, "The path of the model."]
-    other: Annotated[str | None, "The path of the second model."]
-    seed: Annotated[int, "What drawn inputs follow from."]
-    cases: Annotated[Natural, "How many inputs there were."]
-    precision: Annotated[str, "What runtimes were asked to compute in."]
-    outcomes: Annotated[list[OutcomeRecord], "What became of each run."]
-    comparisons: Annotated[list[ComparisonRecord], "Each tensor that was compared."]
-    guard: Annotated[list[GuardedRecord], "Indices of nodes that are illegal or whose effect is not defined."]
+    other: Annotated[str | None, "The path of the second model; null if there is only one."]
+    seed: Annotated[int, "The seed of the generated inputs."]
+    cases: Annotated[Natural, "Number of cases (sets of inputs)."]
+    precision: Annotated[str, "The precision that was requested from the runtimes."]
+    outcomes: Annotated[list[OutcomeRecord], "How the run of each runner ended."]
+    comparisons: Annotated[list[ComparisonRecord], "One entry for each tensor that was compared."]
+    guard: Annotated[
+        list[GuardedRecord],
+        "Nodes with illegal indices, or with inputs for which several results are correct.",
+    ]
     odd: Annotated[
         list[OutlierRecord],
-        "Of three or more runners those that say something else than the others, or one that "
-        "contradicts itself.",
+        "Runners that differ from the majority of three or more, or a runner that contradicts itself.",
     ]
     first_differences: Annotated[
         list[FirstDifferenceRecord],
-        "Where outputs that differ begin to do so, judged by values of the runner.",
+        "For each runner with a wrong output: the first part of the model that adds a difference.",
     ]
-    not_tapped: Annotated[list[NotTappedRecord], "Nodes whose inputs are not available on a runner."]
+    not_tapped: Annotated[list[NotTappedRecord], "Nodes whose inputs could not be read on a runner."]
     not_run: Annotated[
-        list[str], "The ways to bodies that ran in no case: those with a scatter node, of two models all."
+        list[str], "Branches and bodies that ran in no case: those with a scatter node; all for two models."
     ]
-    not_tried: Annotated[list[str], "What else no case tries, and may hide a difference; clauses for people."]
+    not_tried: Annotated[
+        list[str], "Conditions that no case tried and under which a difference may occur, as text."
+    ]
     facts: Annotated[
         dict[str, Annotated[list[NodeFactsRecord], "One entry for each node of the runtime."]],
-        "What each runner made of scatter nodes.",
+        "How each runner executed the scatter nodes, by name of the runner.",
     ]
     skipped: Annotated[list[SkippedRunnerRecord], "Runners that were skipped."]
-    matching: Annotated[MatchingRecord | None, "Which inputs and outputs of two models are the same."]
-    remarks: Annotated[list[str], "Sentences for people."]
-    about: Annotated[
-        dict[str, Annotated[list[str], "Sentences."]], "What must be known to judge the results of a runner."
+    matching: Annotated[
+        MatchingRecord | None, "The matching inputs and outputs of two models; null if there is only one."
     ]
-    summary: Annotated[dict[str, Natural], "Comparisons by verdict."]
-    machine: NotRequired[Annotated[str, "The machine of a fleet that compared it; there only if one did."]]
+    remarks: Annotated[list[str], "Remarks for people, a sentence each."]
+    about: Annotated[
+        dict[str, Annotated[list[str], "Sentences."]],
+        "Limits on how far the results of a runner can be trusted, by name of the runner.",
+    ]
+    summary: Annotated[dict[str, Natural], "Number of comparisons by verdict."]
+    machine: NotRequired[
+        Annotated[str, "The machine of a fleet that made the comparison; only present with --scheduler."]
+    ]
     machines: NotRequired[
         Annotated[
             list[MachineRecord],
-            "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
+            "Machines of a fleet, grouped by those that should give equal results; only with --scheduler.",
         ]
     ]
 
@@ -277,9 +319,9 @@ class CompareDocument(TypedDict):
 class FailureRecord(TypedDict):
     """A model that could not be compared."""
 
-    model: Annotated[str, "The path."]
-    message: Annotated[str, "Why."]
-    readable: Annotated[bool, "Whether it could be read."]
+    model: Annotated[str, "The path of the model."]
+    message: Annotated[str, "The reason, as a sentence."]
+    readable: Annotated[bool, "Whether the model could be read."]
 
 
 class CompareEachDocument(TypedDict):
@@ -290,19 +332,21 @@ class CompareEachDocument(TypedDict):
     headline: Annotated[str, "The verdict, in one sentence."]
     state: Annotated[
         Literal["differs", "illegal", "failed", "interrupted", "nothing", "agrees"],
-        "How it went, the worst first.",
+        "The kind of result; the values are listed from worst to best.",
     ]
-    interrupted: Annotated[str | None, "What was not finished when the comparison was interrupted."]
+    interrupted: Annotated[
+        str | None, "What is missing because the user interrupted the comparison; null if it is complete."
+    ]
     reports: Annotated[
         list[Annotated[Any, DocumentReference("compare")]],
-        "One report for each model, as of compare for one model.",
+        "One report per model, as `compare` writes it for a single model.",
     ]
-    failures: Annotated[list[FailureRecord], "Models of which there is no report."]
-    summary: Annotated[dict[str, Natural], "Comparisons of all models by verdict."]
+    failures: Annotated[list[FailureRecord], "Models that could not be compared."]
+    summary: Annotated[dict[str, Natural], "Number of comparisons of all models by verdict."]
     machines: NotRequired[
         Annotated[
             list[MachineRecord],
-            "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
+            "Machines of a fleet, grouped by those that should give equal results; only with --scheduler.",
         ]
     ]
 

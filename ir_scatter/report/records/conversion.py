@@ -7,15 +7,18 @@ from ir_scatter.report.records.fields import Natural, Pattern, Positive, SchemaN
 ConvertedRecord = TypedDict(
     "ConvertedRecord",
     {
-        "node": Annotated[str, "The name of the node; of the model where the whole of it is meant."],
-        "scope": Annotated[str, 'The way to the node: "loop:body/scatter".'],
+        "node": Annotated[str, "The name of the node, or of the model if the whole model is concerned."],
+        "scope": Annotated[str, 'The path to the node: "loop:body/scatter".'],
         "line": Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."],
-        "from": Annotated[str | None, "The operator before."],
-        "to": Annotated[str, "The operator now."],
+        "from": Annotated[str | None, "The operator and version before the conversion."],
+        "to": Annotated[str, "The operator and version after the conversion."],
         "applicability": Annotated[
-            Literal["safe", "assumed"], "Whether it holds anyhow, or if what was promised holds."
+            Literal["safe", "assumed"],
+            "'safe': equal for all legal inputs; 'assumed': only if the assumptions are true.",
         ],
-        "assumptions": Annotated[list[str], "What was promised with --assume and used."],
+        "assumptions": Annotated[
+            list[str], "The conditions promised with --assume that the conversion relies on."
+        ],
         "rewrites": Annotated[list[str], "The names of the rewrites, in order."],
     },
 )
@@ -24,13 +27,13 @@ ConvertedRecord = TypedDict(
 RefusedRecord = TypedDict(
     "RefusedRecord",
     {
-        "node": Annotated[str, "The name of the node; of the model where the whole of it is meant."],
-        "scope": Annotated[str, 'The way to the node: "loop:body/scatter".'],
+        "node": Annotated[str, "The name of the node, or of the model if the whole model is concerned."],
+        "scope": Annotated[str, 'The path to the node: "loop:body/scatter".'],
         "line": Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."],
-        "from": Annotated[str | None, "The operator."],
-        "to": Annotated[str | None, "What it was to become."],
+        "from": Annotated[str | None, "The operator and version."],
+        "to": Annotated[str | None, "The requested operator and version."],
         "code": Annotated[Annotated[str, Pattern("^CVT[0-9]{3}$")], "The code of the refusal."],
-        "reason": Annotated[str, "What is, then what was expected."],
+        "reason": Annotated[str, "A sentence: the actual state, then the expected one."],
     },
 )
 
@@ -38,19 +41,23 @@ RefusedRecord = TypedDict(
 class VerifiedRecord(TypedDict):
     """A node that was computed before and after."""
 
-    node: Annotated[str, "The name of the node; of the model where the whole of it is meant."]
-    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    node: Annotated[str, "The name of the node, or of the model if the whole model is concerned."]
+    scope: Annotated[str, 'The path to the node: "loop:body/scatter".']
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
-    cases: Annotated[Natural, "On how many generated inputs."]
+    cases: Annotated[Natural, "Number of generated sets of inputs that gave equal results."]
 
 
 class VerificationRecord(TypedDict):
     """What was computed to verify a conversion."""
 
-    verified: Annotated[bool, "Whether old and new were compared and equal."]
-    nodes: Annotated[dict[str, Natural], "Who compared nodes, and on how many inputs each."]
-    models: Annotated[dict[str, Natural], "Where whole models were compared, and on how many inputs."]
-    reason: Annotated[str | None, "Why something was not verified."]
+    verified: Annotated[bool, "Whether the old and the new nodes were compared and gave equal results."]
+    nodes: Annotated[
+        dict[str, Natural], "Smallest number of sets of inputs on which a node was verified, by runner."
+    ]
+    models: Annotated[
+        dict[str, Natural], "Number of sets of inputs, by the runner that compared the whole models."
+    ]
+    reason: Annotated[str | None, "Why something was not verified; null if everything was."]
 
 
 class ConvertDocument(TypedDict):
@@ -59,18 +66,22 @@ class ConvertDocument(TypedDict):
     schema: SchemaNumber
     versions: Versions
     model: Annotated[str, "The path of the model that was converted."]
-    output: Annotated[str | None, "What was written; null if nothing was."]
-    opset: Annotated[int | None, "The opset that an ONNX model moved to; null if it stayed."]
-    seed: Annotated[int, "What generated inputs follow from."]
+    output: Annotated[str | None, "The path of the new model; null if nothing was written."]
+    opset: Annotated[int | None, "The new opset of an ONNX model; null if it is unchanged."]
+    seed: Annotated[int, "The seed of the generated inputs."]
     converted: Annotated[list[ConvertedRecord], "Nodes that were rewritten."]
-    refused: Annotated[list[RefusedRecord], "Nodes, or the model, that stay as they are."]
-    verified: Annotated[list[VerifiedRecord], "Nodes whose old and new form NumPy computed and compared."]
-    verified_on: Annotated[
-        dict[str, Natural], "Devices on which both models were equal, and on how many inputs."
+    refused: Annotated[
+        list[RefusedRecord], "Nodes that are not rewritten; or the model, if it cannot be converted."
     ]
-    remarks: Annotated[list[str], "Sentences for people."]
-    diff: Annotated[str | None, "What changes in the file, with --diff."]
-    verification: Annotated[VerificationRecord, "How the result was proven."]
+    verified: Annotated[
+        list[VerifiedRecord], "Nodes for which NumPy computed the old and the new form and got equal results."
+    ]
+    verified_on: Annotated[
+        dict[str, Natural], "Number of sets of inputs for which both models gave equal results, by device."
+    ]
+    remarks: Annotated[list[str], "Remarks for people, a sentence each."]
+    diff: Annotated[str | None, "The changes of the file as a diff, with --diff; else null."]
+    verification: Annotated[VerificationRecord, "How the conversion was verified."]
 
 
 DOCUMENTS = {"convert": (ConvertDocument, "ir-scatter convert --format json")}

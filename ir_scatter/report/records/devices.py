@@ -9,25 +9,25 @@ from ir_scatter.report.records.shared import MachineRecord
 class RunnerRecord(TypedDict):
     """A runner, and whether it is available."""
 
-    runner: Annotated[str, "Its name."]
-    available: Annotated[bool, "Whether it runs here."]
-    reason: Annotated[str, "Why not."]
-    remedy: Annotated[str, "What to install."]
-    full_name: Annotated[str, "The device, in its own words."]
-    capabilities: Annotated[list[str], 'Of the device, such as "FP32".']
-    default_precision: Annotated[str, "What it computes in unless told otherwise."]
-    remarks: Annotated[list[str], "What must be known to judge its results."]
-    versions: Annotated[dict[str, str], "The packages that it runs on."]
-    driver: Annotated[str, "The build of the plugin, and the driver below the device."]
+    runner: Annotated[str, "The long name: 'openvino:CPU'."]
+    available: Annotated[bool, "Whether the runner can run here."]
+    reason: Annotated[str, "The reason if it is not available; else empty."]
+    remedy: Annotated[str, "The command or packages that install what is missing; else empty."]
+    full_name: Annotated[str, "The name that the device reports."]
+    capabilities: Annotated[list[str], 'Capabilities that the device reports, such as "FP32".']
+    default_precision: Annotated[str, "The precision of the device unless another one is requested."]
+    remarks: Annotated[list[str], "Limits on how far its results can be trusted."]
+    versions: Annotated[dict[str, str], "Versions of the packages that the runner uses."]
+    driver: Annotated[str, "The build of the plugin, and the version of the device's driver."]
 
 
 class ReleaseRecord(TypedDict):
     """An installed release of a runtime."""
 
-    release: Annotated[str, 'Its name, "openvino@2024.6.0".']
-    python: Annotated[str, "The Python that it is for."]
-    folder: Annotated[str, "Where it lies."]
-    bytes: Annotated[int, "What it takes."]
+    release: Annotated[str, 'The name: "openvino@2024.6.0".']
+    python: Annotated[str, "The Python that the release was installed for."]
+    folder: Annotated[str, "The folder of the environment."]
+    bytes: Annotated[int, "The size on disk, in bytes."]
 
 
 class DevicesDocument(TypedDict):
@@ -35,12 +35,14 @@ class DevicesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    runners: Annotated[list[RunnerRecord], "Everything that can be named with --on."]
-    releases: Annotated[list[ReleaseRecord], "Releases in environments of their own."]
+    runners: Annotated[list[RunnerRecord], "All runners that --on accepts."]
+    releases: Annotated[
+        list[ReleaseRecord], "Other releases of runtimes, each installed in its own environment."
+    ]
     machines: NotRequired[
         Annotated[
             list[MachineRecord],
-            "The machines of a fleet, in groups that should compute the same; there only with --scheduler.",
+            "Machines of a fleet, grouped by those that should give equal results; only with --scheduler.",
         ]
     ]
 

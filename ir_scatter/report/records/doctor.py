@@ -10,49 +10,52 @@ class RecordedRecord(TypedDict):
 
     basis: Annotated[
         Literal["recorded", "inferred", "stand-in", "untested"],
-        "What that rests on: this release on another machine, one before and one after it, a "
-        "device that stands in, nothing.",
+        "The basis: this release on another machine; releases before and after it; an emulator of the "
+        "device ('stand-in'); or no measurement.",
     ]
     result: Annotated[
-        Literal["right", "wrong", "refused", "crashed", "accepted", "absent", None], "What was known."
+        Literal["right", "wrong", "refused", "crashed", "accepted", "absent", None],
+        "The recorded result; null if there is none.",
     ]
-    where: Annotated[str, "Release and device, or the releases around it."]
+    where: Annotated[str, "The release and device of the record, or the releases before and after."]
 
 
 class DefectRecord(TypedDict):
     """What the probes of a known defect gave."""
 
-    code: Annotated[str, "DEV101; `ir-scatter explain DEV101` says more."]
-    name: Annotated[str, "Its name."]
+    code: Annotated[str, "The code: 'DEV101'; `ir-scatter explain DEV101` describes the defect."]
+    name: Annotated[str, "The name."]
     symptom: Annotated[
         Literal["wrong-value", "refused", "accepted-illegal", "crashed", "hung", "nondeterministic"],
-        "What the runtime does with a node that meets it.",
+        "What the runtime does with an affected node.",
     ]
-    is_here: Annotated[bool, "Whether a probe shows it on this device."]
+    is_here: Annotated[bool, "Whether a probe (test model) shows the defect on this device."]
     result: Annotated[
         Literal["right", "wrong", "refused", "crashed", "accepted", "absent", None],
-        "What the probes gave: that of the first which is not right.",
+        "The result of the first probe that is not right; 'right' if all are.",
     ]
-    recorded: Annotated[RecordedRecord, "What was known before."]
-    differs: Annotated[bool, "Whether that is something else, or a near miss was not computed right."]
+    recorded: Annotated[RecordedRecord, "The recorded result to compare with."]
+    differs: Annotated[
+        bool, "Whether the result differs from the record, or a near miss (similar legal model) is wrong."
+    ]
     probes: Annotated[
         dict[str, Literal["right", "wrong", "refused", "crashed", "accepted", "absent"]],
-        "What became of each probe, near misses included.",
+        "The result of each probe by name, including near misses (similar models that must be right).",
     ]
 
 
 class DeviceRecord(TypedDict):
     """A device and its known defects."""
 
-    runner: Annotated[str, "Its name."]
-    available: Annotated[bool, "Whether it runs here."]
-    reason: Annotated[str, "Why not."]
-    full_name: Annotated[str, "The device, in its own words."]
-    driver: Annotated[str, "The build of the plugin, and the driver below the device."]
-    capabilities: Annotated[list[str], 'Of the device, such as "FP32".']
-    versions: Annotated[dict[str, str], "The packages that it runs on."]
-    release: Annotated[str, "Of the runtime."]
-    differs: Annotated[bool, "Whether anything is not as recorded."]
+    runner: Annotated[str, "The name."]
+    available: Annotated[bool, "Whether the runner can run here."]
+    reason: Annotated[str, "The reason if it is not available; else empty."]
+    full_name: Annotated[str, "The name that the device reports."]
+    driver: Annotated[str, "The build of the plugin, and the version of the device's driver."]
+    capabilities: Annotated[list[str], 'Capabilities that the device reports, such as "FP32".']
+    versions: Annotated[dict[str, str], "Versions of the packages that the runner uses."]
+    release: Annotated[str, "The release of the runtime."]
+    differs: Annotated[bool, "Whether some result differs from the record."]
     defects: Annotated[list[DefectRecord], "The known defects of this device."]
 
 
@@ -61,7 +64,7 @@ class DoctorDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    devices: Annotated[list[DeviceRecord], "Those that were asked, in their order."]
+    devices: Annotated[list[DeviceRecord], "The tested devices, in the requested order."]
 
 
 DOCUMENTS = {"doctor": (DoctorDocument, "ir-scatter doctor --format json")}

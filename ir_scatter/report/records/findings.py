@@ -18,7 +18,7 @@ class NodeNameRecord(TypedDict):
     """A node by its name and operator."""
 
     name: Annotated[str, "Its name."]
-    type: Annotated[str, 'Its operator, "ScatterUpdate".']
+    type: Annotated[str, 'The type of its operator: "ScatterUpdate".']
     version: Annotated[
         int | None, "The version of the operator that its opset names; null where there is none."
     ]
@@ -27,14 +27,13 @@ class NodeNameRecord(TypedDict):
 class RelatedRecord(TypedDict):
     """A place that explains a diagnostic."""
 
-    message: Annotated[str, "What stands there."]
+    message: Annotated[str, "What the place has to do with the diagnostic."]
     path: Annotated[str, "The file."]
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
-    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    scope: Annotated[str, 'The path to the node: "loop:body/scatter".']
     span: Annotated[
-        SpanRecord | None,
-        "Where the text itself stands that this is about; null where that is not one place of the file.",
+        SpanRecord | None, "The range of text concerned; null if it is not a single range of the file."
     ]
 
 
@@ -43,44 +42,44 @@ class DiagnosticRecord(TypedDict):
 
     code: Annotated[Annotated[str, Pattern("^SCT[0-9]{3}$")], "The code of the rule."]
     rule: Annotated[str, "The name of the rule."]
-    severity: Annotated[Literal["error", "warning", "note"], "How bad it is."]
-    message: Annotated[str, "What is, then what was expected."]
+    severity: Annotated[Literal["error", "warning", "note"], "The severity."]
+    message: Annotated[str, "A sentence: the actual state, then the expected one."]
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
-    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    scope: Annotated[str, 'The path to the node: "loop:body/scatter".']
     span: Annotated[
-        SpanRecord | None,
-        "Where the text itself stands that this is about; null where that is not one place of the file.",
+        SpanRecord | None, "The range of text concerned; null if it is not a single range of the file."
     ]
-    port: Annotated[str | None, "The input or output that it is about, as the specification names it."]
+    port: Annotated[str | None, "The input or output concerned, as the specification names it; else null."]
     node: Annotated[
-        NodeNameRecord | None, "The scatter node, or the node that the file is broken at; null for the file."
+        NodeNameRecord | None,
+        "The scatter node, or the node where the file is broken; null for the whole file.",
     ]
     related: Annotated[
-        list[RelatedRecord], "Other places that belong to it, such as the constant that holds a bad index."
+        list[RelatedRecord], "Related places, such as the constant that holds the illegal index."
     ]
-    help: Annotated[str | None, "How to fix it, in one sentence; null if not known."]
+    help: Annotated[str | None, "How to fix it, in one sentence; null if that is unknown."]
 
 
 class CheckedFileRecord(TypedDict):
     """A file that was checked."""
 
-    path: Annotated[str, "The path as it was given or found."]
+    path: Annotated[str, "The path as given by the user, or as found in a folder."]
     format: Annotated[
-        Literal["openvino-ir", "onnx", None], "The format of the file, null where it could not be read."
+        Literal["openvino-ir", "onnx", None], "The format of the file; null if it could not be read."
     ]
-    readable: Annotated[bool, "Whether it could be read at all."]
-    scatter_nodes: Annotated[Natural, "How many scatter nodes it has, bodies and functions included."]
-    diagnostics: Annotated[list[DiagnosticRecord], "What was found in it."]
+    readable: Annotated[bool, "Whether the file could be read."]
+    scatter_nodes: Annotated[Natural, "Number of scatter nodes, including those in bodies and functions."]
+    diagnostics: Annotated[list[DiagnosticRecord], "The findings in the file."]
 
 
 class SummaryRecord(TypedDict):
     """How many files, nodes and diagnostics there are."""
 
-    files: Annotated[Natural, "Files."]
-    errors: Annotated[Natural, "Errors."]
-    warnings: Annotated[Natural, "Warnings."]
-    notes: Annotated[Natural, "Notes."]
+    files: Annotated[Natural, "Number of files."]
+    errors: Annotated[Natural, "Number of errors."]
+    warnings: Annotated[Natural, "Number of warnings."]
+    notes: Annotated[Natural, "Number of notes."]
 
 
 class ValidateDocument(TypedDict):
@@ -88,9 +87,7 @@ class ValidateDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    files: Annotated[
-        list[CheckedFileRecord], "One entry for each file, in the order in which they were looked at."
-    ]
+    files: Annotated[list[CheckedFileRecord], "One entry per file, in the order in which they were checked."]
     summary: Annotated[SummaryRecord, "Counts over all files."]
 
 

@@ -9,16 +9,19 @@ class AnswerRecord(TypedDict):
     """How many cases of a runner were judged."""
 
     judged: Annotated[Natural, "Answers that were checked against NumPy."]
-    not_run: Annotated[Natural, "Cases without an answer, and those that are known to fail."]
-    why_not: Annotated[str, "Why nothing was judged; empty if something was."]
+    not_run: Annotated[
+        Natural, "Cases that the runner did not answer, and cases skipped because they are known to fail."
+    ]
+    why_not: Annotated[str, "The most frequent reason if no answer was judged; else empty."]
 
 
 class CoverageRecord(TypedDict):
     """Which features the generated cases had."""
 
-    pairs: Annotated[Natural, "Pairs of features that were seen together."]
+    pairs: Annotated[Natural, "Number of pairs of features that occurred in one case."]
     features: Annotated[
-        dict[str, Annotated[dict[str, Natural], "Cases by value."]], "Cases by feature and value."
+        dict[str, Annotated[dict[str, Natural], "Number of cases by value."]],
+        "Number of cases by feature and value.",
     ]
 
 
@@ -28,57 +31,63 @@ class MinimalRecord(TypedDict):
     shapes: NotRequired[Annotated[dict[str, Annotated[list[int], "A shape."]], "Shapes by role."]]
     element_types: NotRequired[Annotated[dict[str, str], "Element types of data and indices."]]
     attributes: NotRequired[Annotated[dict[str, Any], "Attributes, and the axis."]]
-    constants: NotRequired[Annotated[list[str], "Roles that are constant."]]
+    constants: NotRequired[Annotated[list[str], "Roles of the inputs that are constants."]]
     iterations: NotRequired[
-        Annotated[Natural, "Of a loop around the node, with the same inputs each; 0: no loop."]
+        Annotated[
+            Natural, "Iterations of a loop around the node, all with the same inputs; 0 without a loop."
+        ]
     ]
-    elements: NotRequired[Annotated[Natural, "Elements of data."]]
+    elements: NotRequired[Annotated[Natural, "Number of elements of data."]]
 
 
 class PredicateRecord(TypedDict):
     """A predicate of the condition of a finding."""
 
-    feature: Annotated[str, "What is looked at."]
-    relation: Annotated[str, "How."]
-    value: Annotated[Any, "With what."]
+    feature: Annotated[str, "The name of the feature: 'element type'."]
+    relation: Annotated[str, "The relation: 'is', 'is not', 'in', 'below' or 'above'."]
+    value: Annotated[Any, "The value, or list of values, that the feature is compared with."]
 
 
 class FindingRecord(TypedDict):
     """A class of failures on one runner."""
 
-    signature: Annotated[str, "What tells it from others, in every run."]
-    runner: Annotated[str, "Where."]
+    signature: Annotated[str, "The identity of the finding, the same in every run of the fuzzer."]
+    runner: Annotated[str, "The name of the runner."]
     operator: Annotated[str, 'The type and version of the operator, "ScatterElementsUpdate-12".']
     symptom: Annotated[
         Literal["wrong-value", "refused", "accepted-illegal", "crashed", "hung", "nondeterministic"],
-        "What goes wrong.",
+        "The symptom.",
     ]
-    when: Annotated[str, "Under which condition, in words."]
+    when: Annotated[str, "The condition under which it fails, as text."]
     explained: Annotated[
-        bool, "Whether the condition tells what fails from what passes; else no short one was found."
+        bool, "Whether the condition separates failing from passing cases; false if no short one was found."
     ]
     fresh: Annotated[
         dict[str, Positive],
         'Results of the minimal case in fresh processes: the number of processes by symptom, or "right".',
     ]
-    failing: Annotated[Natural, "Cases that fail."]
-    passing: Annotated[Natural, "Cases under the same condition that show that the symptom is not there."]
+    failing: Annotated[Natural, "Number of failing cases that satisfy the condition."]
+    passing: Annotated[Natural, "Number of cases that satisfy the condition and do not show the symptom."]
     otherwise: Annotated[
         dict[str, Positive],
-        "Cases under the same condition that fail in another way: their number by symptom.",
+        "Number of cases that satisfy the condition and show another symptom, by symptom.",
     ]
     minimal: Annotated[MinimalRecord, "The smallest case; empty if it was not shrunk."]
-    path: Annotated[str | None, "The folder of the finding, with -o."]
-    message: Annotated[str, "What is, then what was expected; or the words of the runtime."]
-    others: Annotated[dict[str, str], "What other runners make of it."]
+    path: Annotated[str | None, "The folder of the finding, with -o; else null."]
+    message: Annotated[str, "The actual value, then the expected one; or the error message of the runtime."]
+    others: Annotated[dict[str, str], "What other runners do with the smallest case, by name of the runner."]
     twins: Annotated[
-        dict[str, str], "What the runner itself makes of cases that must give the same, or data as it is."
+        dict[str, str],
+        "What the same runner does with changed copies of the case, by the change. Their output must be "
+        "that of the case, or unchanged data.",
     ]
     outlier: Annotated[
-        str, "The runner if two or more others are right and none is wrong, else an empty string."
+        str, "The name of the runner if at least two others are right and none is wrong; else empty."
     ]
-    defects: Annotated[list[str], "The codes of the known defects that it shows; empty if none is like it."]
-    predicates: Annotated[list[PredicateRecord], "The condition, for programs."]
+    defects: Annotated[list[str], "The codes of the known defects that explain it; empty if it is new."]
+    predicates: Annotated[
+        list[PredicateRecord], "The condition as a list of predicates, all of which must be true."
+    ]
 
 
 class FuzzDocument(TypedDict):
@@ -86,19 +95,25 @@ class FuzzDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    runners: Annotated[list[str], "Who computed."]
-    seed: Annotated[int, "What is drawn follows from it."]
-    seconds: Annotated[float, "How long it took."]
-    cases: Annotated[Natural, "Cases that were judged."]
-    rounds: Annotated[Natural, "Rounds that were finished."]
+    runners: Annotated[list[str], "The names of the runners."]
+    seed: Annotated[int, "The seed of all random decisions."]
+    seconds: Annotated[float, "The duration in seconds."]
+    cases: Annotated[Natural, "Number of cases that were judged."]
+    rounds: Annotated[Natural, "Number of finished rounds (sets of cases that run together)."]
     illegal: Annotated[bool, "Whether each case broke a rule."]
-    not_run: Annotated[Natural, "Cases that a runner did not get to."]
-    unexplained: Annotated[Natural, "Failures that there was no time to look at."]
-    answers: Annotated[dict[str, Annotated[AnswerRecord, Closed()]], "How many cases each runner answered."]
-    rates: Annotated[dict[str, float], "Cases per second, by stream."]
-    coverage: Annotated[CoverageRecord, "What the cases had."]
+    not_run: Annotated[Natural, "Number of answers that were not compared with NumPy."]
+    unexplained: Annotated[Natural, "Number of failures that were not examined for lack of time."]
+    answers: Annotated[
+        dict[str, Annotated[AnswerRecord, Closed()]], "Counts of the answers of each runner, by its name."
+    ]
+    rates: Annotated[
+        dict[str, float],
+        "Judged cases per second, by kind: cases in one model, nodes of one model, or illegal cases.",
+    ]
+    coverage: Annotated[CoverageRecord, "The features of the generated cases."]
     findings: Annotated[
-        list[FindingRecord], "What goes wrong, once for each operator, runner, symptom and condition."
+        list[FindingRecord],
+        "The findings: one for each combination of operator, runner, symptom and condition.",
     ]
 
 

@@ -8,10 +8,12 @@ from ir_scatter.report.records.fields import Natural, Positive, SchemaNumber, Ve
 class IndexFactsRecord(TypedDict):
     """What is known of the indices of a node."""
 
-    constant: Annotated[bool, "Whether they are constant."]
-    low: Annotated[int | None, "The least of them."]
-    high: Annotated[int | None, "The greatest of them."]
-    repeated: Annotated[int | None, "How many name a target that another one names as well."]
+    constant: Annotated[bool, "Whether the indices are constant."]
+    low: Annotated[int | None, "The smallest index; null if it is unknown."]
+    high: Annotated[int | None, "The largest index; null if it is unknown."]
+    repeated: Annotated[
+        int | None, "Number of indices that select a target which an earlier index selects; null if unknown."
+    ]
 
 
 class NodeRecord(TypedDict):
@@ -23,30 +25,32 @@ class NodeRecord(TypedDict):
     ]
     line: Annotated[Positive | None, "The line of the layer, from 1; null in an ONNX file."]
     column: Annotated[Positive | None, "The column of the layer, from 1; null in an ONNX file."]
-    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    scope: Annotated[str, 'The path to the node: "loop:body/scatter".']
     inputs: Annotated[
-        dict[str, str], 'Type and shape of each input by its documented name: "f32[1, 2, ?, 4]".'
+        dict[str, str], 'Type and shape of each input, by its name in the specification: "f32[1, 2, ?, 4]".'
     ]
-    axis: Annotated[int | str | None, 'The axis; "?" where it is not known, null if the operator has none.']
-    reduction: Annotated[str | None, "The reduction, in the words of the operator; null where it has none."]
+    axis: Annotated[int | str | None, 'The axis; "?" if it is unknown, null if the operator has none.']
+    reduction: Annotated[
+        str | None, "The reduction, in the words of the operator; null if the operator has none."
+    ]
     attributes: Annotated[
         dict[str, bool | int | str | None],
         "Every attribute of the operator's specification, as written or at its default.",
     ]
-    indices: Annotated[IndexFactsRecord, "What the file says of the values of indices."]
+    indices: Annotated[IndexFactsRecord, "What is known of the values of indices from the file."]
 
 
 class FileRecord(TypedDict):
     """A file and its scatter nodes."""
 
-    path: Annotated[str, "The path as it was given or found."]
+    path: Annotated[str, "The path as given by the user, or as found in a folder."]
     format: Annotated[
-        Literal["openvino-ir", "onnx", None], "The format of the file, null where it could not be read."
+        Literal["openvino-ir", "onnx", None], "The format of the file; null if it could not be read."
     ]
     readable: Annotated[bool, "Whether it could be read."]
-    error: Annotated[str | None, "Why it could not be read."]
+    error: Annotated[str | None, "The error if the file could not be read; else null."]
     nodes: Annotated[list[NodeRecord], "Its scatter nodes."]
-    totals: Annotated[dict[str, Natural], "Scatter nodes by operator."]
+    totals: Annotated[dict[str, Natural], "Number of scatter nodes by operator."]
 
 
 class InspectDocument(TypedDict):
@@ -55,7 +59,7 @@ class InspectDocument(TypedDict):
     schema: SchemaNumber
     versions: Versions
     files: Annotated[list[FileRecord], "One entry for each file."]
-    totals: Annotated[dict[str, Natural], "Scatter nodes of all files by operator."]
+    totals: Annotated[dict[str, Natural], "Number of scatter nodes in all files by operator."]
 
 
 DOCUMENTS = {"inspect": (InspectDocument, "ir-scatter inspect --format json")}

@@ -8,20 +8,20 @@ from ir_scatter.report.records.fields import Natural, SchemaNumber, Versions
 class OutputRecord(TypedDict):
     """An output that was computed."""
 
-    name: Annotated[str, "Its name."]
-    type: Annotated[str, 'Its element type, "f32".']
-    shape: Annotated[list[Natural], "Its shape."]
+    name: Annotated[str, "The name of the output."]
+    type: Annotated[str, 'The element type: "f32".']
+    shape: Annotated[list[Natural], "The shape."]
     min: Annotated[
-        str | None, "The least element, as it is printed; null where there is no order, or no element."
+        str | None, "The smallest element as text; null for strings, complex numbers and empty outputs."
     ]
-    max: Annotated[str | None, "The greatest element, likewise."]
+    max: Annotated[str | None, "The largest element as text; null as for `min`."]
 
 
 class MissingOutputRecord(TypedDict):
     """An output that was not computed."""
 
-    name: Annotated[str, "Its name."]
-    after: Annotated[str, "The node that it depends on and that NumPy does not compute, with its operator."]
+    name: Annotated[str, "The name of the output."]
+    after: Annotated[str, "The node upstream of the output that NumPy does not compute, with its operator."]
 
 
 class RunDocument(TypedDict):

@@ -8,9 +8,11 @@ from ir_scatter.report.records.fields import SchemaNumber, Versions
 class ReplayedFindingRecord(TypedDict):
     """What became of a finding."""
 
-    signature: Annotated[str, "Which one."]
-    outcome: Annotated[Literal["still there", "gone", "changed", "cannot run"], "What came of it."]
-    message: Annotated[str, "What goes wrong now."]
+    signature: Annotated[str, "The identity of the finding."]
+    outcome: Annotated[
+        Literal["still there", "gone", "changed", "cannot run"], "The outcome of running the finding again."
+    ]
+    message: Annotated[str, "The result in words: what is wrong now, or why the finding cannot be run."]
 
 
 class FuzzReplayDocument(TypedDict):

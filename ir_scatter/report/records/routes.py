@@ -7,11 +7,11 @@ from ir_scatter.report.records.fields import SchemaNumber, Versions
 RouteRecord = TypedDict(
     "RouteRecord",
     {
-        "from": Annotated[str, "The operator before, with its version."],
-        "to": Annotated[str, "The operator after."],
-        "dialect": Annotated[Literal["openvino", "onnx"], "Whose operators they are."],
-        "conditions": Annotated[str, "When it applies."],
-        "rewrite": Annotated[str, "Its name."],
+        "from": Annotated[str, "The operator and version that is rewritten."],
+        "to": Annotated[str, "The operator and version that replaces it."],
+        "dialect": Annotated[Literal["openvino", "onnx"], "The format that the operators belong to."],
+        "conditions": Annotated[str, "The conditions under which the rewrite applies."],
+        "rewrite": Annotated[str, "The name of the rewrite."],
     },
 )
 
@@ -21,7 +21,9 @@ class RoutesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    routes: Annotated[list[RouteRecord], "One entry for each pair of operators that a rewrite joins."]
+    routes: Annotated[
+        list[RouteRecord], "One entry for each pair of operator versions for which there is a rewrite."
+    ]
 
 
 DOCUMENTS = {"routes": (RoutesDocument, "ir-scatter routes --format json")}

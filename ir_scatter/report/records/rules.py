@@ -9,13 +9,13 @@ class RuleRecord(TypedDict):
     """A rule or a reason for a refusal."""
 
     code: Annotated[Annotated[str, Pattern("^(SCT|CVT)[0-9]{3}$")], "The code."]
-    name: Annotated[str, "The name; it is accepted wherever the code is."]
+    name: Annotated[str, "The name; every option that accepts the code accepts it too."]
     severity: Annotated[
         Literal["error", "warning", "note", "refusal"],
-        'How bad it is; "refusal" for why a conversion does not take place.',
+        'The severity; "refusal" for a reason why `convert` refuses a node.',
     ]
     summary: Annotated[str, "What is wrong, in one sentence."]
-    warns_for: Annotated[list[str], "The operators for which an error is a warning."]
+    warns_for: Annotated[list[str], "The operators for which a rule of severity error only warns."]
 
 
 class RulesDocument(TypedDict):
@@ -23,7 +23,7 @@ class RulesDocument(TypedDict):
 
     schema: SchemaNumber
     versions: Versions
-    rules: Annotated[list[RuleRecord], "Everything that has a code, rules first."]
+    rules: Annotated[list[RuleRecord], "All rules, then all reasons for refusals."]
 
 
 DOCUMENTS = {"rules": (RulesDocument, "ir-scatter rules --format json")}
