@@ -480,7 +480,7 @@ class Program(Sketch):
         return end.refusal or self.unknown or UnknownOperator(message, end.node.location)
 
     def run_in_part(self, feeds: Mapping[str, Any]) -> RunResult:
-        """Compute the outputs that depend on no unknown operator; report scatter nodes that repeat indices."""
+        """Compute the outputs that depend on no unknown operator; report nodes that repeat indices."""
         recorder = _RepeatRecorder(self.plans)
         return self._run(feeds, recorder)._replace(repeated=tuple(recorder.repeated))
 
