@@ -404,7 +404,7 @@ class _Session:
             yield f"repeated indices were not tried: {listed(names[:_MOST_NAMES])}{more} {verb} no reduction"
 
     def result(self, cases: Sequence[Feeds]) -> Compared:
-        """Return the result; if nothing was compared, a remark says why."""
+        """Return the result of all cases so far; if nothing was compared, it has a remark with the reason."""
         comparisons, outcomes = comparisons_in(self.judgements), tuple(self.outcomes.values())
         judged = {(comparison.subject, comparison.node) for comparison in comparisons}
         missing: dict[tuple[str, str], NotTapped] = {}

@@ -142,8 +142,7 @@ class BodyOutput:
     inner: int
     slice: Slice | None = None
     """How the parts of all iterations are concatenated; None if the output is the value of the last
-    iteration.
-    """
+    iteration."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +198,7 @@ class Dataflow(ABC):
 
     @abstractmethod
     def constant(self, key: Key) -> Constant | None:
-        """Return the constant of a key, None for any other value."""
+        """Return the constant that a key refers to; None if the key refers to another value."""
 
     @abstractmethod
     def value(self, key: Key) -> Value | None:

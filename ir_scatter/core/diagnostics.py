@@ -85,7 +85,7 @@ class NodeRef:
 
 @record(is_brief=True)
 class Related:
-    """Another place that a finding refers to."""
+    """A place that explains a finding, such as the constant that holds an illegal index."""
 
     message: str
     location: Location

@@ -121,7 +121,7 @@ def by_name(path: str) -> Named | None:
 
 
 def not_a_path(text: str) -> str:
-    """Return why a text that names no file is none: a URL, or a name of a hub; "" for any other text."""
+    """Return an error message if a text is a URL or a name on a model hub instead of a path; else ""."""
     if text.startswith("file:/"):
         return "this is a URL, expected the path alone"
     if _URL.match(text):
@@ -136,7 +136,7 @@ def _named(row: OtherFile, path: str) -> Named:
 
 
 def _in_zip(data: bytes) -> OtherFile | None:
-    """Return what a zip holds by the names of its files; None if they do not tell."""
+    """Return what kind of file a zip is, judged by the names of the files in it; None if unknown."""
     import io
     import zipfile
 

@@ -52,7 +52,7 @@ _EXACT = (
 """Operators whose outputs are elements of inputs, or constants."""
 
 _BASIC = f"Add Subtract Sub Multiply Mul {_RECTIFIERS} {_CONVERSIONS}"
-"""Operators whose result is rounded correctly: one that the element type can represent is exact."""
+"""Operators whose result is exact if the element type can represent it, and otherwise the nearest number."""
 
 _EXACT_TYPES, _BASIC_TYPES = frozenset(_EXACT.split()), frozenset(_BASIC.split())
 

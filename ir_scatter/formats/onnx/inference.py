@@ -65,8 +65,7 @@ _TOTAL_PER_ONE = 2.5
 
 _SEEN = 256
 """Limit of elements of a constant that inference gets with its values: shapes, axes and the like are
-small.
-"""
+small."""
 
 _IR_VERSION = 10
 """IR version of the copies: initializers need not be inputs, functions may have overloads."""
@@ -107,7 +106,7 @@ def declared(value_info: ValueInfoProto | None) -> TensorType:
 
 
 def described(type: TypeProto) -> TensorType:
-    """Return element type and shape of a type; a dimension symbol that inference invented becomes unknown."""
+    """Convert a protobuf type to our type and shape; symbols that inference invented become unknown sizes."""
     message = tensor_message(type)
     if message is None:
         return UNKNOWN

@@ -126,7 +126,7 @@ def _defects(graph: OnnxGraph, at: int, problems: Sequence[_Problem]) -> Iterato
 
 
 def _needed(graph: OnnxGraph) -> Mapping[GraphIndex, set[int]]:
-    """Return scatter nodes and the nodes that they depend on, by position in their graphs."""
+    """Return the positions of scatter nodes and of all nodes upstream of them, by graph."""
     definitions, types = graph.shared.definitions, graph.shared.options.scatter_types
     holding, needed = _holding(definitions, types), dict[GraphIndex, set[int]]()
 

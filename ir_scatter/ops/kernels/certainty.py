@@ -31,7 +31,7 @@ from ir_scatter.ops.spec import Reduction
 
 _SUMS = frozenset({Reduction.SUM, Reduction.SUB, Reduction.MEAN})
 _SAFETY = 1 + 2**-20
-"""Covers the rounding of the bound itself."""
+"""Factor on each bound of a rounding error, as computing the bound rounds, too."""
 MANY = 16
 """Number of operations from which on rounding is treated as random."""
 _DEVIATIONS = 4

@@ -275,9 +275,9 @@ class _Tapper:
 
 
 def _add_result(body: Any, result: Any) -> None:
-    """Add a Result to a body, with a name after those of all others.
+    """Add a Result node to a body, with a name that sorts after the names of all other Results.
 
-    The GPU plugin takes the outputs of an If for those of its body in alphabetical order.
+    The GPU plugin assigns the outputs of an If to those of its body in alphabetical order.
     """
     last = max((other.get_friendly_name() for other in body.get_results()), default="")
     result.set_friendly_name(_name_after(last))
