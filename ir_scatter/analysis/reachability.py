@@ -568,7 +568,7 @@ class Reachability:
     # Uses
 
     def _follow(self, values: Iterable[Value | None], use: UseKind) -> None:
-        """Propagate a use of values to all values upstream."""
+        """Record a use (shape, numbers, ...) of values, and the resulting uses of all values upstream."""
         self._pending += [(value, use) for value in values if value is not None]
         while self._pending:
             value, uses = self._pending.pop()
@@ -626,7 +626,7 @@ class Reachability:
             yield from self._results.get((node, place), ())
 
     def _use_of_input(self, node: Node, source: Value, use: UseKind) -> UseKind:
-        """Return how a node uses an input if its output is used in the way `use`."""
+        """Return how an input of a node is used (shape, numbers, ...), given the use of the node's output."""
         if use & (_UNCOMPUTED | UseKind.INFERRED_SHAPE):
             return use
         if use is UseKind.STATE:

@@ -29,7 +29,7 @@ _ROWS: Mapping[str, Mapping[int, ValueRange]] = MappingProxyType(
         "GridSample": {1: (-1, 1)},
     }
 )
-"""By type, "A/B" if ONNX calls A of OpenVINO B, the preferred floating-point numbers of some inputs."""
+"""Preferred numbers by operator type and input port; "A/B" stands for OpenVINO's A, which ONNX calls B."""
 
 
 def preferred_numbers(domain: str, type: str) -> Mapping[int, ValueRange]:

@@ -62,7 +62,7 @@ class TappedGraph:
         return graphs
 
     def contexts(self) -> "Iterator[tuple[Call, list[tuple[TappedGraph, Call]]]]":
-        """Yield, for each chain of calls that leads to this graph, the chain and the graphs around this one.
+        """Yield each way in which this graph is reached: the chain of calls, and the graphs around this one.
 
         The graphs are ordered from the outermost inwards, each with the calls that lead to it.
         """
