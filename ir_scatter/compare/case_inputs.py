@@ -59,8 +59,8 @@ def draw_inputs(
     some branch or loop body unused, or never repeats an index, cases that do so are added.
 
     Raises:
-        BadFeed: the passed inputs, or the value ranges of inputs, do not fit a model, or the passed inputs break
-            the conditions that the user gave.
+        BadFeed: passed inputs or value ranges do not fit a model, or passed inputs break conditions
+            that the user gave.
         NoInputs: no legal inputs were found.
     """
     model, inputs, shapes, ranges = sides[0].model, CaseInputs(), settings.input_shapes, settings.input_ranges
