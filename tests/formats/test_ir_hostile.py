@@ -5,7 +5,6 @@ import resource
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
