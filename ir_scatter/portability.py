@@ -135,6 +135,11 @@ class Met(NamedTuple):
         names = self.meeting.probes
         return any(not probe.breaks for probe in self.defect.probes if not names or probe.name in names)
 
+    @property
+    def is_risk(self) -> bool:
+        """Whether a target fails on legal inputs whose result the specification defines."""
+        return self.is_of_legal_inputs and not self.meeting.is_unspecified
+
 
 class Portability:
     """The known defects of some targets (runners and releases), and which nodes of models they affect.
@@ -154,7 +159,18 @@ class Portability:
         self.targets = tuple(targets)
         self._here = read_rows(cache_file()) if here is None else here
         self._recorded = history() if recorded is None else recorded
+        self._with_devices: Portability | None = None
         self._evidence: dict[tuple[str, tuple[str, ...], bool], tuple[_OnTarget, ...]] = {}
+
+    def with_devices(self) -> "Portability":
+        """Return this, and a device besides each runner that only folds: what it does not fold runs there."""
+        if self._with_devices is None:
+            pairs = [(target, runners.find(target.runner).leaves_to) for target in self.targets]
+            devices = [target._replace(runner=device) for target, device in pairs if device]
+            more = [device for device in devices if device not in self.targets]
+            targets = (*self.targets, *more)
+            self._with_devices = Portability(targets, self._here, self._recorded) if more else self
+        return self._with_devices
 
     def evidence(
         self, defect: Defect, probes: tuple[str, ...] = (), is_folded: bool = False
@@ -233,8 +249,12 @@ class Portability:
 
     def maybe_met(self, scatter: ScatterNode) -> set[str]:
         """Return the codes of defects that may affect a node for legal inputs."""
-        possible = [met for met in self.met(scatter) if met.meeting.when and met.is_of_legal_inputs]
-        return {met.defect.code for met in possible if met.defect.per_model is not Severity.NOTE}
+        return {met.defect.code for met in self.met(scatter) if met.meeting.when and met.is_risk}
+
+    def nearly_met(self, scatter: ScatterNode) -> set[str]:
+        """Return the codes of defects that affect a node for nearly all legal inputs."""
+        possible = [met for met in self.met(scatter) if met.meeting.when and met.is_risk]
+        return {met.defect.code for met in possible if met.meeting.is_likely}
 
     def untested(self, model: Model) -> Iterator[Diagnostic]:
         """Yield a note for each target that was not, or not fully, tested."""

@@ -41,6 +41,20 @@ def read(
     return formats.read(str(path), data, format=format, options=options)
 
 
+def read_written(model: Model, content: bytes, appended: bytes) -> Model:
+    """Read a new version of a model that is not in a file yet.
+
+    Args:
+        model: the model whose files lie beside the new one.
+        content: the bytes of the new file.
+        appended: bytes to append to the weights of an IR.
+    """
+    types = scatter_types(ONNX) | scatter_types(OPENVINO)
+    options = ReadOptions(types, types, _OPERATORS, appended=appended)
+    has_folder = model.identity is not None
+    return formats.read(model.path, content, format=model.format, options=options, has_folder=has_folder)
+
+
 def files_beside(path: str) -> Iterator[tuple[str, str]]:
     """Yield the other files of a model, each with a description."""
     if formats.format_of(path) == IR:

@@ -31,6 +31,8 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 @section("What is converted")
 @option("--to OPERATOR", "Target operator; see `ir-scatter routes`.", offers="targets")
 @option("--for DEVICE...", "Avoid known defects of this device; repeatable.", "targets", offers="runners")
+@option("--at-any-cost", "With --for: avoid a defect that only some inputs meet even if that copies data.")
+@option("--strict", "Exit with 1 if a node is still at risk on a device of --for.")
 @option(
     "--guard", "Clamp indices, wrap negative ones, or drop updates that are out of range.", choices=_GUARDS
 )
@@ -58,7 +60,8 @@ def command(**params: Any) -> int:
     MODEL is a .xml or .onnx file. Without --to, deprecated operators are replaced by their successors.
     If MODEL is ONNX and the output ends in .xml, OpenVINO converts it to an IR.
 
-    Exit codes: 1 a node is refused or not verified, and the model is only written with --partial; 2
+    Exit codes: 1 a node is refused or not verified, and the model is only written with --partial, or with
+    --strict a node is still at risk; 2
     wrong usage; 3 a file cannot be read or written; 4 a runtime of --verify-on failed.
     """
     if params["in_place"] and params["output"] is not None:
@@ -70,7 +73,10 @@ def command(**params: Any) -> int:
         raise click.UsageError("-o FILE is missing, expected it, --in-place, --diff or --dry-run")
     from ir_scatter.convert.job import ConversionJob, run_job
 
-    copied = "to sources nodes opset assume keep_negative_indices verify seed targets guard"
+    if not params["targets"] and (params["at_any_cost"] or params["strict"]):
+        name = "--at-any-cost" if params["at_any_cost"] else "--strict"
+        raise click.UsageError(f"{name} goes with --for DEVICE")
+    copied = "to sources nodes opset assume keep_negative_indices verify seed targets at_any_cost guard"
     job = ConversionJob(
         source=params["path"],
         output=params["path"] if params["in_place"] else params["output"],
@@ -91,7 +97,7 @@ def command(**params: Any) -> int:
         click.echo(render("conversion", "text", done), nl=False, err=True)
     else:
         write(render("conversion", params["format"], done, **style()))
-    if done.conversion.refused:
+    if done.conversion.refused or (params["strict"] and done.conversion.risks):
         return exits.FINDINGS
     return exits.RUNTIME if done.failed_devices else exits.OK
 

@@ -3,31 +3,40 @@
 A form is an equivalent set of new nodes; a row is one version of an operator (`ops.spec`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from math import prod
+from typing import NamedTuple
 
 from ir_scatter import runners
 from ir_scatter.analysis.scatter_node import ScatterNode
-from ir_scatter.convert.conversion import Conversion
-from ir_scatter.convert.rewriter import Rewriter, Rewritten
+from ir_scatter.convert.rewriter import ON_STORED, Rewriter, Rewritten
 from ir_scatter.core.diagnostics import Diagnostic, NodeRef, Severity
-from ir_scatter.core.errors import NotEditable, UnreadableModel
-from ir_scatter.core.model import Model, Node
 from ir_scatter.core.parameters import Parameter
-from ir_scatter.core.words import listed
-from ir_scatter.defects import all_defects, by_code
-from ir_scatter.defects.general_operators import empty_inputs, misread_inputs, missing_kernels
-from ir_scatter.formats import FORMATS
+from ir_scatter.core.words import counted_bytes, listed
+from ir_scatter.defects import by_code
+from ir_scatter.defects.general_operators import ADDS_IN_F32, empty_inputs, misread_inputs, missing_kernels
 from ir_scatter.ops.general import find
+from ir_scatter.ops.lookup import find as find_scatter
 from ir_scatter.ops.spec import OpSpec
-from ir_scatter.portability import Portability, and_others, diagnose
-from ir_scatter.reading import read
+from ir_scatter.portability import Portability, and_others
 from ir_scatter.rewrites import leads_to
-from ir_scatter.rewrites.base import Rewrite
-from ir_scatter.rewrites.forms import forms_of
+from ir_scatter.rewrites.forms import AXIS_FOUND, COPIED, LEFT_OUT, MEAN, NodeForm, forms_of
 from ir_scatter.rewrites.guard import Guard, counts_from_end
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules.index_values import index_out_of_range
+
+_CURES: Mapping[str, frozenset[str]] = {
+    COPIED: frozenset({"DEV112", "DEV116"}),
+    LEFT_OUT: frozenset({"DEV134", "DEV135", "DEV307"}),
+    AXIS_FOUND: frozenset({"DEV301"}),
+}
+"""Defects that lie in the inputs or surroundings of a node, and the form that avoids them anyway."""
+
+_WIDE = 32
+"""Fewest bits of integers whose mean ends with a sum that a device may round."""
+
+_FREE = frozenset({"Reshape", "Unsqueeze", "Squeeze", "ShapeOf"})
+"""General operators that move no elements."""
 
 _OF_INDICES = frozenset({Reason.NOTHING_IN_RANGE, Reason.ILLEGAL_INDICES})
 """Refusals of a guard (nodes that make indices legal) that apply whatever operator the node becomes."""
@@ -59,22 +68,17 @@ def avoid_defects(
         The row; and the new form, a refusal, or None if the node needs no change.
     """
     source, reasons = scatters[0].spec, list[str]()
-    candidates: list[tuple[int, OpSpec, Rewritten]] = []
+    candidates: list[_Form] = []
     in_the_way = dict.fromkeys(code for scatter in scatters for code in portability.surely_met(scatter))
-    is_kept = any(by_code()[code].stays for code in in_the_way)
-    misread = [
-        f"{target} misreads {name}"
-        for target in portability.targets
-        for name in misread_inputs(scatters, runners.original(target.runner))
-    ]
-    misread += [
-        f"{target} does not reshape {name}"
-        for target in portability.targets
-        for name in empty_inputs(scatters, runners.original(target.runner))
-    ]
+    kept = frozenset(code for code in in_the_way if by_code()[code].stays)
+    misread = _misread(portability, scatters)
     reasons += misread
-    for form, row in () if is_kept or misread else _attempts(source, rows):
-        if form is not None and candidates:
+    old = _maybe(portability.with_devices(), scatters)
+    for form, row in _attempts(source, rows):
+        cured = cured_by(form)
+        if not kept <= cured or (cured and not cured & kept) or (misread and not _reads_data_only(form)):
+            continue
+        if form is not None and any(not candidate.remaining for candidate in candidates):
             break  # the node itself, or a plain rewrite, avoids all defects
         if len(rows) > 1 and row is not None and not leads_to(source.key, row.key, opset):
             continue
@@ -84,28 +88,26 @@ def avoid_defects(
             is_only = len(rows) == 1 and form is None
             if is_only or (isinstance(rewritten, Refusal) and rewritten.code in _OF_INDICES):
                 return row, rewritten
-            reasons += [] if rewritten is None else [rewritten.message]
+            reasons += [] if rewritten is None or rewritten.code is Reason.NO_FORM else [rewritten.message]
             continue
-        missing = [
-            f"{target} has no kernel for {name}"
-            for target in portability.targets
-            for name in missing_kernels(rewritten.fragment, runners.original(target.runner))
-        ]
+        missing = _missing(portability, rewritten)
         if missing:
             reasons += missing
             continue
-        news = rewriter.news(rewritten)
-        codes = dict.fromkeys(code for new in news for code in portability.surely_met(new))
-        new = _maybe(portability, news) - _maybe(portability, scatters)
+        certain, possible = _codes(rewriter, portability, rewritten)
+        new = possible - old
         if guard is Guard.WRAP:  # all constant indices are legal and non-negative
             new = {code for code in new if not by_code()[code].breaks}
-        codes |= dict.fromkeys(sorted(new))
+        codes = dict.fromkeys([*certain, *sorted(new)])
         in_the_way |= codes
         if not codes:
-            candidates.append((len(rewritten.fragment.news), row, rewritten))
+            candidates.append(_Form(row, rewritten, possible, form is not None and form.moves_data))
     if candidates:
-        _, row, rewritten = min(candidates, key=lambda scatter: scatter[0])
-        return row, rewritten
+        best = min(candidates, key=_Form.rank)
+        return best.row, best.rewritten
+    final = [by_code()[code].remains for code in in_the_way if by_code()[code].remains]
+    if final:
+        return (rows[0] if len(rows) == 1 else None) or source, Refusal(Reason.KNOWN_DEFECTS, final[0])
     message = (
         f"every known rewrite is affected by {listed([*in_the_way])} on a device of {Parameter('targets')}"
     )
@@ -113,78 +115,174 @@ def avoid_defects(
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 
 
+class _Form(NamedTuple):
+    """A new form of a node, and the defects that may still affect it for some inputs."""
+
+    row: OpSpec
+    rewritten: Rewritten
+    remaining: Set[str]
+    moves_data: bool
+
+    def rank(self) -> tuple[int, bool, int, int]:
+        """Return a key that is least for the best form: fewest defects, lowest cost, newest version."""
+        size = len(self.rewritten.fragment.news)
+        return len(self.remaining), self.moves_data, size, -self.row.key.version
+
+
+def cured_by(form: NodeForm | None) -> frozenset[str]:
+    """Return the defects of a node's inputs or surroundings that a form avoids although others do not."""
+    return frozenset() if form is None else _CURES.get(form.name, frozenset())
+
+
 def _attempts(
     source: OpSpec, rows: Sequence[OpSpec | None]
-) -> Iterator[tuple[Rewrite | None, OpSpec | None]]:
+) -> Iterator[tuple[NodeForm | None, OpSpec | None]]:
     """Yield (form, row) pairs to try: each row from the unchanged node, then from each other form."""
     for form in (None, *forms_of(source.key)):
         yield from ((form, row) for row in rows)
 
 
-def improve_at_no_cost(
+def _misread(portability: Portability, scatters: Sequence[ScatterNode]) -> list[str]:
+    """Return the inputs of a node that devices misread or refuse in general operators."""
+    messages = list[str]()
+    for target in portability.targets:
+        runner = runners.original(target.runner)
+        messages += [f"{target} misreads {name}" for name in misread_inputs(scatters, runner)]
+        messages += [f"{target} does not reshape {name}" for name in empty_inputs(scatters, runner)]
+    return messages
+
+
+def _reads_data_only(form: NodeForm | None) -> bool:
+    return form is not None and form.name == LEFT_OUT
+
+
+def _missing(portability: Portability, rewritten: Rewritten) -> list[str]:
+    messages = list[str]()
+    is_wide_mean = any(rewrite.name == MEAN for rewrite in rewritten.way) and any(
+        new.output.element_type is not None and new.output.element_type.bits >= _WIDE
+        for new in rewritten.fragment.news[-1:]
+    )
+    for target in portability.with_devices().targets:
+        runner = runners.original(target.runner)
+        names = missing_kernels(rewritten.fragment, runner)
+        messages += [f"{target} has no kernel for {name}" for name in names]
+        if is_wide_mean and runner in ADDS_IN_F32:
+            messages.append(f"{target} adds a product of i32 in f32")
+    return messages
+
+
+def _codes(
+    rewriter: Rewriter, portability: Portability, rewritten: Rewritten
+) -> tuple[Sequence[str], Set[str]]:
+    """Return the defects that affect a new form for all inputs, and for some; cached by form."""
+    if rewritten not in rewriter.defects_of:
+        news, devices = rewriter.news(rewritten), portability.with_devices()
+        certain = dict.fromkeys(code for new in news for code in devices.surely_met(new))
+        rewriter.defects_of[rewritten] = [*certain], _maybe(devices, news)
+    return rewriter.defects_of[rewritten]
+
+
+class Price(NamedTuple):
+    """The number of bytes that a new form moves in each run beyond those of its scatter node."""
+
+    size: int
+    is_least: bool
+
+    def __str__(self) -> str:
+        return f"{'at least ' if self.is_least else ''}{counted_bytes(self.size)} more in each run"
+
+
+class Lessened(NamedTuple):
+    """The result of looking for a form that fewer defects may affect than the node.
+
+    Attributes:
+        row: the operator version of the form.
+        rewritten: the form; None if none was found at the allowed cost.
+        price: bytes that a costly form moves more in each run, if only such a form was found; else None.
+    """
+
+    row: OpSpec
+    rewritten: Rewritten | None
+    price: Price | None = None
+
+
+def lessen_risks(
     rewriter: Rewriter,
     portability: Portability,
     scatters: Sequence[ScatterNode],
     rows: Sequence[OpSpec],
     opset: int | None,
-) -> tuple[OpSpec, Rewritten] | None:
-    """Return a new form that fewer defects can affect than the original node; None if there is none."""
-    source, best = scatters[0].spec, _maybe(portability, scatters)
-    result: tuple[OpSpec, Rewritten] | None = None
-    for row in rows if best else ():
-        if not leads_to(source.key, row.key, opset):
+    *,
+    at_any_cost: bool = False,
+) -> Lessened | None:
+    """Return a new form that fewer defects can affect than the original node; None if there is none.
+
+    No defect that cannot affect the node affects the form. Forms that move all of data once more are chosen
+    `at_any_cost` only, or if they avoid a defect that nearly all inputs meet.
+    """
+    source, old = scatters[0].spec, _maybe(portability, scatters)
+    likely = set[str]().union(*map(portability.nearly_met, scatters)) & old
+    is_rare = all(by_code()[code].per_model is Severity.NOTE for code in old - likely)
+    if is_rare and not likely:
+        return None
+    is_misread = bool(_misread(portability, scatters))
+    kept = frozenset(code for code in old if by_code()[code].stays)
+    more = _maybe(portability.with_devices(), scatters) - old
+    candidates = list[_Form]()
+    for form, row in _attempts(source, (None, *rows)):
+        moves_data = form is not None and form.moves_data
+        cured = cured_by(form)
+        if (cured and not cured & old) or (is_misread and not _reads_data_only(form)):
             continue
-        rewritten = rewriter.rewrite(scatters, row, opset, is_anew=True)
-        if not isinstance(rewritten, Rewritten) or len(rewritten.fragment.news) != 1 or rewritten.assumptions:
+        if (form is None and row is None) or (
+            moves_data and any(not candidate.remaining for candidate in candidates)
+        ):
             continue
-        news = rewriter.news(rewritten)
-        remaining = _maybe(portability, news)
-        if remaining < best and not any(map(portability.surely_met, news)):
-            best, result = remaining, (row, rewritten)
-    return result
+        if row is not None and not leads_to(source.key, row.key, opset):
+            continue
+        rewritten = rewriter.rewrite(scatters, row, opset, is_anew=True, form=form)
+        if not isinstance(rewritten, Rewritten) or set(rewritten.assumptions) - {ON_STORED}:
+            continue
+        if _missing(portability, rewritten):
+            continue
+        certain, possible = _codes(rewriter, portability, rewritten)
+        remaining = (possible - more) | (kept - cured)
+        if not certain and remaining < old:
+            candidates.append(_Form(row or source, rewritten, remaining, moves_data))
+    allowed = [
+        candidate
+        for candidate in candidates
+        if not candidate.moves_data or at_any_cost or not likely <= candidate.remaining
+    ]
+    if allowed:
+        best = min(allowed, key=_Form.rank)
+        return Lessened(best.row, best.rewritten, price_of(best.rewritten) if best.moves_data else None)
+    if candidates:
+        best = min(candidates, key=_Form.rank)
+        return Lessened(best.row, None, price_of(best.rewritten))
+    return None
 
 
 def _maybe(portability: Portability, scatters: Sequence[ScatterNode]) -> set[str]:
     return set[str]().union(*map(portability.maybe_met, scatters))
 
 
-def possible_defects(
-    model: Model, portability: Portability, settled: Collection[str]
-) -> tuple[Diagnostic, ...]:
-    """Return warnings of defects that depend on runtime values, except for nodes in the scopes `settled`."""
-    diagnostics = diagnose(model, portability, is_meant=lambda scope: scope not in settled)
-    return tuple([diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.WARNING])
+def price_of(rewritten: Rewritten) -> Price:
+    """Return the size of all outputs of new nodes, except for views and the last scatter node.
 
-
-def shares_memory(conversion: Conversion, portability: Portability) -> tuple[Diagnostic, ...]:
-    """Return warnings of new nodes that update memory in place that other nodes read, on one of the devices.
-
-    Sharing depends on the loops around a node and on the other readers of its data, so the converted model
-    is written and read again, but only if a new node is in a loop or the model has state.
+    Dimensions that are unknown count as 1.
     """
-    model = conversion.model
-    places = {new.node.scope: new.node for new in conversion.converted if new.fragment is not None}
-    in_loops = any(node.graph.scope for node in places.values())
-    may_be = in_loops or any(has_state(node) for node in model.graph.walk() if places)
-    codes = {defect.code for defect in all_defects() if defect.taps_hide}
-    if not may_be or (conversion.move is not None and conversion.move.obstacles):
-        return ()
-    try:
-        written = FORMATS[model.format].write(model, conversion.patches, conversion.move)
-        result = read(model.path, written.content, format=model.format)
-    except (NotEditable, UnreadableModel):  # reported when the model is written
-        return ()
-    warnings = list[Diagnostic]()
-    for diagnostic in diagnose(result, portability):
-        scope = next((name for name in places if diagnostic.location.scope.startswith(name)), None)
-        if diagnostic.code in codes and scope is not None:
-            warnings.append(replace(diagnostic, severity=Severity.WARNING, location=places[scope].location))
-    return tuple(warnings)
-
-
-def has_state(node: Node) -> bool:
-    op = find(node.domain, node.type)
-    return op is not None and bool(op.state)
+    count, is_least, news = 0, False, rewritten.fragment.news
+    scatters = [new for new in news if find_scatter(new.domain, new.type, new.opset) is not None]
+    for new in news:
+        op = find(new.domain, new.type)
+        if (op is not None and op.type in _FREE) or new in scatters[-1:]:
+            continue
+        shape, type = new.output.shape, new.output.element_type
+        sizes = [dim if isinstance(dim, int) else 1 for dim in shape or ()]
+        is_least = is_least or shape is None or sizes != [*shape]
+        count += -(-prod(sizes) * (8 if type is None else type.bits) // 8)
+    return Price(count, is_least)
 
 
 def not_guarded(

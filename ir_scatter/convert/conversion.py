@@ -83,6 +83,27 @@ class Verified(_OfNode):
     cases: int
 
 
+@record()
+class Risk:
+    """A known defect that still affects a node of the written model for some legal inputs, or for all.
+
+    Attributes:
+        node: the name of the node.
+        scope: the way to it: "loop:body/scatter".
+        defect: its code, "DEV306".
+        runner: the device that has it, "openvino:GPU".
+        when: the condition on inputs; "" if it is always met.
+        advice: what to do about it.
+    """
+
+    node: str
+    scope: str
+    defect: str
+    runner: str
+    when: str
+    advice: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Conversion:
     """The result of a conversion.
@@ -92,7 +113,9 @@ class Conversion:
         seed: the seed of the generated inputs.
         cases: how many generated inputs were requested for each node.
         origin: the original file, if another program (OpenVINO) has read and rewritten the model before.
-        warnings: known defects of a device that unchanged nodes may hit when they run.
+        warnings: what else may go wrong when the model runs: indices out of range that a device accepts.
+        risks: known defects of a device that nodes of the new model may still meet, for legal inputs.
+        costs: for each node that was converted at a price, what its new form costs.
     """
 
     model: Model
@@ -104,6 +127,8 @@ class Conversion:
     origin: str | None = None
     cases: int = 0
     warnings: tuple[Diagnostic, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    costs: tuple[str, ...] = ()
 
     @property
     def opset(self) -> int | None:

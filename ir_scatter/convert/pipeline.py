@@ -18,6 +18,7 @@ from ir_scatter.core.diagnostics import Diagnostic, Location, NodeRef, Severity
 from ir_scatter.core.errors import UnreadableModel, UsageError
 from ir_scatter.core.memory import collector_paused
 from ir_scatter.core.model import ONNX, OPENVINO, Function, Model, Node, OpKey
+from ir_scatter.core.parameters import Parameter
 from ir_scatter.core.suggestions import did_you_mean
 from ir_scatter.core.words import counted
 from ir_scatter.ops.lookup import SPECS, find, scatter_types
@@ -73,6 +74,7 @@ def convert(
     verify: int = DEFAULT_CASES,
     seed: int = 0,
     targets: Sequence[str] = (),
+    at_any_cost: bool = False,
     guard: str | None = None,
     given: Sequence[str] = (),
 ) -> Conversion:
@@ -87,6 +89,7 @@ def convert(
         )
     promises = Promises(frozenset(map(Condition, assume)), keep_negative_indices)
     converted, refused, verified = list[Converted](), list[Refused](), list[Verified]()
+    costs = list[str]()
     proofs: dict[Rewritten, int | Refusal] = {}  # each form is verified once, for all nodes that it replaces
     with collector_paused():
         source = read(model) if isinstance(model, str | Path) else model
@@ -96,17 +99,17 @@ def convert(
         portability: Portability | None = None
         if targets:
             # These modules load the records of all devices.
-            from ir_scatter.convert.around import (
-                avoid_defects,
-                improve_at_no_cost,
-                not_guarded,
-                possible_defects,
-                shares_memory,
-            )
+            from ir_scatter.convert.around import Lessened, avoid_defects, lessen_risks, not_guarded
+            from ir_scatter.convert.risks import accepted_illegal, risks_of
             from ir_scatter.portability import portability_to
 
             portability = portability_to(tuple(targets))
+        elif at_any_cost:
+            raise UsageError(
+                f"{Parameter('at_any_cost')} goes with {Parameter('targets')}, expected a device"
+            )
         everywhere, tasks, final = _candidates(rewriter, sources, nodes), list[_Task](), None
+        lessened: dict[int, Lessened] = {}
         if portability is not None and to is None:
             if opset is not None:
                 raise UsageError(
@@ -114,15 +117,16 @@ def convert(
                 )
             tasks = _surely_met(everywhere, portability)
             surely = {id(candidate.node) for candidate, _, _ in tasks}
-            for candidate in [
-                candidate
-                for candidate in everywhere
-                if candidate.spec is not None and id(candidate.node) not in surely
-            ]:
-                better = improve_at_no_cost(
-                    rewriter, portability, candidate.scatters, _targets(), _opset_of(candidate)
+            for candidate in everywhere:
+                if candidate.spec is None or id(candidate.node) in surely:
+                    continue
+                own_opset = _opset_of(candidate)
+                better = lessen_risks(
+                    rewriter, portability, candidate.scatters, _targets(), own_opset, at_any_cost=at_any_cost
                 )
-                tasks += [(candidate, better[0], _opset_of(candidate))] if better is not None else []
+                if better is not None:
+                    lessened[id(candidate.node)] = better
+                    tasks += [(candidate, better.row, own_opset)] if better.rewritten is not None else []
         elif to is not None or opset is not None or guard is None:
             tasks, final = _plan(rewriter, to, everywhere, opset, is_explicit=bool(sources or nodes))
         entering = [
@@ -147,7 +151,11 @@ def convert(
         for candidate, target, own_opset in tasks:
             node, scatters = candidate
             own_guard = guard_kind if guard is not None and candidate in exposed else None
-            if portability is not None and candidate.spec is not None:
+            better = lessened.get(id(node))
+            outcome: Rewritten | Refusal | None
+            if better is not None and better.rewritten is not None and own_guard is None:
+                target, outcome = better.row, better.rewritten
+            elif portability is not None and candidate.spec is not None:
                 is_free = to is None and (target is None or target.key == candidate.key)
                 rows = [None, *_targets()] if is_free else [target]
                 target, outcome = avoid_defects(rewriter, portability, scatters, rows, own_opset, own_guard)
@@ -166,6 +174,10 @@ def convert(
                     outcome = proof
                 else:
                     verified.append(Verified(node, proof))
+            if better is not None and better.price is not None and isinstance(outcome, Rewritten):
+                costs.append(
+                    f"{node.scope}: {', '.join(rewrite.name for rewrite in outcome.way)}: {better.price}"
+                )
             old_key, new_key = candidate.key, target.key if target else candidate.key
             if isinstance(outcome, Refusal):
                 refused.append(
@@ -197,7 +209,7 @@ def convert(
     warnings: tuple[Diagnostic, ...] = ()
     if portability is not None:
         settled = {candidate.node.scope for candidate in converted}
-        warnings = possible_defects(source, portability, settled)
+        warnings = accepted_illegal(source, portability, frozenset(settled))
         if guard is None:
             warnings += not_guarded(
                 portability,
@@ -214,11 +226,24 @@ def convert(
             [candidate.scatters[0] for candidate in exposed if id(candidate.node) in guarded]
         )
     conversion = Conversion(
-        source, tuple(converted), tuple(refused), tuple(verified), move, seed, cases=verify, warnings=warnings
+        source,
+        tuple(converted),
+        tuple(refused),
+        tuple(verified),
+        move,
+        seed,
+        cases=verify,
+        warnings=warnings,
+        costs=tuple(costs),
     )
     if portability is None:
         return conversion
-    return replace(conversion, warnings=(*warnings, *shares_memory(conversion, portability)))
+    prices = {
+        candidate.node.scope: str(better.price)
+        for candidate in everywhere
+        if (better := lessened.get(id(candidate.node))) is not None and better.rewritten is None
+    }
+    return replace(conversion, risks=risks_of(conversion, portability, prices))
 
 
 def _runners_of(portability: "Portability | None") -> list[str]:

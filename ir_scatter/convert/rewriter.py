@@ -1,7 +1,7 @@
 """Rewrites one node along a route (a chain of rewrites): returns its new nodes, or a refusal."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeAlias
@@ -20,6 +20,7 @@ from ir_scatter.rewrites import leads_to, route
 from ir_scatter.rewrites.base import BY_SIGNATURE, Promises, Rewrite, View, fragment_like
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.existing_guards import is_needed
+from ir_scatter.rewrites.forms import NodeForm
 from ir_scatter.rewrites.guard import Guard, guard_of, illegal_for_sure, is_counted_after, rewrite_of
 from ir_scatter.rewrites.refusals import Reason, Refusal
 from ir_scatter.rules import all_rules
@@ -97,6 +98,8 @@ class Rewriter:
         self._numbers_of: set[Role] = set()
         self._rests: dict[Rewritten, bool] = {}
         self._settled: dict[Hashable, Rewritten | Refusal] = {}
+        self.defects_of: dict[Rewritten, tuple[Sequence[str], Set[str]]] = {}
+        """The known defects that affect a new form for all inputs, and for some; `around` fills it."""
 
     @cached_property
     def proven(self) -> Facts:
@@ -124,7 +127,7 @@ class Rewriter:
         guard: Guard | None = None,
         *,
         is_anew: bool = False,
-        form: Rewrite | None = None,
+        form: NodeForm | None = None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node as a target operator version; return None if it needs no change.
 
@@ -168,7 +171,7 @@ class Rewriter:
         opset: int | None,
         guard: Guard | None,
         is_anew: bool,
-        form: Rewrite | None,
+        form: NodeForm | None,
     ) -> "Rewritten | Refusal | None":
         """Rewrite one node without the cache of its group, after checking it against the rules."""
         diagnostics: list[Diagnostic] = []
@@ -201,7 +204,7 @@ class Rewriter:
         if way and not is_anew and way[0].is_done(self._view(scatter), way[0].target):
             way = ()
         if form is not None:
-            way = (form, *(way or ()))
+            way = (*form.rewrites, *(way or ()))
         if guard is not None:
             way = (rewrite_of(guard, scatter.spec.key), *(way or ()))
             diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.code not in mended]

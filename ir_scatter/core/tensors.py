@@ -234,6 +234,23 @@ class Weights:
         return UnreadableModel("weights-missing", message, Location(str(self.path)))
 
 
+class LongerWeights(Weights):
+    """A file of weights as if some bytes had been appended to it; a missing file counts as empty."""
+
+    def __init__(self, path: Path, appended: bytes) -> None:
+        super().__init__(path)
+        self._appended, self._first = appended, self.size or 0
+        self.size = self._first + len(appended)
+
+    def view(self, offset: int, size: int) -> memoryview | None:
+        """Return `size` bytes from `offset` on, None if they are not all in the file or all appended."""
+        if size == 0 or offset + size <= self._first:
+            return super().view(offset, size)
+        start = offset - self._first
+        whole = memoryview(self._appended)
+        return whole[start : start + size] if 0 <= start <= len(whole) - size else None
+
+
 def _read(file: int, offset: int, size: int) -> bytes:
     """Return bytes of a file, fewer only if it ends before."""
     if not hasattr(os, "pread"):

@@ -9,6 +9,14 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     return f"{digits} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def counted_bytes(count: int) -> str:
+    """Return "12 bytes", "3.4 KB", "1.2 GB"."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return counted(count, "byte")
+
+
 def listed(words: Sequence[str]) -> str:
     """Return "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

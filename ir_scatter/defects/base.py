@@ -190,6 +190,8 @@ class Meeting(NamedTuple):
         when: the condition at run time, "an index is negative"; "" if it is certain.
         probes: the names of the probes that show it for such a node; empty for all.
         strikes: the stage at which the defect shows, if it differs from `Defect.strikes`.
+        is_likely: whether the condition holds for nearly all inputs, such as "the index is not 0".
+        is_unspecified: whether the specification leaves the result open, so that no result is wrong.
     """
 
     reason: str
@@ -198,6 +200,8 @@ class Meeting(NamedTuple):
     when: str = ""
     probes: tuple[str, ...] = ()
     strikes: Stage | None = None
+    is_likely: bool = False
+    is_unspecified: bool = False
 
 
 def meets(
@@ -313,6 +317,7 @@ class Defect:
             instruction sets; records of other processors prove nothing then.
         stays: whether every node that reads the input is affected, so that rewriting the scatter node does
             not help.
+        remains: why no other form of a node avoids it, in a sentence without a full stop; "" if some may.
         taps_hide: whether an affected node is computed correctly if its data is also a model output.
         inferences: number of inferences in a row, without a reset of states, until it shows.
         affects: returns whether a node is affected; nodes may break only rules that the probes break.
@@ -329,6 +334,7 @@ class Defect:
     per_model: Severity | None = None
     depends_on_instructions: bool = False
     stays: bool = False
+    remains: str = ""
     taps_hide: bool = False
     inferences: int = 1
     strikes: Stage = Stage.RUN

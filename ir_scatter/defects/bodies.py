@@ -196,6 +196,7 @@ def adds_up_again(
     ),
     avoid="cast to f32 before the loop and back in its body",
     stays=True,
+    remains="an input or output of the loop itself has that type, which no form of the node changes",
 )
 def types_of_loops_refused(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU plugin refuses loops with an input or output of type u2, f4e2m1 or f8e8m0.

@@ -8,8 +8,12 @@ from ir_scatter.analysis.signature import Fact
 from ir_scatter.core.diagnostics import Severity
 from ir_scatter.core.shapes import element_count, is_static, lowest
 from ir_scatter.defects.base import Defect, Meeting, Probe, Stage, Symptom, Ternary, has_elements, meets
+from ir_scatter.ops.general import find
 from ir_scatter.ops.spec import Layout, Reduction, Role
 
+_NOT_REPLACED = 12
+"""The version of ScatterElementsUpdate from which OpenVINO does not replace it by ScatterUpdate."""
+_VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 _DATA = frozenset({Role.DATA})
 _TYPES = frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES})
 _VALUES = frozenset({*_TYPES, Fact.ATTRIBUTES, Fact.SHAPES, Fact.VALUES, Fact.INDICES, Fact.CONSTANCY})
@@ -71,24 +75,46 @@ def u2_refused(scatter: ScatterNode) -> Meeting | None:
         Probe("u32-constant", "ScatterNDUpdate-15", [2, 2**31 + 1], [[0]], [1], None, "u32", constants=_DATA),
     ),
     near=(Probe("small", "ScatterElementsUpdate-12", [2**31 - 1, -(2**31)], [1], [3], 0, "i64"),),
-    avoid="keep all values within the range of i32, or split each into two halves",
+    avoid="keep all values within the range of i32, or split each into two halves before the model",
+    remains="the device reads i64 and u64 as i32 before any operator: no form of a node keeps larger numbers",
     per_model=Severity.NOTE,
     reads=_VALUES,
 )
 def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     """OpenVINO's CPU and GPU plugins compute i64, u64 and u32 as i32.
 
-    2^40 + 1 becomes 1, even in elements without an update; constants saturate instead.
+    2^40 + 1 becomes 1, even in elements without an update; constants saturate instead. Without a reduction
+    the bits of u32 stay, and so only its constants are wrong.
     """
     meeting = meets(f"data is {type_name(scatter.data)}", [element_type_is(scatter, "i64", "u64", "u32")])
     if meeting is None or not type_name(scatter.data):
         return None
-    return _beyond(
-        meeting,
-        scatter,
-        lambda array: (array > 2**31 - 1) | (array < -(2**31)),
-        "a number is outside the range of i32",
-    )
+
+    def is_beyond(array: Any) -> Any:
+        return (array > 2**31 - 1) | (array < -(2**31))
+
+    when = "a number is outside the range of i32"
+    if type_name(scatter.data) == "u32" and scatter.reduction is Reduction.NONE:
+        is_met, role = _holds_beyond(scatter, is_beyond)
+        if not is_met:
+            return None
+        meeting = meeting._replace(reason=f"{when}, in constant {role.value}", role=role, is_likely=True)
+    return _beyond(meeting, scatter, is_beyond, when)
+
+
+def _holds_beyond(scatter: ScatterNode, is_beyond: Callable[[Any], Any]) -> tuple[bool, Role]:
+    """Return whether constant data or updates hold a number outside of a range, and which of them."""
+    for role in (Role.DATA, Role.UPDATES):
+        operand = scatter.operand(role)
+        value = None if operand is None else operand.value
+        while value is not None and value.constant is None and value.producer is not None:
+            op = find(value.producer.domain, value.producer.type)
+            is_view = op is not None and op.type in _VIEWS
+            value = value.producer.inputs[0].value if is_view else None
+        array = None if value is None else scatter.facts.array(value)
+        if array is not None and bool(is_beyond(array).any()):
+            return True, role
+    return False, Role.DATA
 
 
 @Defect(
@@ -104,6 +130,7 @@ def computed_in_i32(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("exact", "ScatterElementsUpdate-12", [0.5, 2.0], [1], [3.0], 0, "f64"),),
     avoid="use only values that f32 represents exactly",
+    remains="the device reads f64 as f32 before any operator, so no form of a node keeps its digits",
     per_model=Severity.NOTE,
     reads=_VALUES,
 )
@@ -151,21 +178,30 @@ def _beyond(meeting: Meeting, scatter: ScatterNode, is_beyond: Callable[[Any], A
         Probe("f4e2m1", "ScatterUpdate-3", [[1, 2, 3], [4, 6, 1]], [2], [[3], [1]], 1, "f4e2m1"),
     ),
     avoid="cast to an 8-bit type before the node and back after it",
-    reads=_TYPES,
+    reads=_TYPES | {Fact.PRODUCERS},
 )
 def types_below_a_byte_of_slices(scatter: ScatterNode) -> Meeting | None:
     """ScatterUpdate copies slices of packed elements (several in a byte) by whole bytes.
 
-    Two u4 share a byte: if a slice does not end at a byte, its neighbours are overwritten too.
+    Two u4 share a byte: if a slice does not end at a byte, its neighbours are overwritten too. OpenVINO makes
+    a ScatterUpdate of ScatterElementsUpdate-3 as well if a Broadcast repeats its indices.
     """
-    if scatter.spec.layout is not Layout.SLICES:
+    if scatter.spec.layout is not Layout.SLICES and not _becomes_slices(scatter):
         return None
     packed = element_type_is(scatter, "u1", "u2", "u3", "u4", "u6", "i4", "nf4", "f4e2m1")
-    return meets(
+    meeting = meets(
         "elements of data share bytes",
         [packed, Ternary(None, "a slice does not fill whole bytes")],
         Role.DATA,
     )
+    return meeting and meeting._replace(is_likely=packed.truth is True)
+
+
+def _becomes_slices(scatter: ScatterNode) -> bool:
+    """Return whether OpenVINO replaces a node by ScatterUpdate when it compiles the model."""
+    is_old = scatter.spec.layout is Layout.ELEMENTS and scatter.spec.key.version < _NOT_REPLACED
+    producer = None if scatter.indices is None else scatter.indices.value.producer
+    return is_old and producer is not None and producer.type == "Broadcast"
 
 
 @Defect(
@@ -198,7 +234,8 @@ def f4e2m1_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
         if type_name(operand) == "f4e2m1" and not is_static(operand.shape) and not is_even:
             port = operand.port
             condition = Ternary(None, f"{port.name} has an odd number of elements")
-            return meets(f"{port.name} of a dynamic shape is f4e2m1", [condition], port.role)
+            meeting = meets(f"{port.name} of a dynamic shape is f4e2m1", [condition], port.role)
+            return meeting and meeting._replace(is_likely=True)
     return None
 
 

@@ -78,11 +78,13 @@ _RARE_ON_GPU = frozenset({"u2", "f8e4m3", "f4e2m1"})
 _USUAL = frozenset({"f32", "f16", "i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64", "boolean"})
 
 _GPU: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys((*_ARITHMETIC, *_EXTREMES, "Concat", "Broadcast", "Slice"), _RARE_ON_GPU),
+    **dict.fromkeys((*_ARITHMETIC, *_EXTREMES, "Broadcast", "Slice"), _RARE_ON_GPU),
     **dict.fromkeys(("Transpose", "GatherElements", "ReduceSum", "ReduceProd"), _RARE_ON_GPU),
-    **dict.fromkeys(("Reshape", "Unsqueeze", "Gather"), frozenset({"f4e2m1"})),
-    "Convert": frozenset({"u2", "f4e2m1"}),
+    **dict.fromkeys(("Reshape", "Unsqueeze", "Gather"), frozenset({"f4e2m1", "string"})),
+    "Concat": _RARE_ON_GPU | {"string"},
+    "Convert": frozenset({"u2", "f4e2m1", "string"}),
     "GatherND": _RARE_ON_GPU | {"i8", "u8", "boolean", "i4", "u4"},
+    "FloorMod": _RARE_ON_GPU | {"i8", "i16", "i32", "i64"},
     "Negative": _RARE_ON_GPU | {"u4", "u8", "u16", "u32", "u64"},
 }
 """The same of OpenVINO's GPU plugin."""
@@ -119,6 +121,13 @@ stops at 0 there, which rewrites know. On the GPU plugin 18 types were measured 
 0 to 6, with static shapes; Select, Broadcast and NonZero with bounded and open ones too. In onnxruntime the
 operators were loaded in every type, in three opsets, with static shapes of rank 2. If a case was not
 measured, a missing row does not mean that it works.
+"""
+
+ADDS_IN_F32 = frozenset({"openvino:GPU"})
+"""Devices that add a product of i32 to another number as f32.
+
+Measured on 2026.4.1, GPU plugin on the CPU OpenCL runtime: 21844 * 65536 + 87381 gives 1431655808 instead of
+1431655765.
 """
 
 LARGEST_RANKS: Mapping[str, int] = {"openvino:GPU": 8}

@@ -481,7 +481,8 @@ def constant_rows(scatter: ScatterNode) -> Meeting | None:
             None if order is None else order != [*range(len(order))], "indices are not in order"
         )
     conditions = [is_elsewhere, _all_is_static(scatter)]
-    return meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
+    meeting = meets(f"{rows[0].value} is a 1-D constant", conditions, rows[0])
+    return meeting and meeting._replace(is_likely=conditions[1].truth is True)
 
 
 def _are_equal(scatter: ScatterNode, role: Role) -> bool:
@@ -568,7 +569,8 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
     is_moved = None if array is None else int(array[0]) not in {0, -lowest(shape[0])}
     is_elsewhere = Ternary(is_moved if is_column else True, "the index is not 0")
     conditions = [is_elsewhere, has_elements(scatter), _all_is_static(scatter)]
-    return meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
+    meeting = meets("indices are one tuple with one coordinate", conditions, Role.INDICES)
+    return meeting and meeting._replace(is_likely=conditions[2].truth is True)
 
 
 @Defect(
@@ -589,7 +591,9 @@ def lone_coordinate(scatter: ScatterNode) -> Meeting | None:
             "constant", "ScatterNDUpdate-3", (4,), [[2]], (1,), None, "i4", shapes="dynamic", constants=_DATA
         ),
     ),
-    avoid="make all shapes static, or cast to i8 before the node and back after it",
+    avoid="make all shapes static, or declare the input of the model as i8",
+    stays=True,
+    remains="the device refuses the input itself, whatever operator reads it",
     reads=_TYPES,
 )
 def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
@@ -604,7 +608,8 @@ def four_bits_of_open_shapes_refused(scatter: ScatterNode) -> Meeting | None:
             conditions = [has_four_bits, _is_open(scatter, operand), are_there(operand)]
             reason = f"{operand.port.name} of a dynamic shape has 4-bit elements"
             meetings += filter(None, [meets(reason, conditions, operand.port.role)])
-    return min(reversed(meetings), key=lambda meeting: bool(meeting.when), default=None)
+    meeting = min(reversed(meetings), key=lambda meeting: bool(meeting.when), default=None)
+    return meeting and meeting._replace(is_likely=True)
 
 
 @Defect(

@@ -129,6 +129,8 @@ def order_of_types_refused(scatter: ScatterNode) -> Meeting | None:
     ),
     near=(Probe("f64", "ScatterND-18", (3,), (1, 1), (1,), None, "f64"),),
     avoid="scatter real and imaginary parts separately",
+    stays=True,
+    remains="onnxruntime does not load a model with complex numbers, whatever its operators",
     reads=_READS,
 )
 def complex_refused(scatter: ScatterNode) -> Meeting | None:

@@ -39,6 +39,8 @@ _DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:fold")
     ),
     near=(Probe("f32", "ScatterElements-18", [1, 2, 3], [1], [5], 0),),
     avoid="scatter real and imaginary parts separately",
+    stays=True,
+    remains="OpenVINO has no complex numbers, and refuses the model whatever its operators",
     reads=frozenset({Fact.OPERATOR, Fact.INPUTS, Fact.TYPES}),
 )
 def complex_numbers_refused(scatter: ScatterNode) -> Meeting | None:

@@ -63,7 +63,8 @@ def difference_of_booleans(scatter: ScatterNode) -> Meeting | None:
         return None
     is_boolean = element_type_is(scatter, "boolean")
     repeats = Ternary(True) if _is_difference(scatter) else _targets(scatter)
-    return meets("booleans are subtracted", [is_boolean, repeats, Ternary(None, "more than one is true")])
+    meeting = meets("booleans are subtracted", [is_boolean, repeats, Ternary(None, "more than one is true")])
+    return meeting and meeting._replace(is_likely=repeats.truth is True)
 
 
 def _is_difference(scatter: ScatterNode) -> bool:
@@ -124,7 +125,7 @@ def order_of_updates(scatter: ScatterNode) -> Meeting | None:
         return None
     several = Ternary(None, "threads share the work")
     meeting = meets("the order of updates is unspecified", [_targets(scatter), several], Role.INDICES)
-    return meeting and meeting._replace(probes=(scatter.spec.layout.value,))
+    return meeting and meeting._replace(probes=(scatter.spec.layout.value,), is_unspecified=True)
 
 
 _TUPLES = Probe("tuples", "ScatterND-18", (8, 64), (_MANY, 1), (_MANY, 64), None, "i32", times=_RUNS)
@@ -169,4 +170,5 @@ def race_of_tuples(scatter: ScatterNode) -> Meeting | None:
     several = Ternary(None, "threads share the work")
     is_plain = scatter.reduction is Reduction.NONE
     reason = "the order of updates is unspecified" if is_plain else "ScatterND reduces updates"
-    return meets(reason, [_targets(scatter), several], Role.INDICES)
+    meeting = meets(reason, [_targets(scatter), several], Role.INDICES)
+    return meeting and meeting._replace(is_unspecified=is_plain)

@@ -63,7 +63,10 @@ def state_updated_in_place(scatter: ScatterNode) -> Meeting | None:
     reason = "data is a state that is assigned unchanged"
     if memory.through:
         reason += f", and shares its memory through {listed(memory.through)}"
-    return meets(reason, [adds_up, *conditions_of(memory), again, has_elements(scatter)], Role.DATA)
+    conditions = [adds_up, *conditions_of(memory), has_elements(scatter)]
+    meeting = meets(reason, [*conditions[:-1], again, conditions[-1]], Role.DATA)
+    is_likely = all(condition.truth for condition in conditions)
+    return meeting and meeting._replace(is_likely=is_likely)
 
 
 def _is_state(value: Value) -> bool:

@@ -67,10 +67,12 @@ def read(
     *,
     format: str | None = None,
     options: ReadOptions = _DEFAULT_OPTIONS,
+    has_folder: bool = False,
 ) -> Model:
     """Read a model file; without `format` its content decides the format.
 
-    `data` are bytes that do not come from the file `path`; such a model has no files beside it.
+    `data` are bytes that do not come from the file `path`; such a model has files beside it only if
+    `has_folder` is set.
 
     Raises: UnreadableModel: the file is damaged or no model; the error has the reason and the place.
     """
@@ -85,7 +87,7 @@ def read(
     name = format or detect(path, raw)
     try:
         with collector_paused():
-            model = FORMATS[name].read(path, raw, replace(options, has_folder=data is None))
+            model = FORMATS[name].read(path, raw, replace(options, has_folder=has_folder or data is None))
             return replace(model, identity=file_identity)
     except UnreadableModel as error:
         is_certain = format or FORMATS[name].sniff(raw[:_HEAD])

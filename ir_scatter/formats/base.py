@@ -43,6 +43,7 @@ class ReadOptions:
         types: the types of nodes that the caller needs; None for all.
         scatter_types: those of `types` with a single output that has the type and shape of the first input.
         operators: facts about the other operators of an IR.
+        appended: bytes that the weights of an IR have beyond those in its file.
         has_folder: False if the bytes came from a stream, so that there are no files beside them.
         input_shapes: shapes of the model's inputs, by any of their names.
         shapes: output shapes of nodes that a runtime inferred, by scope of the node.
@@ -52,6 +53,7 @@ class ReadOptions:
     scatter_types: frozenset[str] = frozenset()
     operators: Operators | None = None
     has_folder: bool = True
+    appended: bytes = b""
     input_shapes: Mapping[str, Shape] = field(default_factory=dict)
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
 

@@ -24,6 +24,7 @@ class FleetRunner(Runner):
         self.device, self.formats, self.declines = there.device, there.formats, there.declines
         self.has_precision, self.packages, self.install = there.has_precision, there.packages, there.install
         self.is_default, self.emulates, self.folded_by = there.is_default, there.emulates, there.folded_by
+        self.leaves_to = there.leaves_to
         self.is_virtual, self.issue_form = there.is_virtual, there.issue_form
         self.problem = ""
 

@@ -198,6 +198,7 @@ def convert(
     verify: int = DEFAULT_CASES,
     seed: int = 0,
     targets: str | Collection[str] = (),
+    at_any_cost: bool = False,
     guard: str | None = None,
     given: str | Sequence[str] = (),
 ) -> Conversion:
@@ -217,13 +218,16 @@ def convert(
         seed: the seed of these inputs.
         targets: devices, "CPU" or "GPU@2025.4", whose known defects are to be avoided. Without `to`, this is
             the only change.
+        at_any_cost: whether to avoid defects that only some inputs meet even if that moves all of data once
+            more; `targets` alone avoids them where it costs little.
         guard: for indices not proven to be in range: "clamp" limits them, "drop" leaves out updates whose
             index is out of range, "wrap" adds the size to negative ones. Without `to` and `targets`, this is
             the only change.
         given: what holds of inputs, "position in 0..15": what follows need not be assumed or guarded.
 
     Returns:
-        The rewritten, refused and verified nodes; `.write(path)` writes the model.
+        The rewritten, refused and verified nodes, and the risks that remain on the devices of `targets`;
+        `.write(path)` writes the model.
 
     Raises:
         UsageError: a name, an operator, an opset, a condition or a guard does not exist.
@@ -248,6 +252,7 @@ def convert(
         verify=verify,
         seed=seed,
         targets=_several(targets, "targets"),
+        at_any_cost=at_any_cost,
         guard=guard,
         given=_several(given, "given"),
     )

@@ -1,5 +1,6 @@
 """A conversion as JSON."""
 
+from dataclasses import asdict
 from typing import Any
 
 from ir_scatter.convert.conversion import ConversionRun, Converted, Refused, Verified
@@ -37,6 +38,7 @@ def render(done: ConversionRun) -> str:
         ],
         verified=[{**_node(node), "cases": node.cases} for node in conversion.verified],
         verified_on=dict(done.devices or {}),
+        risks=[asdict(risk) for risk in conversion.risks],
         remarks=done.remarks,
         diff=done.diff,
         # where nodes and whole models were compared, and on how many inputs; or why they were not

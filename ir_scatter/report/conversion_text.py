@@ -1,12 +1,16 @@
 """A conversion as text: converted and refused nodes, and a summary."""
 
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from ir_scatter.convert.conversion import ConversionRun, Converted, Refused
+from ir_scatter.convert.conversion import ConversionRun, Converted, Refused, Risk
 from ir_scatter.core.diagnostics import Location
 from ir_scatter.core.words import counted
 from ir_scatter.report.characters import visible, wrap_line
 from ir_scatter.rewrites.guard import NAMES
+
+_MOST_NAMES = 3
+"""Most nodes that a line about one risk names."""
 
 
 def render(done: ConversionRun, *, width: int | None = None) -> str:
@@ -20,7 +24,26 @@ def render(done: ConversionRun, *, width: int | None = None) -> str:
         lines.append("  ".join(map(str.ljust, cells, widths)).rstrip())
         lines += [f"    {reason}"] if reason else []
     lines += [f"note: {visible(remark)}" for remark in done.remarks]
+    lines += _risk_lines(conversion.risks)
     return "".join(f"{wrap_line(line, width, '    ')}\n" for line in (*lines, _summary(done)))
+
+
+def _risk_lines(risks: Sequence[Risk]) -> Iterator[str]:
+    """Yield how many nodes are still at risk, and for each defect which ones, when, and what to do."""
+    if not risks:
+        return
+    nodes = len({risk.scope for risk in risks})
+    yield f"{counted(nodes, 'node')} still at risk:"
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    for risk in risks:
+        alike.setdefault((risk.defect, risk.runner, risk.when, risk.advice), []).append(risk.scope)
+    for (defect, runner, when, advice), scopes in alike.items():
+        names = ", ".join(map(visible, scopes[:_MOST_NAMES]))
+        more = len(scopes) - _MOST_NAMES
+        names += f" and {counted(more, 'other')}" if more > 0 else ""
+        condition = f"if {when}" if when else "always"
+        yield f"  {names}: {defect} on {runner}, {visible(condition)}"
+        yield f"    {visible(advice)}"
 
 
 _Row: TypeAlias = tuple[int, tuple[str, str, str], str]

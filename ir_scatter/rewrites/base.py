@@ -288,6 +288,7 @@ class Rewrite:
         reads: all facts that build, requires and is_done read. Within `BY_SIGNATURE`, nodes of a group share
             one new form; with more facts, each node is rewritten on its own.
         conditions: the conditions as text, for the table of routes in the documentation.
+        moves_data: whether the new form reads or writes all of data more often than the node itself.
     """
 
     name: str
@@ -299,6 +300,7 @@ class Rewrite:
     is_done: Callable[[View, OpSpec], bool] = lambda _view, _target: False
     reads: frozenset[Fact] = BY_SIGNATURE
     conditions: str = ""
+    moves_data: bool = False
 
 
 Family: TypeAlias = tuple[OpSpec, ...]

@@ -10,6 +10,7 @@ nodes of a group can share the fragment. Equal nodes with equal inputs are built
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,8 +131,17 @@ class Builder:
         opset = node.opset if node.opset is not None else ""
         return self._add(node.type, opset, values, node.attributes, output.element_type, output.shape, label)
 
-    def rebuilt(self, scatter: "ScatterNode", operands: Mapping[Role, Value], reduction: Reduction) -> Value:
-        """Copy a scatter node with other operands and another reduction; its output has the type of data."""
+    def rebuilt(
+        self,
+        scatter: "ScatterNode",
+        operands: Mapping[Role, Value],
+        reduction: Reduction,
+        written: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Value:
+        """Copy a scatter node with other operands, another reduction and some attributes written anew.
+
+        Its output has the type of data.
+        """
         node, spec = scatter.node, scatter.spec
         values = [operands.get(spec.ports[at].role, port.value) for at, port in enumerate(node.inputs)]
         attributes, row = dict(node.attributes), spec.attribute("reduction")
@@ -140,9 +150,29 @@ class Builder:
             attributes[row.name] = word
             if reduction is Reduction.NONE and "use_init_val" in attributes:
                 attributes["use_init_val"] = "true"
+        attributes |= written
         data = operands.get(Role.DATA) or scatter.data.value  # type: ignore[union-attr]
         opset = node.opset if node.opset is not None else ""
         return self._add(node.type, opset, values, attributes, data.element_type, data.shape, "scatter")
+
+    def copy(self, value: Value, label: str) -> Value:
+        """Return a value of equal elements, in memory of its own: no runtime leaves the node out."""
+        type = value.element_type
+        operation = "LogicalOr" if type is not None and type.kind == "boolean" else "Maximum"
+        return self.make(operation, [value, value], value.shape, label)
+
+    def identity(self, value: Value, label: str) -> Value:
+        """Return a value under another name, in ONNX."""
+        assert self.opset is not None
+        return self._add("Identity", self.opset, [value], {}, value.element_type, value.shape, label)
+
+    def empty(self, shape: Sequence[int], type: ElementType, label: str) -> Value:
+        """Return a value without elements, in ONNX; not an initializer, which OpenVINO reads as 0-D."""
+        assert self.opset is not None
+        target = self.constant(list(shape), f"{label}_shape")
+        zeros = ELEMENT_TYPES["f32"]
+        made = self._add("ConstantOfShape", self.opset, [target], {}, zeros, tuple(shape), label)
+        return self.convert(made, type, f"{label}_{type.name}")
 
     def shape_of(self, value: Value, label: str) -> Value:
         """Return the shape of a value as a list of i64."""

@@ -6,16 +6,23 @@
 These rewrites are not part of routes: `convert --for` tries them if no route avoids all known defects.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from ir_scatter.analysis.conditions import Condition
 from ir_scatter.core.element_types import ELEMENT_TYPES, ElementType
 from ir_scatter.core.model import OpKey, Value
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.spec import Layout, OpSpec, Reduction, Role
-from ir_scatter.rewrites import from_elements, from_tuples
-from ir_scatter.rewrites.base import Rewrite, View
+from ir_scatter.rewrites import (
+    forms_of_inputs,
+    forms_of_reductions,
+    forms_of_shapes,
+    from_elements,
+    from_tuples,
+)
+from ir_scatter.rewrites.base import Build, Rewrite, View
 from ir_scatter.rewrites.builder import Builder
 from ir_scatter.rewrites.refusals import TYPE_UNKNOWN, Reason, Refusal
 
@@ -25,6 +32,36 @@ _WIDER = {"boolean": ("i32",), "unsigned": ("i32",), "signed": ("i32",), "float"
 
 _EXACT = frozenset({Reduction.NONE, Reduction.MIN, Reduction.MAX})
 """Reductions whose result is an old value or an update, and so fits the narrow type."""
+
+_COLUMN, _U32 = "as-column", "u32-as-i32"
+_AS_COLUMNS = frozenset({"mean-counted", "extreme-from-updates", _U32, "cast-to-i32", "cast-to-f32"})
+COPIED, LEFT_OUT, AXIS_FOUND = "copied-before", "left-out", "axis-found"
+"""Names of forms that avoid defects of a node's inputs or surroundings."""
+MEAN = "mean-counted"
+
+_PLAIN = frozenset({Layout.SLICES, Layout.ELEMENTS, Layout.TUPLES})
+_TUPLES, _ALONG_AXIS = frozenset({Layout.TUPLES}), frozenset({Layout.SLICES, Layout.ELEMENTS})
+_ELEMENTS = frozenset({Layout.ELEMENTS})
+
+_CHEAP: Mapping[str, tuple[frozenset[Layout], Build]] = {
+    LEFT_OUT: (_PLAIN, forms_of_inputs.left_out),
+    AXIS_FOUND: (_ALONG_AXIS, forms_of_shapes.axis_found),
+    "one-tuple": (_TUPLES, forms_of_shapes.one_tuple),
+    "static-depth": (_TUPLES, forms_of_shapes.static_depth),
+    _COLUMN: (_PLAIN, forms_of_shapes.as_column),
+    "merged": (_PLAIN, forms_of_shapes.merged),
+    MEAN: (_ELEMENTS, forms_of_reductions.mean_counted),
+    "difference-counted": (_TUPLES, forms_of_reductions.difference_counted),
+    "extreme-from-updates": (_ELEMENTS, forms_of_reductions.extreme_from_updates),
+}
+"""Forms that are chosen for any defect, by name: the layouts of nodes that they are for, and the function."""
+
+_COSTLY: Mapping[str, tuple[frozenset[Layout], Build]] = {
+    COPIED: (_PLAIN, forms_of_inputs.copied_before),
+    _U32: (_PLAIN, forms_of_inputs.u32_as_i32),
+    "by-positions": (_PLAIN, forms_of_inputs.by_positions),
+}
+"""Forms that move all of data once more."""
 
 _OF_BOOLEANS = {
     Reduction.SUM: Reduction.MAX,
@@ -39,11 +76,53 @@ _ROUNDED = frozenset({Reduction.SUM, Reduction.SUB, Reduction.PROD, Reduction.ME
 """Floating-point reductions that round once in the wider type, instead of after each step."""
 
 
+class NodeForm(NamedTuple):
+    """Another form of a node: rewrites of an operator version into itself, applied one after the other."""
+
+    rewrites: tuple[Rewrite, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join(rewrite.name for rewrite in self.rewrites)
+
+    @property
+    def moves_data(self) -> bool:
+        return any(rewrite.moves_data for rewrite in self.rewrites)
+
+
 @cache
-def forms_of(key: OpKey) -> tuple[Rewrite, ...]:
-    """Return the other forms of an operator version, as rewrites of the version into itself."""
-    spec = SPECS[key]
-    return (*_casts(spec), *([] if spec.layout not in _JOINED else [_joined(spec)]))
+def forms_of(key: OpKey) -> tuple[NodeForm, ...]:
+    """Return the other forms of an operator version, the cheap ones first.
+
+    A device may misread rows of constants that a form computes with, so some forms also exist as a column.
+    """
+    single = _rewrites(SPECS[key])
+    column = next((rewrite for rewrite in single if rewrite.name == _COLUMN), None)
+    forms = [NodeForm((rewrite,)) for rewrite in single]
+    if column is not None:
+        forms += [
+            NodeForm((rewrite, column) if rewrite.name == _U32 else (column, rewrite))
+            for rewrite in single
+            if rewrite.name in _AS_COLUMNS
+        ]
+    return tuple(sorted(forms, key=lambda form: form.moves_data))
+
+
+def _rewrites(spec: OpSpec) -> tuple[Rewrite, ...]:
+    return (
+        *(
+            Rewrite(name, spec, spec, build, carries=None)
+            for name, (layouts, build) in _CHEAP.items()
+            if spec.layout in layouts
+        ),
+        *_casts(spec),
+        *([] if spec.layout not in _JOINED else [_joined(spec)]),
+        *(
+            Rewrite(name, spec, spec, build, carries=None, moves_data=True)
+            for name, (layouts, build) in _COSTLY.items()
+            if spec.layout in layouts
+        ),
+    )
 
 
 def _casts(spec: OpSpec) -> Iterator[Rewrite]:
@@ -68,7 +147,7 @@ def _cast(spec: OpSpec, wide: ElementType) -> Rewrite:
         wider = build.rebuilt(view.scatter, {Role.DATA: data, Role.UPDATES: updates}, reduction)
         return build.convert(wider, type, f"updated_{type.name}")
 
-    return Rewrite(f"cast-to-{wide.name}", spec, spec, build, carries=None)
+    return Rewrite(f"cast-to-{wide.name}", spec, spec, build, carries=None, moves_data=True)
 
 
 def _reduction_in(view: View, type: ElementType, wide: ElementType) -> Reduction | None:

@@ -118,18 +118,39 @@ def _mean_of_two(build: Builder, left: Value, right: Value, type: ElementType) -
     two = build.constant(2, "two", type)
     if type.kind == "float":
         return build.binary("Divide", build.binary("Add", left, right, "sum"), two, "mean")
-    odds = [build.binary("FloorMod", value, two, "is_odd") for value in (left, right)]
-    halves = [
-        _divided_exactly(build, value, two, odd, "half")
-        for value, odd in zip((left, right), odds, strict=True)
-    ]
+    halves, odds = zip(*(divided(build, value, two, "half") for value in (left, right)), strict=True)
     carry = build.binary("Multiply", odds[0], odds[1], "carry")
     return build.binary("Add", build.binary("Add", halves[0], halves[1], "half_sum"), carry, "mean")
 
 
-def _divided_exactly(build: Builder, value: Value, by: Value, rest: Value, label: str) -> Value:
-    """Divide a value minus its remainder, which is exact: runtimes round other quotients differently."""
-    return build.binary("Divide", build.binary("Subtract", value, rest, f"{label}_multiple"), by, label)
+def divided(build: Builder, value: Value, by: Value, label: str) -> tuple[Value, Value]:
+    """Return the quotient of integers, rounded down, and the remainder, for positive divisors below 2^16.
+
+    Measured: OpenVINO divides integers as f32, and its GPU plugin rounds the remainder of a negative number
+    towards zero. So only products, differences and comparisons, which are exact, decide:
+
+        q1 = value / by, about             r1 = value - q1 * by
+        q2 = r1 / by, at most 1 off        r2 = r1 - q2 * by
+        q1 + q2, or 1 less if r2 < 0       r2, or r2 + by
+    """
+    type = value.element_type
+    assert type is not None
+    if type.kind == "unsigned":
+        rest = build.binary("FloorMod", value, by, f"{label}_rest")
+        multiple = build.binary("Subtract", value, rest, f"{label}_multiple")
+        return build.binary("Divide", multiple, by, label), rest
+    first = build.binary("Divide", value, by, f"{label}_about")
+    left = build.binary(
+        "Subtract", value, build.binary("Multiply", first, by, f"{label}_product"), f"{label}_left"
+    )
+    second = build.binary("Divide", left, by, f"{label}_more")
+    product = build.binary("Multiply", second, by, f"{label}_product")
+    rest = build.binary("Subtract", left, product, f"{label}_rest_signed")
+    both = build.binary("Add", first, second, f"{label}_signed")
+    is_below = build.binary("Less", rest, build.constant(0, "zero", type), f"{label}_is_below")
+    lower = build.binary("Subtract", both, build.constant(1, "one", type), f"{label}_lower")
+    higher = build.binary("Add", rest, by, f"{label}_rest_higher")
+    return build.select(is_below, lower, both, label), build.select(is_below, higher, rest, f"{label}_rest")
 
 
 def neutral(view: View, build: Builder) -> Value | Refusal:
@@ -263,8 +284,7 @@ def counted_mean(
     if not view.keeps_initial:
         counts = build.binary("Maximum", counts, unit, "counts_or_one")
     if wide is I64:
-        rest = build.binary("FloorMod", sums, counts, "rests")
-        means = _divided_exactly(build, sums, counts, rest, "means")
+        means, _ = divided(build, sums, counts, "means")
     else:
         means = build.binary("Divide", sums, build.convert(counts, wide, f"counts_{wide.name}"), "means")
     return build.convert(means, type, f"means_{type.name}")

@@ -282,6 +282,7 @@ class Runner:
         is_default: whether it is used if the caller names no runners; False if it emulates another device, or
             if users do not deploy models on it.
         emulates: the long name of the device that it emulates; "" if it emulates none.
+        leaves_to: the long name of a runner that computes the nodes that this one, which only folds, leaves.
         folded_by: the long name of the runner that computes nodes with constant inputs before this one sees
             them, its own name for that runner itself; "" if every node is computed here.
         is_virtual: whether it distributes the work to other devices.
@@ -305,6 +306,7 @@ class Runner:
     is_default: bool = True
     emulates: str = ""
     folded_by: str = ""
+    leaves_to: str = ""
     is_virtual: bool = False
     approximates: frozenset[str] = frozenset()
     issue_form: Mapping[str, str] = ISSUE_FORM

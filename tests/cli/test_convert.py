@@ -247,7 +247,7 @@ def test_the_document(cli: Cli) -> None:
     )
     assert list(document) == [
         "schema", "versions", "model", "output", "opset", "seed", "converted", "refused", "verified",
-        "verified_on", "remarks", "diff", "verification",
+        "verified_on", "risks", "remarks", "diff", "verification",
     ]  # fmt: skip
     place = {"node": "scatter", "scope": "scatter", "line": 7}
     assert document["converted"] == [

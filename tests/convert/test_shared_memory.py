@@ -24,20 +24,19 @@ g (float[4] x, float[1] u, int64 n) => (float[4] z) {{
 
 
 @pytest.mark.parametrize(
-    ("before", "is_refused"), [(("Unsqueeze", "Squeeze"), True), ((), True), (("Abs",), False)]
+    ("before", "is_copied"), [(("Unsqueeze", "Squeeze"), True), ((), True), (("Abs",), False)]
 )
-def test_a_new_node_that_certainly_shares_memory_is_refused(
-    before: tuple[str, ...], is_refused: bool, tmp_path: Path
+def test_a_new_node_that_certainly_shares_memory_gets_a_copy(
+    before: tuple[str, ...], is_copied: bool, tmp_path: Path
 ) -> None:
     probe = replace(_LOOP, before=before, constants=frozenset({Role.INDICES, Role.AXIS}))
     for end, content in FORMATS["openvino-ir"].nodes([case_of(probe).node()]).items():
         (tmp_path / f"model{end}").write_bytes(content)
     found = convert(tmp_path / "model.xml", "ScatterElementsUpdate-12", targets=("CPU",))
-    assert [one.message for one in found.refused] == [
-        "every known rewrite is affected by DEV112 on a device of targets"
-    ] * is_refused
-    assert bool(found.converted) is not is_refused
-    assert not found.warnings
+    assert not found.refused
+    (converted,) = found.converted
+    assert ("copied-before" in converted.rewrites) is is_copied
+    assert not found.risks
 
 
 @pytest.mark.parametrize(("view", "codes"), [("Identity", ["DEV112"]), ("Neg", [])])
@@ -45,4 +44,4 @@ def test_a_new_node_that_may_share_memory_is_told_of(view: str, codes: list[str]
     path = save(_FED_TRIPS.format(view=view), tmp_path / "model.onnx")
     found = convert(path, "ScatterElements", targets=("CPU",))
     assert found.converted
-    assert [one.code for one in found.warnings] == codes
+    assert [risk.defect for risk in found.risks] == codes

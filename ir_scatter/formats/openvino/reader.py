@@ -6,7 +6,7 @@ from threading import Thread
 
 from ir_scatter.core.errors import UnreadableModel
 from ir_scatter.core.model import OPENVINO, Model
-from ir_scatter.core.tensors import Weights
+from ir_scatter.core.tensors import LongerWeights, Weights
 from ir_scatter.formats.base import IR, ReadOptions
 from ir_scatter.formats.openvino.checks import Checks
 from ir_scatter.formats.openvino.graph import PARAMETER, IrFile, IrGraph
@@ -51,7 +51,9 @@ def read(path: str, raw: bytes, options: ReadOptions = _PLAINLY) -> Model:
             place = error.span[:2] if error.span else (error.location.line, error.location.column or 1)
             error.excerpts[place] = text.excerpt(*place)
         raise
-    weights = Weights(Path(path).with_suffix(".bin")) if options.has_folder else None
+    bin = Path(path).with_suffix(".bin")
+    stored = LongerWeights(bin, options.appended) if options.appended else Weights(bin)
+    weights = stored if options.has_folder else None
     graph = IrGraph(IrFile(text, weights, options), net)
     checks = Checks(graph)
     return Model(

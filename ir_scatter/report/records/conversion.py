@@ -47,6 +47,17 @@ class VerifiedRecord(TypedDict):
     cases: Annotated[Natural, "Number of generated sets of inputs that gave equal results."]
 
 
+class RiskRecord(TypedDict):
+    """A known defect that still affects a node of the new model, for some legal inputs or for all."""
+
+    node: Annotated[str, "The name of the node."]
+    scope: Annotated[str, 'The way to the node: "loop:body/scatter".']
+    defect: Annotated[Annotated[str, Pattern("^DEV[0-9]{3}$")], "The code of the defect."]
+    runner: Annotated[str, 'The device that has it: "openvino:GPU".']
+    when: Annotated[str, "The condition on inputs; empty if it is always met."]
+    advice: Annotated[str, "What to do about it."]
+
+
 class VerificationRecord(TypedDict):
     """What was computed to verify a conversion."""
 
@@ -79,6 +90,7 @@ class ConvertDocument(TypedDict):
     verified_on: Annotated[
         dict[str, Natural], "Number of sets of inputs for which both models gave equal results, by device."
     ]
+    risks: Annotated[list[RiskRecord], "Known defects of the devices of --for that remain in the new model."]
     remarks: Annotated[list[str], "Remarks for people, a sentence each."]
     diff: Annotated[str | None, "The changes of the file as a diff, with --diff; else null."]
     verification: Annotated[VerificationRecord, "How the conversion was verified."]

@@ -82,6 +82,7 @@ class FoldRunner(Runner):
     declines = NOT_FOLDED
     is_default = False
     folded_by = PREFIX + FOLD
+    leaves_to = PREFIX + _CPU_DEVICE
     issue_form = ISSUE
 
     def optimizations(self) -> Optimizations:
