@@ -329,6 +329,28 @@ def portability_to(targets: tuple[str, ...]) -> Portability:
     return Portability(find_targets(targets))
 
 
+def meetings(
+    model: Model,
+    portability: Portability,
+    max_index_elements: int = MAX_CONSTANT_ELEMENTS,
+    is_meant: Callable[[str], bool] = lambda scope: True,
+    check: Check | None = None,
+) -> Iterator[tuple[ScatterNode, Graph, Met]]:
+    """Yield (node, its graph, defect) for each known defect that affects a node; arguments as of `diagnose`.
+
+    A node of a function comes once for each signature of its calls.
+    """
+    if check is None or not check.knows_legality:
+        check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
+    graphs = [model.graph]
+    graphs += [graph for function in model.functions for graph in function.instances or [function.definition]]
+    for graph in graphs:
+        for scatter in scatter_nodes(graph, check.facts):
+            if scatter.lookup.spec is not None and is_meant(scatter.node.scope):
+                broken = check.broken_rules(scatter, graph)
+                yield from ((scatter, graph, met) for met in portability.met(scatter, broken))
+
+
 def diagnose(
     model: Model,
     portability: Portability,
@@ -348,28 +370,16 @@ def diagnose(
         check: a check of the same model that has run, whose judgements of nodes are used again. A new check
             is made for None, or if that check lacks rules of legality.
     """
-    if check is None or not check.knows_legality:
-        check = Check(model, [rule for rule in all_rules() if rule.is_legality], max_index_elements)
     diagnostics: dict[tuple[str, str], Diagnostic] = {}
     scopes: dict[tuple[str, str], set[str]] = {}
-
-    def of_graph(graph: Graph) -> None:
-        for scatter in scatter_nodes(graph, check.facts):
-            if scatter.lookup.spec is None or not is_meant(scatter.node.scope):
-                continue
-            for met in portability.met(scatter, check.broken_rules(scatter, graph)):
-                once = None if met.is_certain else met.defect.per_model
-                severity = once or (Severity.ERROR if met.is_certain else Severity.WARNING)
-                place = met.defect.code, scatter.node.scope if once is None else ""
-                scopes.setdefault(place, set()).add(scatter.node.scope)
-                first = diagnostics.get(place)
-                if first is None or severity.rank < first.severity.rank:  # another call of the function
-                    diagnostics[place] = _diagnostic(scatter, met, graph, severity)
-
-    of_graph(model.graph)
-    for function in model.functions:
-        for graph in function.instances or [function.definition]:
-            of_graph(graph)
+    for scatter, graph, met in meetings(model, portability, max_index_elements, is_meant, check):
+        once = None if met.is_certain else met.defect.per_model
+        severity = once or (Severity.ERROR if met.is_certain else Severity.WARNING)
+        place = met.defect.code, scatter.node.scope if once is None else ""
+        scopes.setdefault(place, set()).add(scatter.node.scope)
+        first = diagnostics.get(place)
+        if first is None or severity.rank < first.severity.rank:  # another call of the function
+            diagnostics[place] = _diagnostic(scatter, met, graph, severity)
     for place, diagnostic in diagnostics.items():
         message = and_others(diagnostic.message, len(scopes[place]) - 1)
         diagnostics[place] = replace(diagnostic, message=message)

@@ -99,6 +99,7 @@ def command(**params: Any) -> int:
     """
     from ir_scatter.compare.phases import Interrupted, report_to
     from ir_scatter.compare.request import run_job
+    from ir_scatter.convert.fixes import with_fixes
     from ir_scatter.evaluate.input_files import files_of
 
     job = _job(params)
@@ -123,7 +124,7 @@ def command(**params: Any) -> int:
                 raise UsageError(f"--scheduler goes with --on, as machines differ; there is {there}")
             spread = fleet if job.each else None  # a fleet reports its own progress
             with spinner(spread or "starting") as update, report_to(None if spread else update):
-                done = run_job(job, executor=fleet, directory=directory)
+                done = with_fixes(run_job(job, executor=fleet, directory=directory))
     except Interrupted as interrupt:
         done = interrupt.found
     except KeyboardInterrupt:

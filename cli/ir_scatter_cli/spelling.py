@@ -22,10 +22,10 @@ class OptionSpelling(NamedTuple):
             option = option_of(part.function or self.command, part.name)
             return " ".join(_words(option, part.value) or [option])
         words = ["ir-scatter", part.function, *map(_path, part.models)]
-        if part.written_to:
-            words += _words(option_of(part.function, "output"), part.written_to)
         for name, value in part.arguments.items():
             words += _words(option_of(part.function, name), value)
+        if part.written_to:
+            words += _words(option_of(part.function, "output"), part.written_to)
         return " ".join(words)
 
 

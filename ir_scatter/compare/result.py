@@ -105,6 +105,8 @@ class Comparison:
     """Whether one of two runs of the same runner had taps (intermediate tensors as extra outputs)."""
     wrong_runs: tuple[int, int] | None = None
     """(number of runs with a wrong result, number of runs); None if all runs have the same verdict."""
+    known_as: tuple[str, ...] = ()
+    """The codes of known defects that explain the difference."""
 
     @property
     def relation(self) -> Relation:
@@ -229,6 +231,33 @@ class NotTapped:
     reason: str
 
 
+@record()
+class Lead:
+    """What a result leads on to: the known defects that explain it, or that none does.
+
+    Attributes:
+        nodes: the scopes of the nodes that meet the defects, or that the result or the runtime names.
+        codes: the defects; empty if no known defect explains the result.
+        status: how the run ended; `OK` for a wrong or changing result.
+        target: the device and release, "openvino:CPU 2026.4.1".
+        device: the same as users name it for `convert`, "CPU".
+        operator: that of the first node, "ScatterUpdate-3"; "" if it is no scatter node.
+        untested: if none explains it, how many known defects were never tested on that release.
+        is_fixed: whether a conversion of the model for that device avoids the defects; None if not tried.
+    """
+
+    runner: str
+    model: str
+    nodes: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    status: Status = Status.OK
+    target: str = ""
+    device: str = ""
+    operator: str = ""
+    untested: int = 0
+    is_fixed: bool | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CompareSettings:
     """Options of a comparison."""
@@ -324,6 +353,9 @@ class Compared:
 
     Only for runners with a wrong output, or whose outputs were compared with nothing.
     """
+    known_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The codes of known defects that explain the results of a runner, by its name."""
+    leads: tuple[Lead, ...] = ()
     is_one_node: bool = False
     """Whether the model is a single scatter node with its inputs, so that its output is the node's output."""
     pairing: Pairing | None = None

@@ -24,6 +24,7 @@ from ir_scatter.compare.judge import (
     unfit_inputs,
     why_nothing_compared,
 )
+from ir_scatter.compare.known import explain_results
 from ir_scatter.compare.nodes import (
     facts_about,
     facts_about_model,
@@ -450,18 +451,20 @@ class _Session:
         if self.pairing is not None:
             of_sides = [side.outcomes for side in self.sides if side.outcomes]
             by_model = {name: tuple(outcomes[name] for outcomes in of_sides) for name in self.outcomes}
-            return replace(compared, other=self.paths[1], pairing=self.pairing, by_model=by_model)
+            compared = replace(compared, other=self.paths[1], pairing=self.pairing, by_model=by_model)
+            return explain_results(compared, models)
         scatters = self.sides[0].nodes.values()
         outputs = {
             scatter.node.scope: scatter.node.outputs[0] for scatter in scatters if scatter.node.outputs
         }
-        return replace(
+        compared = replace(
             compared,
             types={scope: value.element_type.name for scope, value in outputs.items() if value.element_type},
             operators={scatter.node.scope: str(scatter.spec.key) for scatter in scatters},
             is_one_node=is_one_node(models[0]),
             suspects=find_suspects(models[0], comparisons),
         )
+        return explain_results(compared, models)
 
 
 def _enter_outcome(outcomes: dict[str, Outcome], outcome: Outcome) -> None:

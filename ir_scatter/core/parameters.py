@@ -7,6 +7,7 @@ command line sets another spelling (`spelled`), so that its users read `--guard 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import NamedTuple, TypeAlias
 
 
@@ -54,6 +55,17 @@ class Text:
 
     def __str__(self) -> str:
         return self.template.format(*self.parts)
+
+    def for_model(self, path: str) -> "Text":
+        """Return the text with a model, and a file to write, in calls that name none."""
+        new = f"NEW{PurePath(path).suffix}"
+        parts = [
+            part._replace(models=(path,), written_to=new)
+            if isinstance(part, Invocation) and not part.models
+            else part
+            for part in self.parts
+        ]
+        return Text(self.template, *parts)
 
 
 Spelling: TypeAlias = "Callable[[Parameter | Invocation], str]"

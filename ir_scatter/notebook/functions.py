@@ -430,6 +430,7 @@ def compare(
     from ir_scatter.compare.phases import Interrupted
     from ir_scatter.compare.request import CompareRequest, run_job
     from ir_scatter.compare.result import CompareSettings
+    from ir_scatter.convert.fixes import with_fixes
 
     for name, word, allowed in (
         ("values", values, ("plain", "edge")),
@@ -473,7 +474,7 @@ def compare(
         )
         names = {file.path: file.name for file in files}
         try:
-            done = run_job(job)
+            done = with_fixes(run_job(job))
         except Interrupted as interrupt:
             raise Interrupted(_renamed(interrupt.found, names)) from None
     for message in done.unwritten:
@@ -488,6 +489,7 @@ def _renamed(done: "ComparedModels", names: Mapping[str, str]) -> ComparisonResu
             compared,
             model=names.get(compared.model, compared.model),
             other=names.get(compared.other, compared.other),
+            leads=tuple([replace(lead, model=names.get(lead.model, lead.model)) for lead in compared.leads]),
         )
         for compared in done.found
     ]

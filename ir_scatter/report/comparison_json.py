@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ir_scatter.compare.headline import headline, headline_of_many
+from ir_scatter.compare.known import explanation, next_steps
 from ir_scatter.compare.measure import Verdict
 from ir_scatter.compare.pairing import Pairing
 from ir_scatter.compare.request import ComparedModels
-from ir_scatter.compare.result import Compared, Comparison, Guarded, Outlier
+from ir_scatter.compare.result import Compared, Comparison, Guarded, Lead, Outlier
 from ir_scatter.core.element_types import ELEMENT_TYPES
 from ir_scatter.report.characters import as_document, dumps, fields_of
 from ir_scatter.report.devices_json import machine_groups
@@ -53,6 +54,7 @@ def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dic
         precision=compared.settings.precision,
         outcomes=[
             fields_of(item, "runner status reason message precision implicit")
+            | {"known_as": compared.known_as.get(item.runner, ())}
             | {"seconds": round(item.seconds, 6)}
             | ({"not_computed": item.not_computed} if item.not_computed else {})
             | _of_models(item, compared)
@@ -70,6 +72,7 @@ def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dic
         first_differences=[
             fields_of(item, "runner case nodes operators message") for item in compared.first_differences
         ],
+        next_steps=[_next_steps(lead) for lead in compared.leads],
         not_tapped=[fields_of(item, "runner node reason") for item in compared.not_tapped],
         not_run=[name.partition(" ")[2] for name in compared.not_run],
         not_tried=compared.not_tried,
@@ -88,6 +91,22 @@ def document(compared: Compared, skipped: Sequence[tuple[str, str]] = ()) -> dic
     for item in compared.outcomes:
         document["versions"].update(item.versions)
     return document
+
+
+def _next_steps(lead: Lead) -> dict[str, Any]:
+    return {
+        **fields_of(lead, "runner model nodes"),
+        "known_as": lead.codes,
+        "message": explanation(lead),
+        "steps": [
+            {
+                "purpose": step.purpose,
+                "command": None if step.call is None else str(step.call),
+                "text": step.text or None,
+            }
+            for step in next_steps(lead)
+        ],
+    }
 
 
 def _of_model(item: Guarded | Outlier) -> dict[str, str]:
@@ -125,6 +144,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     document: dict[str, Any] = {
         **fields_of(comparison, "level node tensor case subject reference relation"),
         **fields_of(measure, "verdict elements mismatched contested"),
+        "known_as": comparison.known_as,
         "max_abs": required["abs"],
         "max_rel": required["rel"],
         "max_ulp": measure.max_ulp,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from ir_scatter.compare.headline import NOTHING, Headline, State, headline, headline_of_many, is_single
+from ir_scatter.compare.known import lines_of
 from ir_scatter.compare.measure import Excuse, ExplainedDifference, Measure, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import Compared, Comparison, Guarded, Level, NotTapped, Relation, short_names
@@ -110,6 +111,7 @@ def _body(compared: Compared, head: Headline, *, color: bool, width: int | None)
     parts = [table_text(table, color=color, width=width) for table in _tables(compared)]
     for lines in (
         _differences(compared, head),
+        _leads(compared),
         _indices(compared.guarded, head),
         _outliers(compared, head),
         _notes(compared, head),
@@ -167,6 +169,14 @@ def _differences(compared: Compared, head: Headline) -> Iterator[str]:
         yield f"{comparison.measure.verdict}: {tensor}: {_how(comparison, comparison is head.subject)}"
     if len(ordered) > MOST_ROWS:
         yield f"and {len(ordered) - MOST_ROWS} more that are not equal"
+
+
+def _leads(compared: Compared) -> Iterator[str]:
+    """Yield what results are known as, and what to do, once for all nodes and cases."""
+    for lead in compared.leads[:MOST_ROWS]:
+        yield from lines_of(lead)
+    if len(compared.leads) > MOST_ROWS:
+        yield f"and {len(compared.leads) - MOST_ROWS} more to look at"
 
 
 def _who(comparison: Comparison) -> str:

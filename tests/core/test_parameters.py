@@ -31,7 +31,7 @@ SPELLINGS = [
         Invocation("convert", {"sources": "ScatterUpdate"}, ("m.xml",), "NEW.xml"),
         "validate",
         'convert("m.xml", sources="ScatterUpdate").write("NEW.xml")',
-        "ir-scatter convert m.xml -o NEW.xml --from ScatterUpdate",
+        "ir-scatter convert m.xml --from ScatterUpdate -o NEW.xml",
     ),
     (
         Invocation("compare", {"on": ["numpy", "CPU"], "inputs": "a b.npz"}, ("-m.xml",)),

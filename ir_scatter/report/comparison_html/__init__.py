@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ir_scatter.compare.headline import State, headline, headline_of_many, is_single
+from ir_scatter.compare.known import explanation, next_steps
 from ir_scatter.compare.measure import Tolerance, Verdict
 from ir_scatter.compare.request import ComparedModels
 from ir_scatter.compare.result import NUMPY, Compared, Comparison, Level, Outlier
@@ -203,6 +204,7 @@ def _model(compared: Compared, anchor: str, most: int, inputs: str | None, again
         "more": len(groups) - len(chosen),
         "indices": _indices(compared),
         "blames": _blames(compared),
+        "leads": [{"explanation": explanation(lead), "steps": next_steps(lead)} for lead in compared.leads],
         "kernels": kernels[:MOST_ROWS],
         "all_kernels": len(kernels),
         "most": MOST_ROWS,

@@ -33,6 +33,9 @@ class OutcomeRecord(TypedDict):
     ]
     message: Annotated[str, "The error message of the runner; empty if there is none."]
     precision: Annotated[str, 'The precision of the computation, "f32"; "model" for the types of the model.']
+    known_as: Annotated[
+        list[str], "The codes of known defects that explain its results, or that it does not run the model."
+    ]
     implicit: Annotated[
         bool, "True if the user did not name the runner with --on, as for NumPy as the reference."
     ]
@@ -118,6 +121,10 @@ class ComparisonRecord(TypedDict):
     elements: Annotated[Natural, "Number of elements of the tensor."]
     mismatched: Annotated[Natural, "Number of elements that differ by more than the tolerance."]
     contested: Annotated[Natural, "Number of elements whose value the specification does not determine."]
+    known_as: Annotated[
+        list[str],
+        "The codes of known defects that explain the difference; empty if there is none, or it is not known.",
+    ]
     max_abs: Annotated[float | None, "The largest absolute difference; null if it is not finite."]
     max_rel: Annotated[float | None, "The largest relative difference; null if it is not finite."]
     max_ulp: Annotated[
@@ -206,6 +213,25 @@ class FirstDifferenceRecord(TypedDict):
     message: Annotated[str, "The finding as a sentence."]
 
 
+class StepRecord(TypedDict):
+    """What a user can do next."""
+
+    purpose: Annotated[str, "What for, in a few words."]
+    command: Annotated[str | None, "The command; null if no command does it."]
+    text: Annotated[str | None, "What to do in words, if no command does it."]
+
+
+class NextStepsRecord(TypedDict):
+    """What a difference or failure leads on to."""
+
+    runner: Annotated[str, "The runner that is wrong, or does not run the model."]
+    model: Annotated[str, "The path of the model."]
+    nodes: Annotated[list[str], "The scopes of the nodes; empty if they are unknown."]
+    known_as: Annotated[list[str], "The codes of the known defects; empty if no known defect explains it."]
+    message: Annotated[str, "The same in words."]
+    steps: Annotated[list[StepRecord], "What to do, in this order."]
+
+
 class NotTappedRecord(TypedDict):
     """A node whose inputs are not available."""
 
@@ -283,6 +309,9 @@ class CompareDocument(TypedDict):
     first_differences: Annotated[
         list[FirstDifferenceRecord],
         "For each runner with a wrong output: the first part of the model that adds a difference.",
+    ]
+    next_steps: Annotated[
+        list[NextStepsRecord], "Which known defects explain differences and failures, and what to do."
     ]
     not_tapped: Annotated[list[NotTappedRecord], "Nodes whose inputs could not be read on a runner."]
     not_run: Annotated[

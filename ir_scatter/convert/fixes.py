@@ -1,0 +1,61 @@
+"""Finds out whether a conversion for a device avoids the known defects that a comparison has seen."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from ir_scatter.compare.phases import begin
+from ir_scatter.compare.request import ComparedModels
+from ir_scatter.compare.result import Lead
+from ir_scatter.convert.pipeline import convert
+from ir_scatter.core.errors import Error
+from ir_scatter.formats import FORMATS
+from ir_scatter.portability import meetings, portability_to
+from ir_scatter.reading import read
+
+
+def with_fixes(done: ComparedModels) -> ComparedModels:
+    """Return comparisons whose leads say whether `convert` avoids their defects: each conversion is tried."""
+    if not any(compared.leads for compared in done.found):
+        return done
+    begin("looking for a way around")
+
+    @cache
+    def remaining(model: str, device: str) -> Mapping[str, set[str]] | None:
+        return _remaining_defects(model, device)
+
+    def with_fix(lead: Lead) -> Lead:
+        left = remaining(lead.model, lead.device) if lead.codes else None
+        if left is None:
+            return lead
+        is_fixed = all(scope in left and left[scope].isdisjoint(lead.codes) for scope in lead.nodes)
+        return replace(lead, is_fixed=is_fixed)
+
+    return replace(
+        done,
+        found=tuple(
+            [replace(compared, leads=tuple(map(with_fix, compared.leads))) for compared in done.found]
+        ),
+    )
+
+
+def _remaining_defects(path: str, device: str) -> Mapping[str, set[str]] | None:
+    """Return which defects each converted node of a model still meets: {scope: codes}.
+
+    The written model is read again. None if it cannot be converted at all.
+    """
+    try:
+        conversion = convert(path, targets=(device,))
+        if conversion.is_stuck:
+            return {}
+        model = conversion.model
+        written = FORMATS[model.format].write(model, conversion.patches, conversion.move)
+        result = read(path, written.content, format=model.format)
+        left: dict[str, set[str]] = {patch.node.scope: set() for patch in conversion.patches}
+        for scatter, _, met in meetings(result, portability_to((device,))):
+            for scope in left:
+                if scatter.node.scope.startswith(scope):
+                    left[scope].add(met.defect.code)
+    except (Error, OSError):
+        return None
+    return left
