@@ -25,8 +25,8 @@ _TOPICS = dict(zip("123459", ("ports", "shapes", "values", "versions", "stored-s
 def render(report: Report, *, docs_url: str | None = None) -> str:
     """Return a log of one run, with the broken rules.
 
-    Each rule links to its page on the site at `docs_url`; without a site, to the installed page, as
-    SARIF demands an absolute URI (section 3.49.12).
+    Each rule links to its page on the site at `docs_url`. Without a site it has no link: SARIF demands an
+    absolute URI (section 3.49.12), and that of the installed page is useless on other machines.
     """
     diagnostics = report.diagnostics()
     examples = {diagnostic.code: diagnostic for diagnostic in reversed(diagnostics)}
@@ -82,12 +82,10 @@ def _rule(example: Diagnostic, docs_url: str | None) -> dict[str, Any]:
 
 
 def _page(rule: Rule, docs_url: str | None) -> str:
-    """Return the URL of the page of a rule or known defect; "" without a page."""
+    """Return the URL of the page of a rule or known defect; "" without a site or without a page."""
     folder = "rules" if rule.code in by_code() else "defects"
     page = DOCS / folder / f"{rule.code}.md"
-    if not page.exists():
-        return ""
-    return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html" if docs_url else page.as_uri()
+    return f"{docs_url.rstrip('/')}/{folder}/{rule.code}.html" if docs_url and page.exists() else ""
 
 
 def _result(diagnostic: Diagnostic, rule_index: int, fingerprints: Counter[str]) -> dict[str, Any]:
