@@ -103,9 +103,10 @@ def overview() -> str:
         "",
         "What runtimes are known to get wrong, measured with the probes of each defect and never typed:",
         "`ir-scatter doctor` runs them on the devices of a machine, `ir-scatter validate --for CPU,GPU` says which",
-        "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. A defect is *here*",
-        "where one of its probes is not computed right: wrong, refused, crashed, accepted though illegal, or absent",
-        "because the release does not know the operator. *untested* is what nobody has measured.",
+        "nodes of a model meet them, and `ir-scatter convert --for CPU,GPU` goes around them. The newest release",
+        "comes first. A release has a defect if one of its probes is not computed right: it is wrong, refused,",
+        "crashed, or accepted though illegal. *absent*: no probe could show it, for example because the release does",
+        "not know the operator. *untested*: never measured.",
     ]
     rows = history()
     for runner in dict.fromkeys(row.runner for row in rows):
@@ -121,9 +122,9 @@ def overview() -> str:
 
 
 def _by_release(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Group rows by release, the oldest first: one release may be recorded on several processors."""
+    """Group rows by release, the newest first: one release may be recorded on several processors."""
     releases = dict[str, list[Row]]()
-    for row in sorted(rows, key=lambda row: order(row.release)):
+    for row in sorted(rows, key=lambda row: order(row.release), reverse=True):
         releases.setdefault(row.release, []).append(row)
     return releases
 
