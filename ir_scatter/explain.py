@@ -15,6 +15,9 @@ from ir_scatter.rules import all_rules, by_code, by_name
 from ir_scatter.rules.base import END, PAGES, Rule, first_sentence
 
 DOCS = Path(__file__).with_name("docs")
+_FORMER_NAMES = {"github-actions": "ci", "gpu-differs": "results-differ"}
+"""Names of pages that `explain` still accepts."""
+
 _NOT_PRINTED = re.compile(r"^(?:<!--.*?-->|!\[.*?\]\(.*?\))\n+", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]]+)\]\((?!https?:)[^()\s]+\)")
 
@@ -88,7 +91,7 @@ def explain(topic: str = "index") -> str:
         UsageError: there is no such rule, operator or page.
     """
     text = topic.strip() if _is_known(topic.strip()) else "-".join(topic.split())
-    if page := pages().get(text.lower()):
+    if page := pages().get(_FORMER_NAMES.get(text.lower(), text.lower())):
         return _plain(page.read_text(encoding="utf-8"))
     rule = by_code().get(text.upper()) or by_name().get(text.lower())
     if rule is not None:

@@ -82,6 +82,11 @@ def test_every_page(name: str) -> None:
     assert name == "index" or f"| {name} |" in where or f", {name}\n" in where
 
 
+def test_former_names_of_pages() -> None:
+    assert explain("gpu-differs") == explain("results-differ")
+    assert explain("github-actions") == explain("ci")
+
+
 def test_explaining_imports_nothing_heavy() -> None:
     code = (
         "import sys; from ir_scatter.explain import explain; explain('SCT203'); explain('ScatterNDUpdate');"

@@ -20,7 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from onnx import parser
@@ -50,15 +50,26 @@ def copy_of_root(target: Path) -> Path:
 
 def in_a_shell(commands: Sequence[str], folder: Path) -> list[tuple[str, int]]:
     """Run commands in one shell, as a user would."""
-    script = [f"{command}\n__s=$?; printf '{MARK}%d{MARK}' $__s; (exit $__s)" for command in commands]
     environment = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    # What was probed on this machine is no part of a page.
+    return in_environment(
+        commands,
+        folder,
+        environment
+        | {"PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": str(folder / ".cache")},
+    )
+
+
+def in_environment(
+    commands: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> list[tuple[str, int]]:
+    """Run commands in one shell with these variables."""
+    script = [f"{command}\n__s=$?; printf '{MARK}%d{MARK}' $__s; (exit $__s)" for command in commands]
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=folder,
-        # What was probed on this machine is no part of a page.
-        env=environment
-        | {"PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": str(folder / ".cache")},
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -104,7 +115,7 @@ def renewed(expected: str, output: str) -> str:
     That is as much of its begin and end as before, and what is most like the lines between two elisions.
     """
     elisions = expected.splitlines(keepends=True).count(ELISION)
-    if elisions == output.splitlines(keepends=True).count(ELISION):  # they are of the output itself
+    if elisions in {0, output.splitlines(keepends=True).count(ELISION)}:  # they are of the output itself
         return output
     if matches(expected, output):
         return expected
@@ -161,6 +172,17 @@ class Files:
             target.write_text(text, encoding="utf-8")
             if target.suffix == ".xml":
                 write_weights(text, target.with_suffix(".bin"))
+
+
+def check_block(text: str, folder: Path, environment: Mapping[str, str]) -> list[str]:
+    """Run the commands of a `console` block with these variables; return what is not as shown."""
+    commands = list(COMMAND.finditer(text))
+    ran = in_environment([command[1].replace("\n> ", "\n") for command in commands], folder, environment)
+    return [
+        f"$ {command[1]}\n--- expected\n{command[2]}--- printed\n{output}"
+        for command, (output, _) in zip(commands, ran, strict=True)
+        if not matches(command[2], output)
+    ]
 
 
 def check(page: Path, folder: Path, run: Run) -> None:

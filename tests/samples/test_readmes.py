@@ -41,6 +41,7 @@ def test_an_elision_stands_for_any_lines() -> None:
 
 def test_what_a_page_shows_is_renewed() -> None:
     assert renewed("a\n", "b\nc\n") == "b\nc\n"
+    assert renewed("", "a\n...\nb\n") == "a\n...\nb\n"
     assert renewed("a\n...\n", "a\nb\n") == "a\n...\n"
     assert renewed("one 1\n...\ntwo 1\n...\nend\n", "one 2\nx\ntwo 2\ny\nend\n") == (
         "one 2\n...\ntwo 2\n...\nend\n"

@@ -1,14 +1,18 @@
 """The README at the root and the pages: their tables, set-up commands, links, and what else must agree."""
 
+import inspect
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
+import ir_scatter
 from ir_scatter.explain import REFUSAL, catalogue
 from ir_scatter.ops.lookup import SPECS
 from ir_scatter.ops.scatter_onnx import LATEST_OPSET
@@ -75,7 +79,40 @@ def json_fields() -> Iterator[str]:
         yield ""
 
 
-TABLES = {"json.md": json_fields, "operators/index.md": operators, "rules/index.md": rules}
+def api() -> Iterator[str]:
+    """Yield the docstring of each public name, functions first."""
+    public = [(name, getattr(ir_scatter, name)) for name in ir_scatter.__all__ if name != "__version__"]
+    kinds: dict[str, list[tuple[str, Any]]] = {
+        "Functions": [(name, item) for name, item in public if inspect.isfunction(item)],
+        "Classes": [
+            (name, item) for name, item in public if inspect.isclass(item) and not issubclass(item, Exception)
+        ],
+        "Exceptions": [
+            (name, item) for name, item in public if inspect.isclass(item) and issubclass(item, Exception)
+        ],
+    }
+    for title, items in kinds.items():
+        yield f"## {title}"
+        yield ""
+        for name, item in items:
+            yield f"### {name}"
+            yield ""
+            yield "```text"
+            yield f"{name}{_signature(item)}" if title == "Functions" else name
+            yield ""
+            yield from (inspect.getdoc(item) or "").splitlines()
+            yield "```"
+            yield ""
+
+
+def _signature(function: Any) -> str:
+    """Return the parameters with their defaults; their types are in the docstring."""
+    signature = inspect.signature(function)
+    plain = [row.replace(annotation=inspect.Parameter.empty) for row in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+TABLES = {"api.md": api, "json.md": json_fields, "operators/index.md": operators, "rules/index.md": rules}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -118,7 +155,7 @@ def test_the_readme_has_an_example_of_every_command() -> None:
     text = README.read_text(encoding="utf-8")
     shown = set(re.findall(r"^\$ ir-scatter (\S+)", text, re.MULTILINE))
     assert shown == set(group.list_commands(click.Context(group)))
-    assert text.count("\n") <= 170
+    assert text.count("\n") <= 200  # set-up and extras come before the examples that need them
 
 
 def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
@@ -136,6 +173,38 @@ def test_pre_commit_has_the_commands_of_continuous_integration() -> None:
     assert "zensical build" in site  # a tool that those who write no pages need not install
     assert quick == ["ruff check", "ruff format --check", "mypy", "lint-imports"]
     assert hooks == [*quick, "pytest -q -n 2", slow]
+
+
+def test_extras_are_installed_before_the_examples_that_need_them() -> None:
+    """A fresh environment has what the blocks before installed; `test_fresh_environment` runs them in one."""
+    needs = {"onnxruntime": "onnxruntime", "GPU@cpu": "gpu-on-cpu", "scheduler": "fleet", "worker": "fleet"}
+    text, extras = README.read_text(encoding="utf-8"), set[str]()
+    # The line for those who work on ir_scatter makes another environment.
+    for kind, block in re.findall(r"^```(sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if kind == "sh" and "pytest" not in block:
+            extras |= {extra for words in re.findall(r"\[([\w,-]+)\]", block) for extra in words.split(",")}
+        commands = "\n".join(line for line in block.splitlines() if line.startswith("$ ir-scatter"))
+        for word, extra in needs.items():
+            assert kind == "sh" or word not in commands or extra in extras, f"{word} needs {extra}: {block}"
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    """Pages of rules and defects are listed by their tables."""
+    site = tomllib.loads((ROOT / ".zensical.toml").read_text(encoding="utf-8"))
+    assert site["project"]["site_name"] == f"ir_scatter {ir_scatter.__version__}"
+    listed = [*_pages_of(site["project"]["nav"])]
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md")}
+    # Pages of a rule and of a defect are reached from their table, and by search.
+    expected = {page for page in pages if not re.fullmatch(r"(rules|defects)/[A-Z]+\d+\.md", page)}
+    assert sorted(listed) == sorted(expected)
+
+
+def _pages_of(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for child in entry.values() if isinstance(entry, dict) else entry:
+            yield from _pages_of(child)
 
 
 def test_every_link_leads_to_a_file() -> None:

@@ -1,0 +1,64 @@
+"""The README in a fresh environment: its set-up commands and examples, in the order of the file."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.samples.pages import BLOCK, ROOT, Files, check_block
+
+_LIMIT = 540
+"""Seconds for one set-up command: the largest extra is 900 MB."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("bash") is None, reason="needs Linux and bash"
+)
+def test_the_readme_runs_in_a_fresh_environment(tmp_path: Path) -> None:
+    folder = tmp_path / "checkout"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if not name.startswith("tests/") and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in {"NO_COLOR", "FORCE_COLOR", "PYTHONPATH", "VIRTUAL_ENV"}
+    } | {
+        "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}/usr/local/bin{os.pathsep}/usr/bin{os.pathsep}/bin",
+        "COLUMNS": "80",
+        "LC_ALL": "C.UTF-8",
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+        "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip")),
+    }
+    text, files = (ROOT / "README.md").read_text(encoding="utf-8"), Files(folder)
+    wrong = list[str]()
+    for block in BLOCK.finditer(text):
+        if block[2] == "sh" and "pytest" not in block[3]:  # that line is for those who work on ir_scatter
+            done = subprocess.run(
+                ["bash", "-c", block[3]],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=_LIMIT,
+            )
+            if done.returncode and re.search(
+                r"Could not find a version|No matching distribution|ConnectionError", done.stderr
+            ):
+                pytest.skip(f"no package index: {done.stderr.strip().splitlines()[-1]}")
+            assert done.returncode == 0, f"$ {block[3]}{done.stdout}{done.stderr}"
+        elif block[1]:
+            files.add(block[1], block[2], block[3])
+        elif block[2] == "console":
+            wrong += check_block(block[3], folder, environment)
+    assert not wrong, "\n\n".join(wrong)
