@@ -468,7 +468,11 @@ class RoundingWatcher(Watcher):
                 why = f"{step.node.type} {step.node.scope}: equal values, order not specified"
                 masks = _order_ties(step, first, bound_of(first, self._precision), arrays)
             else:
-                ties = _sorted_ties(first.array, bound_of(first, self._precision), axis=None)
+                ties = (
+                    self._suppression_ties(step, inputs)
+                    if step.node.type == "NonMaxSuppression"
+                    else _selection_ties(step, first, bound_of(first, self._precision))
+                )
                 masks = [ties.reshape(-1)[None, None]] * len(arrays)
         return [
             mark if array is None else _with_ties(mark, ties, array.shape, why)
@@ -485,6 +489,35 @@ class RoundingWatcher(Watcher):
             left, right = _widened(first), _widened(second)
             distance = np.where(left == right, 0.0, np.abs(left.astype(np.float64) - right))
             return np.asarray((distance <= limit) & (limit > 0))
+
+    def _suppression_ties(self, step: Step, inputs: Sequence[RoundedTensor | None]) -> Array:
+        """Return which scores of NonMaxSuppression are near another one or a threshold, or have boxes that are.
+
+        The overlap of two boxes changes by at most eight times the bound of their corners, by their smallest side.
+        """
+        boxes, scores, _, overlap, least = [*inputs, *[None] * 5][:5]
+        assert boxes is not None
+        assert scores is not None
+        assert scores.array is not None
+        limit = None if least is None or least.array is None else _scalar(least)
+        wide, bound = _widened(scores), bound_of(scores, self._precision)
+        ties = _sorted_ties(scores.array, bound, wide.ndim - 1, wide) & (bound > 0)
+        if limit is not None:
+            ties &= wide >= limit - bound
+            ties |= (np.abs(wide - limit) <= bound) & (bound > 0)
+        corners, errors = _widened(boxes), bound_of(boxes, self._precision)
+        if overlap is None or overlap.array is None or not (errors > 0).any():
+            return np.asarray(ties)
+        is_centred = str(step.node.attributes.get("center_point_box", 0)) == "1"
+        is_centred |= str(step.node.attributes.get("box_encoding", "")) == "center"
+        with np.errstate(all="ignore"):
+            for batch, error in zip(corners, errors.max(axis=-1), strict=True):
+                shares, sides = _overlaps(batch, is_centred=is_centred)
+                margins = 8 * np.maximum(error[:, None], error[None, :]) / sides
+                near = np.abs(shares - _scalar(overlap)) <= margins
+                np.fill_diagonal(near, False)
+                ties |= (near & (margins > 0)).any(axis=0)
+        return np.asarray(ties)
 
     def _steps(
         self, step: Step, inputs: Sequence[RoundedTensor | None], arrays: Sequence[Array | None]
@@ -551,6 +584,51 @@ def _sorted_ties(array: Array, bound: Array, axis: int | None, wide: Array | Non
     result = np.zeros(array.shape, np.bool_)
     np.put_along_axis(result, order, ties, axis)
     return result
+
+
+def _selection_ties(step: Step, tensor: RoundedTensor, bound: Array) -> Array:
+    """Return which elements may be selected or not, as they are near 0 (NonZero) or near another one.
+
+    Elements that are exactly 0, or exactly equal, with and without rounding are so elsewhere, too: Relu gives
+    many zeros, and none of them is a tie.
+    """
+    array = tensor.array
+    assert array is not None
+    wide = array if tensor.wide is None else tensor.wide
+    if step.node.type == "NonZero":
+        with np.errstate(all="ignore"):
+            is_zero = (array == 0) & (wide == 0)
+            return np.asarray((np.abs(wide) <= bound) & ~is_zero)
+    if step.node.type != "Unique":
+        return _sorted_ties(array, bound, axis=None, wide=tensor.wide)
+    narrow, exact, limits = array.reshape(-1), wide.reshape(-1), bound.reshape(-1)
+    order = np.lexsort((narrow, exact))
+    with np.errstate(all="ignore"):
+        gaps = np.diff(exact[order])
+        near = gaps <= limits[order][:-1] + limits[order][1:]
+        near &= (gaps != 0) | (np.diff(narrow[order]) != 0)
+    ties = np.zeros(array.size, np.bool_)
+    ties[order[:-1]] |= near
+    ties[order[1:]] |= near
+    return ties.reshape(array.shape)
+
+
+def _scalar(tensor: RoundedTensor) -> float:
+    return float(_widened(tensor).reshape(-1)[0])
+
+
+def _overlaps(boxes: Array, *, is_centred: bool) -> tuple[Array, Array]:
+    """Return intersection over union of each pair of boxes [n, 4], and the smallest side of both."""
+    first, second = boxes[:, :2], boxes[:, 2:]
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    if is_centred:
+        low, high = first - second / 2, first + second / 2
+    sides = high - low
+    shared = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
+    common = np.maximum(shared, 0).prod(axis=-1)
+    areas = sides.prod(axis=-1)
+    smallest = sides.min(axis=-1)
+    return common / (areas[:, None] + areas - common), np.minimum(smallest[:, None], smallest)
 
 
 def _cut(array: Array, axis: int, part: slice) -> Array:
