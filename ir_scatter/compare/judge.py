@@ -55,9 +55,11 @@ from ir_scatter.core.arrays import Array, are_equal
 from ir_scatter.core.errors import Error, IllegalCase
 from ir_scatter.core.model import Model
 from ir_scatter.core.parameters import Parameter
+from ir_scatter.core.shapes import is_static
 from ir_scatter.core.words import listed
 from ir_scatter.evaluate.certainty import detail
 from ir_scatter.evaluate.model import case_of_node
+from ir_scatter.formats import dataflow_of
 from ir_scatter.ops.general import random_types
 from ir_scatter.portability import hidden_by_taps
 from ir_scatter.runners.base import OTHER_FORMAT, Execution, Outcome, Status, Tap
@@ -1008,8 +1010,10 @@ def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
 
     That is so if no runner ran the model, and all that loaded it failed on these inputs. A runtime may
     compute nodes while it loads the model, so a refusal at that time counts if NumPy also fails on these
-    inputs. Illegal indices have a report of their own.
+    inputs, unless the model states the sizes of all inputs. Illegal indices have a report of their own.
     """
+    inputs = [input for case in cases for input in dataflow_of(case.side.model).inputs]
+    has_own_sizes = all(is_static(input.shape) for input in inputs)
     outcomes = [outcome for case in cases for outcome in case.outcomes]
     does_numpy_fail = any(outcome.runner == NUMPY and outcome.at_inference for outcome in outcomes)
     failed = [
@@ -1018,7 +1022,9 @@ def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
         if outcome.status not in _SILENT and not (outcome.at_inference and outcome.status is Status.OK)
     ]
     is_refusal = all(
-        outcome.status is Status.REFUSED and (outcome.at_inference or does_numpy_fail) for outcome in failed
+        outcome.status is Status.REFUSED
+        and (outcome.at_inference or (does_numpy_fail and not has_own_sizes))
+        for outcome in failed
     )
     is_illegal = any(remark.is_illegal for case in cases for remark in of_kind(Guarded, case.judgements))
     if not failed or not is_refusal or is_illegal or not any(outcome.at_inference for outcome in outcomes):

@@ -491,9 +491,10 @@ class RoundingWatcher(Watcher):
             return np.asarray((distance <= limit) & (limit > 0))
 
     def _suppression_ties(self, step: Step, inputs: Sequence[RoundedTensor | None]) -> Array:
-        """Return which scores of NonMaxSuppression are near another one or a threshold, or have boxes that are.
+        """Return which scores of NonMaxSuppression are near another one or a threshold, or their boxes are.
 
-        The overlap of two boxes changes by at most eight times the bound of their corners, by their smallest side.
+        The overlap of two boxes changes by at most eight times the bound of their corners, divided by their
+        smallest side.
         """
         boxes, scores, _, overlap, least = [*inputs, *[None] * 5][:5]
         assert boxes is not None

@@ -86,9 +86,7 @@ def ir_model(folder: Path, name: str) -> tuple[Path, dict[str, Array]]:
     else:
         data = {"axis": "1", "mode": "max", "sort": "value", "index_element_type": "i64", "stable": "true"}
         one = ir.const("k", "i64", 1)
-        best = ir.add(
-            "top", "TopK", "opset11", [logits, one], [("f32", (ROWS, 1)), ("i64", (ROWS, 1))], data
-        )
+        best = ir.add("top", "TopK", "opset11", [logits, one], [("f32", (ROWS, 1)), ("i64", (ROWS, 1))], data)
         last = type(best)(best.layer, best.port + 1, "i64", (ROWS, 1))
     ir.add("y", "Result", "opset1", [last], [])
     return ir.write(folder, name), _feeds()
@@ -101,9 +99,7 @@ MODELS: dict[str, Callable[[Path], tuple[Path, dict[str, Array]]]] = {
 
 
 def judged(found: Compared) -> dict[str, Verdict]:
-    return {
-        each.tensor: each.measure.verdict for each in found.comparisons if each.level is Level.MODEL
-    }
+    return {each.tensor: each.measure.verdict for each in found.comparisons if each.level is Level.MODEL}
 
 
 def positions(found: Compared) -> str:
@@ -173,7 +169,10 @@ RECTIFIED = """n (float[4, 6] x, float[6] w) => (int64[2, n] y) {
 def test_certain_zeros_are_counted(tmp_path: Path) -> None:
     """Relu gives many equal zeros: none of them is near another number, and a lost position is a defect."""
     numbers = np.random.default_rng(5)
-    feeds = {"x": numbers.normal(size=(4, 6)).astype(np.float32), "w": numbers.normal(size=6).astype(np.float32)}
+    feeds = {
+        "x": numbers.normal(size=(4, 6)).astype(np.float32),
+        "w": numbers.normal(size=6).astype(np.float32),
+    }
     path = save(HEADER + RECTIFIED, tmp_path / "model.onnx")
     found = compare(path, [changing(lambda array: array[:, 1:])], CompareSettings(), feeds=feeds)
     assert judged(found) == {"y": Verdict.MISMATCH}
@@ -185,7 +184,10 @@ UNIQUE = """n (float[4, 6] x, float[6] w) => (float[n] y) {
 
 def test_unique_counts_certain_zeros_once(tmp_path: Path) -> None:
     numbers = np.random.default_rng(5)
-    feeds = {"x": numbers.normal(size=(4, 6)).astype(np.float32), "w": numbers.normal(size=6).astype(np.float32)}
+    feeds = {
+        "x": numbers.normal(size=(4, 6)).astype(np.float32),
+        "w": numbers.normal(size=6).astype(np.float32),
+    }
     path = save(HEADER + UNIQUE, tmp_path / "model.onnx")
     lost = Planted(output=lambda _, array, *__: array[1:])
     assert judged(compare(path, [lost], CompareSettings(), feeds=feeds)) == {"y": Verdict.MISMATCH}

@@ -331,6 +331,54 @@ def test_faults_behind_a_float_network_are_found(is_whole: bool, tmp_path: Path)
         assert not right.differs, (number, reduction)
 
 
+EXACT_NETWORK = """n (float[12, 8] data, int64[64, 1] i, float[64, 8] x, float[8] w) => (float[12] y) {{
+  u = Abs (x) s = ScatterND <reduction = "{reduction}"> (data, i, u)
+  p = Abs (s) o = Constant <value_float = 1.0> () g = Add (p, o) t = Sqrt (g) d = Div (s, w) e = Mul (d, t)
+  a = Constant <value_ints = [1]> () y = ReduceSum <keepdims = 0> (e, a) }}"""
+"""A scatter node with exact updates, upstream of a float network that hides its errors at the output."""
+
+
+@in_part_and_whole
+def test_faults_of_arithmetic_before_a_float_network_are_found(is_whole: bool, tmp_path: Path) -> None:
+    """The largest of 64 updates computed in f16, or one ulp too many in an exact sum: mismatches at the node."""
+    for number in cases(30, is_whole):
+        chance = generator("faults of arithmetic", number)
+        numbers = np.random.default_rng(chance.randrange(1 << 30))
+        is_sum = number % 2 == 0
+        targets = numbers.integers(0, 12, 64)
+        if not is_sum:
+            targets[:] = chance.randrange(12)
+        drawn = numbers.integers(-99, 99, (64, 8)) if is_sum else numbers.normal(size=(64, 8))
+        feeds: dict[str, Array] = {
+            "data": numbers.integers(-9, 9, (12, 8)).astype(np.float32),
+            "i": targets.reshape(64, 1),
+            "x": drawn.astype(np.float32),
+            "w": (1 + np.abs(numbers.normal(size=8))).astype(np.float32),
+        }
+        if not is_sum:
+            feeds["data"] -= 100  # the largest is an update
+        row, column = int(targets[0]), chance.randrange(8)
+
+        def one_ulp(scope: str, array: Array, *_: Any, row: int = row, column: int = column) -> Array:
+            changed = array.copy()
+            changed[row, column] = np.nextafter(changed[row, column], np.float32(np.inf))
+            return changed
+
+        def in_f16(scope: str, array: Array, *_: Any, row: int = row) -> Array:
+            changed = array.copy()
+            changed[row] = changed[row].astype(np.float16).astype(np.float32)
+            return changed
+
+        text = EXACT_NETWORK.format(reduction="add" if is_sum else "max")
+        found = compared(tmp_path, text, Planted(node=one_ulp if is_sum else in_f16), feeds=feeds)
+        (node,) = [each for each in found.comparisons if each.level is Level.NODE]
+        assert node.measure.verdict is Verdict.MISMATCH, (number, is_sum)
+        assert node.measure.mismatched == (1 if is_sum else 8), (number, is_sum)
+        assert found.differs
+        right = compared(tmp_path, text, Planted(sums="reversed"), feeds=feeds)
+        assert not right.differs, (number, is_sum)
+
+
 CHAIN = """n (float[6, 4] data, int64[2, 1] i, float[2, 4] x, float[4] w) => (float[6] y) {
   [root] r = Sqrt (x) [quotient] q = Div (r, w) [store] s = ScatterND (data, i, q)
   [size] p = Abs (s) [again] g = Sqrt (p) [scaled] d = Mul (g, w)

@@ -112,3 +112,22 @@ def test_inputs_of_the_caller_are_no_drawn_inputs(tmp_path: Path) -> None:
     assert statuses(found)["fake"] == "refused"
     found = compare(path, [Answer(fails())], CompareSettings(cases=2), feeds=feeds)
     assert statuses(found)["fake"] == "refused"
+
+
+NEVER = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[SIZE] x, int64[SIZE] at) => (float[SIZE] y) {
+  left = Mod (x, x)
+  y = ScatterElements <axis = 0> (left, at, x)
+}"""
+"""Mod of floating-point numbers needs `fmod`, whatever they are."""
+
+
+@pytest.mark.parametrize(("size", "status"), [("3", "refused"), ("n", "inputs-do-not-fit")])
+def test_a_refusal_while_loading_is_no_matter_of_inputs_whose_sizes_the_model_has(
+    size: str, status: str, tmp_path: Path
+) -> None:
+    path = write(NEVER.replace("SIZE", size), tmp_path)
+    loading = Answer(fails(at_inference=False), "loading")
+    found = compare(path, [Answer(fails()), loading], CompareSettings())
+    assert [statuses(found)[name] for name in ("fake", "loading")] == [status, status]
+    assert ("drawn inputs" in headline(found).sentence) is (size == "n")
