@@ -383,7 +383,12 @@ def _word_rounding(outputs: Sequence[Comparison]) -> list[str]:
         noun = "output" if len(unknown) == 1 else "outputs"
         names = listed([each.tensor for each in unknown[:_MOST_NAMES]])
         more = f" and {len(unknown) - _MOST_NAMES} more" if len(unknown) > _MOST_NAMES else ""
-        sentences.append(f"rounding may change all digits of {noun} {names}{more}: no verdict")
+        explanations = [each.measure.explanation for each in unknown]
+        is_complete = all(each is None or each.is_complete for each in explanations)
+        reason = (
+            "rounding may change all digits" if is_complete else "the time limit ends what measures rounding"
+        )
+        sentences.append(f"{reason} of {noun} {names}{more}: no verdict")
     return sentences
 
 

@@ -1,5 +1,6 @@
 """Judges what runners computed: compares outputs and nodes, and names the runner that is wrong."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -346,6 +347,8 @@ class ModelCase:
     judgements: list[Judgement] = field(default_factory=list)
     changes: list[tuple[Outcome, str, Array | None]] = field(default_factory=list, init=False)
     """Outputs that change when nodes are tapped: (plain run, output name, array of the run with taps)."""
+    rounding_seconds: float = field(default=0.0, init=False)
+    """Time spent on measuring what rounding explains."""
     has_blamed_taps: bool = field(default=False, init=False)
     """Whether a runner computed illegal indices only in the run with taps."""
     roundings: dict[object, Sequence[Roundings]] = field(default_factory=dict, init=False)
@@ -460,14 +463,19 @@ class ModelCase:
     def measure_rounding(self, precision: Precision, seeds: Sequence[int] = ()) -> Sequence[Roundings]:
         """Return, per inference, which differences rounding explains.
 
-        Empty if NumPy cannot compute the model.
+        Empty if NumPy cannot compute the model. All these computations of a case together have the time
+        limit of one run.
         """
         key = precision, tuple(seeds)
         if key not in self.roundings:
             begin(f"rounding{case_of(self.number, self.settings.cases)}")
-            self.roundings[key] = self.side.reference.measure_rounding(
-                self.feeds, self.settings.repeat, self.settings.timeout, precision, seeds
+            left, started = self.settings.timeout - self.rounding_seconds, time.monotonic()
+            self.roundings[key] = (
+                self.side.reference.measure_rounding(self.feeds, self.settings.repeat, left, precision, seeds)
+                if left > 0
+                else []
             )
+            self.rounding_seconds += time.monotonic() - started
         return self.roundings[key]
 
     def rounding_judge(self, subject: Outcome, reference: Outcome, number: int = 0) -> RoundingJudge:
@@ -1022,8 +1030,7 @@ def mark_unfit_inputs(cases: Sequence[ModelCase]) -> None:
         if outcome.status not in _SILENT and not (outcome.at_inference and outcome.status is Status.OK)
     ]
     is_refusal = all(
-        outcome.status is Status.REFUSED
-        and (outcome.at_inference or (does_numpy_fail and not has_own_sizes))
+        outcome.status is Status.REFUSED and (outcome.at_inference or (does_numpy_fail and not has_own_sizes))
         for outcome in failed
     )
     is_illegal = any(remark.is_illegal for case in cases for remark in of_kind(Guarded, case.judgements))

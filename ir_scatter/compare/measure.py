@@ -223,12 +223,14 @@ class ExplainedDifference:
         differing: number of elements that differ by more than the tolerance, without contested ones.
         difference: the difference at the worst of these elements.
         bound: the greatest difference that rounding explains at that element.
+        is_complete: whether all computations that may raise the bound were made within the time limit.
     """
 
     precision: str
     differing: int
     difference: float
     bound: float
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

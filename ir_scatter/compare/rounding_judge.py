@@ -14,6 +14,7 @@ from ir_scatter.compare.measure import (
     Measure,
     Tolerance,
     Verdict,
+    default_tolerance,
     distances,
     elements_beyond,
     measure,
@@ -107,13 +108,19 @@ class RoundingJudge:
         wrong = elements_beyond(got, expected, EXACT, bound=bound) & beyond & ~is_too_large
         with np.errstate(all="ignore"):
             is_near = wrong.any() and bool((distances(got, expected) <= _HOPELESS * bound)[wrong].all())
+        is_unmeasured = np.zeros_like(wrong)
         if is_near and (again := self._find(name, MODEL_TYPES, SEEDS)) is not None:
             bound, is_too_large = _combine(again)
             wrong = elements_beyond(got, expected, EXACT, bound=bound) & beyond & ~is_too_large
-        unknown, precision = beyond & is_too_large, sides[0].precision
+        elif is_near:  # the time is over, and these computations raise the bound a few times
+            is_unmeasured, wrong = wrong, np.zeros_like(wrong)
+        unknown, precision = (beyond & is_too_large) | is_unmeasured, sides[0].precision
         for coarse in self.precisions if wrong.any() else ():
             of_coarse = self._find(name, coarse)
             if of_coarse is None or any(side.bound.shape != expected.shape for side in of_coarse):
+                # the time is over: what the tolerance of that precision allows has no verdict
+                near = ~elements_beyond(got, expected, default_tolerance(expected, coarse.name)) & wrong
+                is_unmeasured, unknown, wrong = is_unmeasured | near, unknown | near, wrong & ~near
                 continue
             coarse_bound, is_coarse_too_large = _combine(of_coarse)
             are_same = np.any([_overflows_alike(got, side.values) for side in of_coarse], axis=0)
@@ -145,7 +152,11 @@ class RoundingJudge:
                 difference = float(distances(got, expected)[place])
             if bound[place] > 0:  # 0 for elements that were only moved, and for integers
                 explanation = ExplainedDifference(
-                    precision, int(beyond.sum()), difference, float(bound[place])
+                    precision,
+                    int(beyond.sum()),
+                    difference,
+                    float(bound[place]),
+                    is_complete=not is_unmeasured.any(),
                 )
         excuses = [mark.excuse for mark in marks]
         excuse = max(excuses, key=lambda excuse: (excuse.is_whole, bool(excuse.elements)), default=None)

@@ -242,7 +242,11 @@ def rounding_text(measure: Measure, explanation: ExplainedDifference) -> str:
         return explains
     count = f"{explanation.differing} of {counted(measure.elements, 'element')}"
     text = f"{count} differ by at most {explanation.difference:.2g}, {explains}"
-    return f"{text}, too much for a verdict" if measure.verdict is Verdict.UNKNOWN else text
+    if measure.verdict is not Verdict.UNKNOWN:
+        return text
+    if not explanation.is_complete:
+        return f"{text} or more, which was not measured within the time limit"
+    return f"{text}, too much for a verdict"
 
 
 def excuse_text(excuse: Excuse) -> str:

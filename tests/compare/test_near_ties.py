@@ -89,7 +89,7 @@ def ir_model(folder: Path, name: str) -> tuple[Path, dict[str, Array]]:
         best = ir.add("top", "TopK", "opset11", [logits, one], [("f32", (ROWS, 1)), ("i64", (ROWS, 1))], data)
         last = type(best)(best.layer, best.port + 1, "i64", (ROWS, 1))
     ir.add("y", "Result", "opset1", [last], [])
-    return ir.write(folder, name), _feeds()
+    return Path(ir.write(folder, name)), _feeds()
 
 
 MODELS: dict[str, Callable[[Path], tuple[Path, dict[str, Array]]]] = {

@@ -3,6 +3,7 @@
 import importlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 
 from ir_scatter.compare import rounding
 from ir_scatter.compare.headline import State, headline
-from ir_scatter.compare.measure import Measure, Tolerances, Verdict
+from ir_scatter.compare.measure import EXACT, Measure, Tolerances, Verdict
 from ir_scatter.compare.result import Compared, CompareSettings, Level, Relation
+from ir_scatter.compare.rounding_judge import RoundedSide, RoundingJudge
 from ir_scatter.compare.run import compare
 from ir_scatter.core.model import Model
 from ir_scatter.evaluate.model import prepare
 from ir_scatter.reading import read
 from ir_scatter.report.comparison_json import document
+from ir_scatter.report.comparison_text import rounding_text
 from ir_scatter.report.comparison_text import text as report
 from tests.compare.planted import Change, Planted, at, elsewhere
 from tests.models.onnx_text import save
@@ -480,3 +483,54 @@ def test_a_wrong_first_model_is_no_precision_of_the_second(tmp_path: Path) -> No
         found = compare(models, [runner], CompareSettings(precision="f16"), feeds=feeds)
         between = [each for each in found.comparisons if each.relation is Relation.MODELS]
         assert Verdict.MISMATCH in {each.measure.verdict for each in between}, name
+
+
+def test_a_bound_that_is_not_measured_in_time_is_no_verdict(tmp_path: Path) -> None:
+    model = read(save(HEADER + DIVIDED, tmp_path / "model.onnx"))
+    x = normal(64, 16)
+    runs = rounding.measure_rounding(prepare(model), {"x": x})
+    output = runs[0]["y"]
+    expected = output.values
+
+    def measured(precision: Any, seeds: Any) -> Any:
+        return [] if seeds else runs
+
+    def verdict(share: float) -> Verdict:
+        got = _moved(expected, 5, share * output.bound[5])
+        judge = RoundingJudge((RoundedSide(measured),))
+        explained = judge.explain("y", got, expected, EXACT)
+        assert explained is not None
+        assert explained.explanation is not None
+        is_cut = explained.verdict is Verdict.UNKNOWN
+        assert explained.explanation.is_complete is not is_cut
+        assert ("within the time limit" in rounding_text(explained, explained.explanation)) is is_cut
+        return explained.verdict
+
+    assert verdict(0.5) is Verdict.CLOSE
+    assert verdict(2) is Verdict.UNKNOWN  # further computations may raise the bound
+    assert verdict(1000) is Verdict.MISMATCH
+
+
+def test_all_computations_of_bounds_have_the_time_of_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """7 seconds are spent on a bound in the types of the model, and 3 are left for one of f16."""
+    source = importlib.import_module("ir_scatter.compare.numpy_source")
+    judge = importlib.import_module("ir_scatter.compare.judge")
+    clock, limits, measure = [0.0], list[float](), source.Reference.measure_rounding
+
+    def slow(self: Any, feeds: Any, times: int, timeout: float, *arguments: Any) -> Any:
+        limits.append(timeout)
+        clock[0] += 7
+        return measure(self, feeds, times, 600, *arguments)
+
+    monkeypatch.setattr(source.Reference, "measure_rounding", slow)
+    monkeypatch.setattr(judge, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found = compared(tmp_path, SQUARED, Coarse("f16"), timeout=10)
+    assert limits == [10, 3]
+    assert measure_of(found).verdict is Verdict.PRECISION
+    clock[0], limits[:] = 0.0, []
+    cut = compared(tmp_path, SQUARED, Coarse("f16"), timeout=5)
+    assert limits == [5]
+    assert measure_of(cut).verdict is Verdict.UNKNOWN
+    assert "the time limit ends what measures rounding of output y: no verdict" in headline(cut).sentence
