@@ -10,6 +10,7 @@ comes from. From that, new input values are solved:
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -243,6 +244,10 @@ class Search:
         self.runs = self.computed = self._size_changes = 0
         self.choosing = self._masks_tried = 0
         self._masks: dict[int, Array] = {}
+        self.idle_steps = frozenset[Step]()
+        """Steps whose numbers are not needed; a program is run completely."""
+        if self.is_sketch:
+            self.idle_steps = frozenset().union(*(idle_steps(each.model.plan) for each in self.twins))
         self.plain: list[int] = []
         """Inputs that data or updates are computed from, but that could not get edge values."""
 
@@ -533,6 +538,7 @@ class Run(Forward[TracedCell]):
             if plan.is_body
         }
         self._by_plan = {self.plans[flow]: body for flow, body in self._bodies.items()}
+        self._idle = search.idle_steps
         self._around = self._guesses = 0
         self._symbols = search.sizes.symbols()
         flat = [arrays[number].reshape(-1).astype(np.int64) for number in self._traced]
@@ -744,6 +750,11 @@ class Run(Forward[TracedCell]):
             return []
         if step.work is None or self._need_not_compute(node):
             return self._unknown_outputs(node)
+        if step in self._idle:
+            with suppress(ShapesDiffer):  # its kernel words the error
+                shapes = node.output_shapes() or []
+                if len(shapes) >= len(step.outputs) and None not in shapes:
+                    return self._outputs_of_shapes(node, shapes)
         try:
             return self._with_terms(node, compute_node(step, node.arrays))
         except EvaluationFailed as error:
@@ -958,6 +969,29 @@ def ports_of_positions(step: Step) -> set[int | None]:
         assert step.work.spec is not None
         return {step.work.spec.port_index(role) for role in (Role.INDICES, Role.AXIS)}
     return {constraint.port for constraint in constraints_of(step.node.domain, step.node.type)}
+
+
+def idle_steps(plan: Plan) -> set[Step]:
+    """Return the steps of a main graph whose numbers decide about no position, size or body.
+
+    Only the shapes of their outputs matter:
+
+        scores = MatMul(x, w)            idle
+        best = TopK(scores, k)           idle but for its constraint on k
+        rows = Gather(table, best)       if this reads the positions of TopK, neither is idle
+    """
+    needed, idle = set[Key | None](), set[Step]()
+    for step in reversed(plan.steps):
+        is_general, ports = isinstance(step.work, GeneralOp), ports_of_positions(step)
+        if is_general and not needed.intersection(step.outputs) and not reads_shapes_only(step):
+            if not any(port in ports for port, key in enumerate(step.inputs) if key is not None):
+                idle.add(step)
+            needed.update(key for port, key in enumerate(step.inputs) if port in ports)
+        elif isinstance(step.work, Lookup) and not needed.intersection(step.outputs):
+            needed.update(key for port, key in enumerate(step.inputs) if port in ports)
+        elif not reads_shapes_only(step):
+            needed.update(step.inputs)
+    return idle
 
 
 def is_exact(step: Step) -> bool:
