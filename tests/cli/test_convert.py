@@ -354,8 +354,8 @@ def test_refusals_are_explained(cli: Cli) -> None:
         (
             lambda: elements("opset4", rows=7).rename("my model.xml"),
             "SCT211",
-            "ir-scatter convert 'my model.xml' -o NEW.xml --from ScatterElementsUpdate "
-            "--to ScatterElementsUpdate",
+            "ir-scatter convert 'my model.xml' --from ScatterElementsUpdate "
+            "--to ScatterElementsUpdate -o NEW.xml",
         ),
         (lambda: slices(values=[0, -1]), "SCT303", ""),
     ],
