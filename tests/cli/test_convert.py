@@ -373,10 +373,11 @@ def test_validate_names_the_conversion(make: Any, code: str, expected: str, cli:
     assert expected in commands if expected else not commands
     if expected:
         _, _, *options = shlex.split(expected)
-        options[2] = options[2].replace("NEW", "new")
+        place = options.index("-o") + 1
+        options[place] = options[place].replace("NEW", "new")
         assert options[0] == str(source)
         assert cli("convert", *options).code == 0
-        assert code not in findings(Path(options[2]))
+        assert code not in findings(Path(options[place]))
 
 
 @pytest.mark.openvino
