@@ -6,6 +6,7 @@
     rows of table distinct           no two vectors along the last axis are equal
     table distinct along axis 1
     cache.shape[2] >= 16             the size of a dimension
+    x / 8 <= n                       a quotient rounded down; trunc(x, 8) rounds towards zero
     "input:0"[..., 1] <= 7           one column of the last axis; quotes around any other characters
 
 Both ends of a range are included.
@@ -231,6 +232,8 @@ class _Reader:
             return inner
         if token.kind not in {"name", "text"}:
             raise self._wrong(f"{token.text!r} where a name or a number should be")
+        if token.text == "trunc" and self._takes("("):
+            return self._truncated()
         if token.text == "count" and self._takes("("):
             value = self._input(self._next())
             self._must(")")
@@ -248,6 +251,19 @@ class _Reader:
             self.choices[name] = self.dimensions[name]
             return of_symbol(symbol)
         return self._elements(token)
+
+    def _truncated(self) -> Linear:
+        """Return a quotient that is rounded towards zero: the rest of `trunc(x, 8)`."""
+        dividend = self._sum()
+        self._must(",")
+        divisor = self._next()
+        self._must(")")
+        if divisor.kind != "number" or not int(divisor.text):
+            raise self._wrong(f"{divisor.text!r} where a positive number should be")
+        part = quotient(dividend, int(divisor.text), truncates=True, knowledge=self.walker.knowledge)
+        if part is None:
+            raise self._wrong("the quotient is too long")
+        return part
 
     def _size(self, token: _Token) -> Linear:
         value = self._input(token)

@@ -12,7 +12,7 @@ from ir_scatter.analysis.symbolic.linear import ONE, Knowledge, Linear, of_symbo
 from ir_scatter.analysis.symbolic.numbers import CaseBounds, Cases, TensorNumbers
 from ir_scatter.analysis.symbolic.rules.tuples import covered_by
 from ir_scatter.analysis.symbolic.walker import Walker
-from ir_scatter.analysis.symbolic.words import is_checkable, quoted, show
+from ir_scatter.analysis.symbolic.words import is_checkable, quoted, rounded, show
 from ir_scatter.core.model import ONNX, OPENVINO, Value
 from ir_scatter.ops.spec import IndexRange, Layout, Role
 
@@ -232,7 +232,9 @@ def _missing(walker: Walker, knowledge: Knowledge, options: Sequence[Linear]) ->
 
     None if no condition can be checked by a user.
     """
-    if any(knowledge.proves(option) for option in options):
+    # a quotient that is rounded towards zero is compared by what it is computed from
+    exact = [*options, *[rounded(option, walker) for option in options]]
+    if any(knowledge.proves(option) for option in exact):
         return []
     checkable = [option for option in options if is_checkable(option, walker)]
     possible = [option for option in checkable if knowledge.greatest(option) >= 0]

@@ -268,6 +268,8 @@ class Walker(SymbolSource):
         single = dims is not None and all(dim == Linear(1) for dim in dims)
 
         def elements(column: int) -> tuple[CaseBounds, ...]:
+            if element_type is not None and element_type.kind == "boolean":
+                return between(0, 1)
             low = self.symbol(SymbolKind.LEAST, value, column)
             if single:
                 return exactly(low)
@@ -279,7 +281,7 @@ class Walker(SymbolSource):
         if dims and dims[-1].is_constant and 1 < dims[-1].constant <= MOST_COLUMNS:
             columns = tuple([elements(column) for column in range(dims[-1].constant)])
             whole = elements(-1)
-            for (case,) in columns:
+            for (case,) in columns if element_type.kind != "boolean" else ():
                 self.knowledge.add(case.lows[0].minus(whole[0].lows[0]))
                 self.knowledge.add(whole[0].highs[0].minus(case.highs[0]))
         return TensorNumbers(

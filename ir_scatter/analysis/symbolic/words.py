@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from math import gcd
 
 from ir_scatter.analysis.symbolic.case import SymbolSource
 from ir_scatter.analysis.symbolic.linear import Linear, Monomial, Symbol, SymbolKind
@@ -37,7 +38,15 @@ def is_checkable(expression: Linear, walker: SymbolSource) -> bool:
 
 def show_symbol(symbol: Symbol, walker: SymbolSource) -> str:
     if symbol.kind is SymbolKind.QUOTIENT and symbol.dividend is not None:
-        return f"({show(symbol.dividend, walker)}) / {symbol.divisor}"
+        dividend = show(symbol.dividend, walker)
+        if symbol.truncates:
+            return f"trunc({dividend}, {symbol.divisor})"
+        is_sum = len(symbol.dividend.terms) > 1 or symbol.dividend.constant or " " in dividend
+        return (
+            f"({dividend}) / {symbol.divisor}"
+            if is_sum or " " in dividend
+            else f"{dividend} / {symbol.divisor}"
+        )
     assert symbol.value is not None
     name = quoted(walker.name(symbol.value))
     if symbol.kind is SymbolKind.SIZE:
@@ -67,11 +76,16 @@ def _sum(terms: Mapping[Monomial, int], constant: int, walker: SymbolSource) -> 
 
 
 def rounded(condition: Linear, walker: SymbolSource) -> Linear:
-    """Return an equal condition without quotients, where it has one quotient with the factor 1 or -1.
+    """Return an equal condition with the least factors, without a quotient that has the factor 1 or -1.
 
     7 - floor (x / 4) >= 0       x <= 31
     floor (x / 4) - 1 >= 0       x >= 4
+    2 * n - 1 >= 0               n >= 1
     """
+    common = gcd(*[coefficient for _, coefficient in condition.terms]) if condition.terms else 1
+    if common > 1:
+        terms = frozenset([(monomial, coefficient // common) for monomial, coefficient in condition.terms])
+        condition = Linear(condition.constant // common, terms)
     quotients = [
         (monomial[0], coefficient)
         for monomial, coefficient in condition.terms
@@ -83,23 +97,16 @@ def rounded(condition: Linear, walker: SymbolSource) -> Linear:
     rest = condition.minus(Linear(0, frozenset([((symbol,), coefficient)])))
     dividend, divisor = symbol.dividend, symbol.divisor
     assert dividend is not None
-    if symbol.truncates and not rest.is_constant:
-        return condition
+    is_positive = walker.knowledge.least(rest) >= 0
+    if symbol.truncates and not rest.is_constant and not is_positive:
+        return condition  # the sign decides which way it is rounded
     if coefficient < 0:  # quotient <= rest
         most = rest.times(divisor)
-        rounds_up = not symbol.truncates or rest.constant >= 0
+        rounds_up = not symbol.truncates or is_positive
         return rounded(most.plus(divisor - 1 if rounds_up else 0).minus(dividend), walker)
     least = rest.times(-divisor)  # quotient >= -rest
-    rounds_down = symbol.truncates and -rest.constant <= 0
+    rounds_down = symbol.truncates and is_positive
     return rounded(dividend.minus(least).plus(divisor - 1 if rounds_down else 0), walker)
-
-
-class InputCondition:
-    """What one input must satisfy: its elements are in a range, or distinct."""
-
-    def __init__(self) -> None:
-        self.low: Linear | None = None
-        self.high: Linear | None = None
 
 
 def as_text(condition: Linear, walker: SymbolSource) -> str:

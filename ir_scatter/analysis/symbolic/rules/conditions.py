@@ -86,10 +86,9 @@ def _chosen_columns(
     ]
     for condition, left, right in zip(*parts, strict=True):
         number = condition[0].number if len(condition) == 1 else None
-        is_certain = number is not None and number.is_constant
-        columns.append(
-            union([left, right]) if not is_certain or number is None else left if number.constant else right
-        )
+        if number is None or not number.is_constant:
+            return None  # the condition may say more of the elements that it selects
+        columns.append(left if number.constant else right)
     origin = first.origin or second.origin
     return replace(from_vector(columns, origin=origin), unknown=first.unknown or second.unknown)
 
