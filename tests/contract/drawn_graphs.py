@@ -484,7 +484,9 @@ def _unravelled(graph: Drawn) -> list[str]:
     if graph.rng.random() < 0.3:
         parts.append(graph.add("Mul", [*parts[0], width]))
         return graph.add("Add", [*parts[2], *parts[1]])
-    columns = [graph.add("Unsqueeze", [*part, graph.constant([-1])])[0] for part in parts if part]
+    columns = [
+        name for part in parts if part for name in graph.add("Unsqueeze", [*part, graph.constant([-1])])
+    ]
     return graph.add("Concat", columns, axis=-1) if len(columns) == 2 else []
 
 
