@@ -24,6 +24,8 @@ _MOST_STEPS = 4
 """Facts combined in one proof."""
 _MOST_TRIES = 300
 """Combinations tried in one proof."""
+MOST_TOTAL_TRIES = 200_000
+"""Combinations tried in all proofs of a model: over 600 proofs that fail at their limit, a few seconds."""
 
 
 class SymbolKind(Enum):
@@ -150,6 +152,7 @@ class Knowledge:
         if parent is not None:
             self._mentions = {monomial: [*numbers] for monomial, numbers in parent._mentions.items()}
         self._quotients: set[Symbol] = set() if parent is None else set(parent._quotients)
+        self._tries_left: list[int] = [MOST_TOTAL_TRIES] if parent is None else parent._tries_left
 
     def add(self, fact: Linear) -> None:
         """Assume that an expression is at least 0."""
@@ -205,9 +208,20 @@ class Knowledge:
 
             prove C - p - 1 >= 0 from C - S - 3 >= 0 and S - p >= 0
             (C - p - 1) - (C - S - 3) = S - p + 2,  minus (S - p) = 2 >= 0
+
+        After `MOST_TOTAL_TRIES` in all proofs that share a budget, only the ranges decide.
         """
         self._define_quotients(expression)
-        return self._proves(expression, _MOST_STEPS, [_MOST_TRIES])
+        allowed = min(_MOST_TRIES, self._tries_left[0])
+        tries = [allowed]
+        proven = self._proves(expression, _MOST_STEPS, tries)
+        self._tries_left[0] -= allowed - tries[0]
+        return proven
+
+    @property
+    def total_tries(self) -> int:
+        """Combinations tried so far, in this and all knowledge that shares its budget."""
+        return MOST_TOTAL_TRIES - self._tries_left[0]
 
     def _define_quotients(self, expression: Linear) -> None:
         for symbol in {*expression.symbols()} - self._quotients:
