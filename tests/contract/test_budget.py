@@ -39,6 +39,7 @@ def _wide_joins(path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_wide_joins_end_as_unknown(tmp_path: Path) -> None:
     path = _wide_joins(tmp_path / "joins.onnx")
     (node,) = make_contract(path).nodes
