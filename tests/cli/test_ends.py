@@ -67,7 +67,7 @@ def is_running(process_id: int) -> bool:
     ("number", "code"),
     [
         (signal.SIGINT, 130),
-        (signal.SIGTERM, -signal.SIGTERM),
+        (signal.SIGTERM, 143),
         pytest.param(signal.SIGHUP, -signal.SIGHUP, marks=pytest.mark.long),
         pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.long),
     ],
