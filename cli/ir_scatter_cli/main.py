@@ -185,7 +185,7 @@ def _leave_stdout() -> None:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then end as the signal asks."""
+    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then end by the signal."""
     for other_signal in _STOP_SIGNALS:
         signal.signal(other_signal, lambda *_: None)  # SIGHUP and SIGTERM often come together
     atexit.register(_end_by, number)
