@@ -9,6 +9,7 @@ UNREADABLE = 3
 RUNTIME = 4
 BUG = 70
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 class WrongUsage(click.ClickException):

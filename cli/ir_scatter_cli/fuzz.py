@@ -55,7 +55,7 @@ def command(**params: Any) -> int:
 
     Exit codes: 0 nothing found; 1 findings, or failures that could not be examined in time; 2 wrong
     usage; 3 the folder cannot be written; 4 a runner named by --on is not available, or none of its
-    answers could be judged; 130 interrupted, after writing all findings so far.
+    answers could be judged; 130 interrupted, 143 terminated, after writing all findings so far.
     """
     if params["run_scripts"] and params["replay"] is None:
         raise UsageError("--run-scripts goes with --replay")

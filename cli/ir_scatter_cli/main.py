@@ -135,7 +135,8 @@ Every COMMAND has examples in its --help.
 
 \b
 Exit codes: 0 clean; 1 findings; 2 wrong usage; 3 some input cannot be read;
-4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted.
+4 a runtime failed or is missing; 70 a bug in ir-scatter; 130 interrupted;
+143 terminated.
 
 \b
 Completion in bash (in zsh: zsh_source):
@@ -184,19 +185,24 @@ def _leave_stdout() -> None:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then die by the signal."""
+    """Shut down as on Ctrl-C (partial results written, temporary folders removed), then end by the signal."""
     for other_signal in _STOP_SIGNALS:
         signal.signal(other_signal, lambda *_: None)  # SIGHUP and SIGTERM often come together
-    atexit.register(_die_by, number)
+    atexit.register(_end_by, number)
     raise KeyboardInterrupt
 
 
-def _die_by(number: int) -> None:
+def _end_by(number: int) -> None:
+    """Exit with 143 after SIGTERM; die by any other signal, so that a shell sees it."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     from ir_scatter.core.temporary import remove_process_folder
 
     remove_process_folder()
+    if number == signal.SIGTERM:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(exits.TERMINATED)  # sys.exit has no effect here: Python is already exiting
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

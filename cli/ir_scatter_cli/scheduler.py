@@ -23,7 +23,7 @@ def command(**params: Any) -> int:
     It is Dask's scheduler; its dashboard is off without --dashboard. Anyone with a certificate can run
     arbitrary code on every machine of the fleet; see `ir-scatter explain fleet`.
 
-    Exit codes: 2 wrong usage; 4 it cannot listen on the address; 130 stopped.
+    Exit codes: 2 wrong usage; 4 it cannot listen on the address; 130 interrupted; 143 terminated.
     """
     address = address_of(params["listen"], params)
     from ir_scatter.jobs.worker import serve_scheduler

@@ -39,7 +39,7 @@ def command(address: str | None, **params: Any) -> int:
     First, every runner is tested with a small model. If the connection is lost, the worker waits for the
     scheduler to return.
 
-    Exit codes: 2 wrong usage; 4 the scheduler cannot be reached; 130 stopped.
+    Exit codes: 2 wrong usage; 4 the scheduler cannot be reached; 130 interrupted; 143 terminated.
     """
     if params["make_certificates"]:
         from ir_scatter.jobs.security import make_certificates

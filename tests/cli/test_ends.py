@@ -67,7 +67,7 @@ def is_running(process_id: int) -> bool:
     ("number", "code"),
     [
         (signal.SIGINT, 130),
-        (signal.SIGTERM, -signal.SIGTERM),
+        (signal.SIGTERM, 143),
         pytest.param(signal.SIGHUP, -signal.SIGHUP, marks=pytest.mark.long),
         pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.long),
     ],
@@ -194,3 +194,36 @@ def test_a_temporary_folder_without_room_is_named(command: str, tmp_path: Path) 
     assert "bug" not in done.stderr
     assert "temporary folder" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+_TERMINATED_AT_THE_SECOND_MODEL = """
+import os, signal, sys
+from ir_scatter.compare.run import _Session
+from ir_scatter_cli.main import main
+
+run_case, models = _Session.run_case, []
+
+def run_or_end(self, number, feeds):
+    models.append(number)
+    if len(models) == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+    run_case(self, number, feeds)
+
+_Session.run_case = run_or_end
+sys.argv = ["ir-scatter", "compare", "--each", sys.argv[1], "--on", "CPU", "--cases", "1", "--format", "json"]
+main()
+"""
+
+
+@pytest.mark.long
+def test_terminated_compare_reports_the_finished_models(tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx", "c.onnx"):
+        (tmp_path / name).write_bytes((ROOT / "samples/operators/scatter_9.onnx").read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", _TERMINATED_AT_THE_SECOND_MODEL, str(tmp_path)], cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=_DEADLINE,
+    )  # fmt: skip
+    assert done.returncode == 143, done.stderr
+    assert "a.onnx" in done.stdout
+    assert "2 of 3 models were not finished" in done.stdout
+    assert "Traceback" not in done.stderr
