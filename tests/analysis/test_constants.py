@@ -81,7 +81,7 @@ def test_a_chain_that_is_too_long_is_told(tmp_path: Path) -> None:
     for number in range(MAX_NODES + 1):
         last = ir.add(f"max{number}", "Maximum", "opset1", [last, zero], [("i64", (3,))])
     message = (
-        "the numbers of 1 value were not computed: more than 10000 values are upstream of one, or 8388608 "
+        "the numbers of 1 value were not computed: a value depends on more than 10000 others, or 8388608 "
         "elements were computed"
     )
     found = found_in(ir, last, ir.const("axis", "i64", 0), tmp_path)

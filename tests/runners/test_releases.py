@@ -286,7 +286,9 @@ def test_two_installers_wait_for_each_other(
         said = "ir-scatter: waiting for another ir-scatter process that installs or removes a release\n"
         assert one.stderr.readline() == said
     monkeypatch.setattr(environments, "_PATIENCE", 0.1)
-    with pytest.raises(CannotInstall, match="is locked, as another ir-scatter installs or removes a release"):
+    with pytest.raises(
+        CannotInstall, match="is locked, as another ir-scatter process installs or removes a release"
+    ):
         remove(parse_release("openvino@2099.5"))
     assert len(installed()) == 1
     os.close(descriptor)

@@ -76,7 +76,7 @@ def test_what_cannot_be_held_is_tapped_alone_and_said(name: str, tmp_path: Path)
     outcome = runners.find(name).run(path, feeds, taps=taps, tap_memory=100)
     assert [tapped.problem for tapped in outcome.tapped] == ["", ""]
     (remark,) = outcome.remarks
-    assert remark.startswith("tapping node0, node1 takes up to ")
+    assert remark.startswith("reading the values of node0, node1 takes up to ")
     assert remark.endswith(" bytes, more than tap_memory allows (100)")
     assert not runners.find(name).run(path, feeds, taps=taps).remarks
 
