@@ -156,12 +156,13 @@ def runner() -> Iterator[Runner]:
 
 def tensor_iterator(
     view: str, folder: Path, *, sizes: tuple[int | str, ...] = (3,), reads: tuple[bool, ...] = (True,),
-    part: str = PARTS, has_state: bool = False,
+    part: str = PARTS, has_state: bool = False, reader: str = "",
 ) -> Path:  # fmt: skip
     """Write a TensorIterator that adds 10 to the first element of an invariant in each iteration.
 
     Its inputs that are cut into parts have these sizes; the body reads some of them. The invariant may be a
-    state that the model writes back unchanged.
+    state that the model writes back unchanged. A reader of the invariant is an operator whose result is added
+    to that of the node, or ReduceMax, whose result replaces the 10.
     """
     ir = IrText()
     body = IrText(ir.weights)
@@ -179,9 +180,14 @@ def tensor_iterator(
         more = [body.const(f"{name}_{place}", "i64", content) for place, content in enumerate(numbers)]
         value = body.add(name, type, opset, [value, *more], [("f32", shape)], _VIEW_DATA.get(type))
     fixed = [body.const("at", "i64", [0]), body.const("ten", "f32", [10]), body.const("axis", "i64", 0)]
-    words = {"reduction": "sum", "use_init_val": "true"}
+    first, words = body.const("first", "i64", [0]), {"reduction": "sum", "use_init_val": "true"}
+    if reader == "ReduceMax":
+        fixed[1] = body.add("most", reader, "opset1", [old, first], [("f32", (1,))], {"keep_dims": "true"})
     made = body.add("node", "ScatterElementsUpdate", "opset12", [value, *fixed], [("f32", (4,))], words)
-    made = body.add("row", "Unsqueeze", "opset1", [made, body.const("first", "i64", [0])], [("f32", (1, 4))])
+    made = body.add("row", "Unsqueeze", "opset1", [made, first], [("f32", (1, 4))])
+    if reader and reader != "ReduceMax":
+        beside = body.add("beside", reader, "opset1", [old], [("f32", (4,))])
+        made = body.add("both", "Add", "opset1", [made, beside], [("f32", (1, 4))])
     for number, (one, is_read) in enumerate(zip(cut, reads, strict=True)):
         if is_read:
             made = body.add(f"sum{number}", "Add", "opset1", [made, one], [("f32", (1, 4))])
@@ -237,6 +243,22 @@ def test_iterations_of_a_tensor_iterator(
 ) -> None:  # fmt: skip
     path = tensor_iterator("none", tmp_path, sizes=sizes, reads=reads, part=part)
     assert first_elements(path, sizes, runner) == [elements]
+    assert severities(path) == expected
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize(
+    ("reader", "elements", "expected"),
+    [
+        ("Negative", [10, 10, 10], []),  # may be computed after the node, so that the plugin copies
+        ("ReduceMax", [2, 4, 8], ["error"]),  # is computed before, as the node reads it
+    ],
+)
+def test_another_reader_of_an_invariant_of_a_tensor_iterator(
+    reader: str, elements: list[float], expected: list[str], tmp_path: Path, runner: Runner
+) -> None:
+    path = tensor_iterator("none", tmp_path, reader=reader)
+    assert first_elements(path, (3,), runner) == [elements]
     assert severities(path) == expected
 
 

@@ -219,8 +219,17 @@ class IrGraph(Graph):
         )
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
-        ports = self.layer(node.handle).outputs
-        return tuple([self._make_value(node.handle, index, port) for index, port in enumerate(ports)])
+        """Return the values that readers of the ports get as well, as consumers are found by identity.
+
+        The declared type and shape of a Const may differ from those at its port, which are returned here.
+        """
+        key, numbers = node.handle, self.output_ports(node.handle)
+        is_const, outputs = self.type_of(key) == CONST, list[Value]()
+        for number, port in enumerate(self.layer(key).outputs):
+            is_read = not is_const and numbers[port.id] == number  # else another port has the same id
+            value = self.value((key, port.id)) if is_read else None
+            outputs.append(value or self._make_value(key, number, port))
+        return tuple(outputs)
 
     def attributes_of(self, node: Node) -> Mapping[str, str]:
         return self.layer(node.handle).attributes
