@@ -140,7 +140,7 @@ class DefectCheck:
     @property
     def _is_other(self) -> bool:
         is_recorded = self.before.basis is Basis.RECORDED
-        is_other = self.result is None or not self.result.is_like(self.before.result)
+        is_other = self.result is None or not self.defect.may_repeat(self.result, self.before.result)
         return bool(self.missed) or (is_recorded and is_other and not self.unanswered)
 
 

@@ -315,6 +315,8 @@ class Defect:
             time; None for one diagnostic per node.
         depends_on_instructions: whether the result of a probe may differ between processors with different
             instruction sets; records of other processors prove nothing then.
+        may_crash: whether it also reads or writes outside of memory, so that the process may crash instead,
+            with the same input.
         stays: whether every node that reads the input is affected, so that rewriting the scatter node does
             not help.
         remains: why no other form of a node avoids it, in a sentence without a full stop; "" if some may.
@@ -333,6 +335,7 @@ class Defect:
     avoid: str | Text = ""
     per_model: Severity | None = None
     depends_on_instructions: bool = False
+    may_crash: bool = False
     stays: bool = False
     remains: str = ""
     taps_hide: bool = False
@@ -346,6 +349,10 @@ class Defect:
     def breaks(self) -> frozenset[str]:
         """The names of the rules that its probes break; affected nodes may break them as well."""
         return frozenset([probe.breaks for probe in self.probes if probe.breaks])
+
+    def may_repeat(self, result: Result, other: Result | None) -> bool:
+        """Return whether repeating a probe that gave `other` may give `result`."""
+        return result.is_like(other) or (self.may_crash and {result, other} == {Result.CRASHED, Result.WRONG})
 
     def __call__(self, affects: Affects) -> "Defect":
         return replace(self, affects=affects, text=cleandoc(affects.__doc__ or ""))

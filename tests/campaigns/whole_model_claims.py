@@ -59,9 +59,9 @@ _EXPLAINS = {
     "wrong": {Symptom.WRONG_VALUE},
 }
 """By how a run ended, the symptoms of defects that account for it."""
-_ENDS_OTHERWISE = {"DEV306": {"crashed"}, "DEV309": {"refused", "crashed"}}
-"""Defects whose runs may end in another way than their symptom says: one writes elsewhere, maybe out of bounds; the
-other gives an output another shape, which what reads it may not accept."""
+_ENDS_OTHERWISE = {"DEV309": {"refused", "crashed"}}
+"""Defects whose runs may end in another way than their symptom says, though they stay in memory: this one gives an
+output another shape, which what reads it may not accept."""
 _FED = "trips fed"
 
 
@@ -352,7 +352,9 @@ def _has_empty_state(model: Model) -> bool:
 
 def _accounts_for(code: str, ended: str) -> bool:
     """Tell whether a defect accounts for how a run ended."""
-    return by_code()[code].symptom in _EXPLAINS.get(ended, ()) or ended in _ENDS_OTHERWISE.get(code, ())
+    defect = by_code()[code]
+    is_crash = defect.may_crash and ended == "crashed"
+    return is_crash or defect.symptom in _EXPLAINS.get(ended, ()) or ended in _ENDS_OTHERWISE.get(code, ())
 
 
 def _devices(model: Model, portability: Portability) -> list[Diagnostic]:

@@ -68,6 +68,7 @@ _BEFORE: _Views = {
     "Tile": ("opset1", lambda shape: [[1] * len(shape)]),
     "Roll": ("opset7", lambda shape: [[0], [0]]),
     "Abs": ("opset1", lambda shape: []),
+    "Negative": ("opset1", lambda shape: []),
 }
 """Operators that may precede a node: their opset, and their other inputs for a given shape."""
 
