@@ -180,3 +180,26 @@ def test_nothing_is_written_beside_dimensions_that_are_not_known(
         "updates": np.zeros(shape, np.float32),
     }  # fmt: skip
     assert_runs_like_numpy(cpu, before, after, feeds)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "is_constant"), [("sum", False), ("prod", False), ("sum", True), ("none", True)]
+)
+def test_elements_with_a_reduction_do_not_become_such_tuples_for_the_gpu_plugin(
+    reduction: str, is_constant: bool, tmp_path: Path
+) -> None:
+    """DEV305 refuses tuples with a reduction; if targets are distinct, the reduction is computed before."""
+    array = np.array([[3, 0], [1, 2]])
+    indices = held(array, name="indices") if is_constant else given("indices", "i64", (2, 2))
+    data, updates = given("data", "f32", (5, 2)), given("updates", "f32", (2, 2))
+    inputs = data, indices, updates, held(np.array(0), name="axis")
+    attributes = {"reduction": reduction}
+    path = one_scatter(tmp_path, "ScatterElementsUpdate", "opset12", *inputs, attributes=attributes)
+    conversion = convert(path, "ScatterNDUpdate-15", targets=["GPU@cpu@2026.4.1"])
+    assert [one.code for one in conversion.refused] == ["CVT113"] * (not is_constant)
+    news = [new for patch in conversion.patches for new in patch.fragment.news]
+    tuples = [new for new in news if new.type == "ScatterNDUpdate"]
+    assert len(tuples) == is_constant
+    assert {new.attributes.get("reduction", "none") for new in tuples} <= {"none"}
+    if not is_constant:
+        assert "DEV305" in conversion.refused[0].message
