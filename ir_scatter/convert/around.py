@@ -108,9 +108,10 @@ def avoid_defects(
     final = [by_code()[code].remains for code in in_the_way if by_code()[code].remains]
     if final:
         return (rows[0] if len(rows) == 1 else None) or source, Refusal(Reason.KNOWN_DEFECTS, final[0])
-    message = (
-        f"every known rewrite is affected by {listed([*in_the_way])} on a device of {Parameter('targets')}"
-    )
+    devices = f"on a device of {Parameter('targets')}"
+    message = f"every known rewrite is affected by {listed([*in_the_way])} {devices}"
+    if not in_the_way:  # an operator that every rewrite needs does not work there
+        message = f"no known rewrite can be used {devices}"
     row = (rows[0] if len(rows) == 1 else None) or source
     return row, Refusal(Reason.KNOWN_DEFECTS, "; ".join((message, *reasons[:1])))
 

@@ -203,3 +203,18 @@ def test_elements_with_a_reduction_do_not_become_such_tuples_for_the_gpu_plugin(
     assert {new.attributes.get("reduction", "none") for new in tuples} <= {"none"}
     if not is_constant:
         assert "DEV305" in conversion.refused[0].message
+
+
+def test_a_refusal_without_a_defect_in_the_way_names_none(tmp_path: Path) -> None:
+    """The sentence was "every known rewrite is affected by  on a device of --for"."""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 18]> '
+        "main (float[0, 3] data, int64[0, 1] indices, float[0, 3] updates) => (float[0, 3] out) "
+        "{ out = ScatterND (data, indices, updates) }"
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    (refusal,) = convert(path, "ScatterElements", targets=["GPU@2026.4.1"]).refused
+    assert refusal.code == "CVT113"
+    assert refusal.message.startswith("no known rewrite can be used on a device of ")
+    assert "does not reshape" in refusal.message

@@ -1,21 +1,25 @@
 """Which nodes the GPU plugin gets wrong by their shapes; what is expected was measured."""
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pytest
 
-from ir_scatter import read
+from ir_scatter import read, runners
 from ir_scatter.analysis.constants import Facts
 from ir_scatter.analysis.scatter_node import scatter_nodes
 from ir_scatter.defects import by_code
-from ir_scatter.defects.base import Probe
+from ir_scatter.defects.base import Probe, Result
+from ir_scatter.doctor import probe_defects
 from ir_scatter.ops.names import OperatorName
 from ir_scatter.ops.spec import Role
 from tests.defects.test_defects import node_of
 from tests.models.nested_ir import result
 from tests.rules.ir_text import IrText, Output
+from tests.scale import generator
 
 ELEMENTS: Final = "ScatterElementsUpdate-12"
 SLICES: Final = "ScatterUpdate-3"
@@ -286,6 +290,36 @@ def test_tuples_of_mixed_ranks(
 def test_indices_of_more_dimensions_whose_ranks_do_not_mix(tmp_path: Path) -> None:
     probe = Probe("p", TUPLES, (3,), (1, 3, 1, 1, 1), (1, 3, 1, 1), constants=INDICES)
     assert met("DEV314", probe, tmp_path) == "coordinates are read out of bounds"
+
+
+@pytest.mark.long
+@pytest.mark.openvino
+def test_reading_out_of_bounds_may_be_right(tmp_path: Path) -> None:
+    """Neither an error nor silence would be true of such nodes: the plugin gives some right and some wrong."""
+    pytest.importorskip("openvino")
+    runner, results = runners.find("GPU@cpu"), Counter[Result]()
+    if not runner.availability().is_available:
+        pytest.skip("the GPU plugin does not run here")
+    kept = [INDICES, INDICES | {Role.DATA}, INDICES | {Role.UPDATES}, frozenset({Role.DATA, Role.UPDATES})]
+    chance, probes = generator("read out of bounds", 0), list[Probe]()
+    while len(probes) < 60:
+        data = [chance.randint(1, 3) for _ in range(chance.randint(1, 4))]
+        leading = [chance.randint(1, 2) for _ in range(chance.randint(4, 5))]
+        depth, count = chance.randint(1, len(data)), int(np.prod(leading))
+        places, updates = int(np.prod(data[:depth])), (*leading, *data[depth:])
+        if count > places or len(updates) > 6:
+            continue
+        tuples = np.unravel_index(chance.sample(range(places), count), data[:depth])
+        indices = np.stack(tuples, -1).reshape(*leading, depth).tolist()
+        probe = Probe(str(len(probes)), TUPLES, tuple(data), indices, updates, constants=chance.choice(kept))
+        if met("DEV314", probe, tmp_path) == "coordinates are read out of bounds":
+            probes.append(probe)
+    defect = replace(by_code()["DEV314"], probes=tuple(probes), near=())
+    results.update(probe_defects(runner, [defect]).values())
+    runner.close()
+    assert sum(results.values()) == len(probes)
+    assert results[Result.RIGHT] > 10
+    assert results[Result.WRONG] + results[Result.CRASHED] > 3
 
 
 def test_one_coordinate_into_data_of_more_dimensions(tmp_path: Path) -> None:
