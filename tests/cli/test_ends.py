@@ -23,6 +23,7 @@ from tests.cli.conftest import ROOT
 from tests.fuzz.test_campaign import Planted, Right
 
 _BUSY = """
+import os
 import sys
 from ir_scatter.core.process import Child
 from ir_scatter import runners
@@ -38,7 +39,7 @@ class Busy(Right):
         return self
     def stream(self, model, feeds, **_):
         number = self.child.ask("state", limit=100)[0]["id"]
-        print("begun", number, model, flush=True)
+        os.write(1, f"begun {number} {model}\n".encode())  # whole lines, also from two threads
         self.child.ask("sleep", 1000.0, limit=1e6)
 
 runners.find = lambda name, also=(): Busy()
