@@ -39,7 +39,7 @@ class Busy(Right):
         return self
     def stream(self, model, feeds, **_):
         number = self.child.ask("state", limit=100)[0]["id"]
-        os.write(1, f"begun {number} {model}\n".encode())  # whole lines, also from two threads
+        os.write(1, f"begun {number} {model}\\n".encode())  # whole lines, also from two threads
         self.child.ask("sleep", 1000.0, limit=1e6)
 
 runners.find = lambda name, also=(): Busy()
