@@ -7,7 +7,6 @@ names of the files in a zip.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,5 +144,6 @@ def _in_zip(data: bytes) -> OtherFile | None:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return None
-    holds: Callable[[str], bool] = lambda end: any(name.endswith(end) for name in names)  # noqa: E731
-    return next((row for row in _ROWS if row.inside and holds(row.inside)), None)
+    return next(
+        (row for row in _ROWS if row.inside and any(name.endswith(row.inside) for name in names)), None
+    )
